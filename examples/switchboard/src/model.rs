@@ -28,6 +28,7 @@ use serde_json::{Map, Value};
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::tool::ToolDefinition;
 
+use self::refusal::finds;
 use crate::text::counted;
 
 pub use assembler::Assembler;
@@ -215,30 +216,13 @@ pub enum Finish {
 }
 
 /// How providers say that an answer is broken, within other words.
-const BROKEN: [&str; 8] = [
-    "malformed",
-    "abort",
-    "cancel",
-    "time",
-    "interrupt",
-    "fail",
-    "incomplete",
-    "insufficient",
-];
-
+const BROKEN: &str = "malformed|abort|cancel|time|interrupt|fail|incomplete|insufficient";
 /// How they say that they withhold one.
-const WITHHELD: [&str; 10] = [
-    "filter",
-    "refus",
-    "safety",
-    "sensitive",
-    "recitation",
-    "prohibited",
-    "blocklist",
-    "spii",
-    "guardrail",
-    "toxic",
-];
+const WITHHELD: &str =
+    "filter|refus|safety|sensitive|recitation|prohibited|blocklist|spii|guardrail|toxic";
+/// How they say that it is complete. Ollama says that it has loaded a model.
+const ENDED: &str =
+    "(?i)stop|end|eos|eot|complete|done|finish|success|^(?:null|none|load|unload|compaction)$";
 
 impl Finish {
     /// Returns a message for people about an incomplete answer, or `None` for a complete one.
@@ -250,7 +234,7 @@ impl Finish {
             }
             Self::ContentFilter => "the model refuses to answer this: ask in other words",
             Self::Paused => "the model has paused before the end: ask it to go on",
-            Self::Broken(why) | Self::Other(why) if !is_end(why) => {
+            Self::Broken(why) | Self::Other(why) if !finds(ENDED, why) => {
                 let why = why.escape_debug();
                 return Some(
                     format!("the model has stopped early ({why}): ask it to go on").into(),
@@ -262,31 +246,20 @@ impl Finish {
     }
 }
 
-/// Whether these words of a provider speak of a complete answer.
-fn is_end(why: &str) -> bool {
-    let why = why.to_ascii_lowercase();
-    let words = [
-        "stop", "end", "eos", "eot", "complete", "done", "finish", "success",
-    ];
-    // Ollama says that it has loaded a model.
-    let whole = ["null", "none", "load", "unload", "compaction"];
-    words.iter().any(|word| why.contains(word)) || whole.contains(&&*why)
-}
-
 impl From<&str> for Finish {
     /// Providers have many words for a few reasons, most of them made of the same ones.
     fn from(reason: &str) -> Self {
         let low = reason.to_ascii_lowercase().replace(['-', ' '], "_");
-        let has = |words: &[&str]| words.iter().any(|word| low.contains(word));
+        let has = |words| finds(words, &low);
         match low.as_str() {
             "stop" | "end_turn" | "stop_sequence" => Self::Stop,
             "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
             "pause_turn" => Self::Paused,
-            _ if has(&BROKEN) => Self::Broken(reason.to_owned()),
-            _ if has(&WITHHELD) => Self::ContentFilter,
-            _ if has(&["error"]) => Self::Broken(reason.to_owned()),
-            _ if has(&["tool", "function"]) => Self::ToolCalls,
-            _ if has(&["length", "max_", "limit", "context_window"]) => Self::Length,
+            _ if has(BROKEN) => Self::Broken(reason.to_owned()),
+            _ if has(WITHHELD) => Self::ContentFilter,
+            _ if has("error") => Self::Broken(reason.to_owned()),
+            _ if has("tool|function") => Self::ToolCalls,
+            _ if has("length|max_|limit|context_window") => Self::Length,
             _ => Self::Other(reason.to_owned()),
         }
     }

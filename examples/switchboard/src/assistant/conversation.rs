@@ -80,16 +80,8 @@ struct Channel {
     messages: VecDeque<Arc<ChatMessage>>,
     tokens: usize,
     last_used: u64,
-    outgrowth: Outgrowth,
-}
-
-/// Whether a conversation has grown too long for the model, and whether people know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Outgrowth {
-    #[default]
-    None,
-    Untold,
-    Told,
+    /// Whether people know that the conversation is too long for the model, if it is.
+    is_outgrowth_told: Option<bool>,
 }
 
 impl Conversations {
@@ -145,7 +137,7 @@ impl Conversations {
     /// Notes that a channel's conversation is too long for the model.
     pub fn outgrow(&self, channel: &str) {
         if let Some(channel) = self.channels.lock().0.get_mut(channel) {
-            channel.outgrow();
+            channel.is_outgrowth_told.get_or_insert(false);
         }
     }
 
@@ -154,28 +146,17 @@ impl Conversations {
     pub fn has_news_of_outgrowth(&self, channel: &str) -> bool {
         let mut guard = self.channels.lock();
         let channel = guard.0.get_mut(channel);
-        channel.is_some_and(|channel| {
-            let is_news = channel.outgrowth == Outgrowth::Untold;
-            if is_news {
-                channel.outgrowth = Outgrowth::Told;
-            }
-            is_news
-        })
+        let is_told = channel.and_then(|channel| channel.is_outgrowth_told.as_mut());
+        is_told.is_some_and(|is_told| !std::mem::replace(is_told, true))
     }
 }
 
 impl Channel {
-    fn outgrow(&mut self) {
-        if self.outgrowth == Outgrowth::None {
-            self.outgrowth = Outgrowth::Untold;
-        }
-    }
-
     /// Drops the oldest messages, and the results of dropped calls.
     fn trim(&mut self, limits: ConversationLimits) {
         let mut cut = false;
         if self.tokens > limits.tokens {
-            self.outgrow();
+            self.is_outgrowth_told.get_or_insert(false);
         }
         while let Some(first) = self.messages.front()
             && (self.messages.len() > limits.kept

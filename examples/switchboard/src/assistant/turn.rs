@@ -343,16 +343,11 @@ impl Turn {
             refusal,
             message,
         } = &mut error
+            && let (Refusal::TooLong | Refusal::TooLarge, _)
+            | (Refusal::Request, Some(400 | 413 | 422)) = (*refusal, *status)
         {
-            let is_refused = match refusal {
-                Refusal::TooLong | Refusal::TooLarge => true,
-                Refusal::Request => matches!(status, Some(400 | 413 | 422)),
-                _ => false,
-            };
-            if is_refused {
-                leaves = true;
-                message.push_str(LEFT_OUT);
-            }
+            leaves = true;
+            message.push_str(LEFT_OUT);
         }
         if leaves {
             let questions = self.since.iter().filter(|it| it.role == Role::User);

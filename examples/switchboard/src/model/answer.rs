@@ -202,7 +202,7 @@ fn without_odd_words(json: &str) -> Cow<'_, str> {
 /// Only text, calls and the end can fail: other members may be odd. An event, a line or an object may have
 /// 1 MiB, and an answer 16 MiB on the wire. An event that cannot be read is skipped, which a
 /// [`Notice::Lost`] reports; the answer fails only if nothing else arrives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AnswerReader {
     provider: Provider,
     /// The type of the answer, by its header.
@@ -221,8 +221,9 @@ pub struct AnswerReader {
     doubt: Option<ModelError>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Body {
+    #[default]
     Unknown,
     /// The beginning of a line, and what makes events of lines that are none themselves.
     Lines(Vec<u8>, Option<sse::Decoder>),
@@ -235,15 +236,7 @@ impl AnswerReader {
         Self {
             provider,
             kind: kind.to_owned(),
-            body: Body::Unknown,
-            out: Pieces::default(),
-            bytes: 0,
-            halves: Halves::default(),
-            events: 0,
-            skipped: 0,
-            bad: None,
-            is_known: None,
-            doubt: None,
+            ..Self::default()
         }
     }
 

@@ -7,36 +7,35 @@ mod request_tests;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
+use snek_proto::llm::tool::ToolDefinition;
 
 use super::answer::{Pieces, filled, place, text_of};
 use super::config::ModelConfig;
 use super::extra::{BLOCKS, origin, sent, unknown};
-use super::request::{Body, Names, acceptable, object, parameters};
+use super::request::{acceptable, body, object, parameters};
 use super::{CallPiece, ChatRequest, ModelError};
 use crate::assistant::FAILED;
 
 /// The version of the interface.
 pub const VERSION: &str = "2023-06-01";
 
-/// Returns a request for a streamed answer, without members of these names.
+/// Returns a request for a streamed answer.
 ///
 /// Asks the provider to keep what the next request repeats. The instructions become `system`. Results come before the
 /// rest of the user's message. Empty text is left out, because the interface refuses it.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
-pub fn request_body(
-    config: &ModelConfig,
-    request: &ChatRequest<'_>,
-    without: &Names,
-) -> Result<Body, ModelError> {
-    let said = acceptable(request, &origin(config), without);
+pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
+    let said = acceptable(request, &origin(config));
     let mut more = json!({ "max_tokens": config.max_tokens, "temperature": config.temperature });
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &said {
@@ -49,35 +48,32 @@ pub fn request_body(
             Role::Assistant => "assistant",
             _ => "user",
         };
-        let parts = parts(message, without);
+        let parts = parts(message);
         match messages.last_mut() {
             Some((last, content)) if *last == side => content.extend(parts),
             _ => messages.push((side, parts)),
         }
     }
-    let mut tools = request
-        .tools
-        .iter()
-        .map(|tool| {
-            Ok(Tool::new(
-                tool.name(),
-                tool.description(),
-                parameters(tool)?,
-            ))
-        })
-        .collect::<Result<Vec<_>, ModelError>>()?;
-    if tools.is_empty() {
-        // A conversation with calls is refused without the tools that were called.
-        let calls = said.iter().flat_map(|it| &it.tool_calls);
+    // A conversation with calls is refused without the tools that were called.
+    let calls = said.iter().flat_map(|it| &it.tool_calls);
+    let mut offered = Cow::Borrowed(request.tools);
+    if offered.is_empty() {
         let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
-        let any = RawValue::from_string(r#"{"type":"object"}"#.to_owned());
-        let any = any.map_err(ModelError::bad)?;
-        let any = |name| Tool::new(name, "", any.clone());
-        tools.extend(names.into_iter().map(any));
-        if !tools.is_empty() {
+        let any = |name| ToolDefinition::new(name, "");
+        offered = names.into_iter().map(any).collect();
+        if !offered.is_empty() {
             more["tool_choice"] = json!({ "type": "none" });
         }
     }
+    let tools = offered.iter().map(|tool| {
+        Ok(Tool {
+            name: tool.name(),
+            description: tool.description(),
+            input_schema: parameters(tool)?,
+            cache_control: None,
+        })
+    });
+    let mut tools = tools.collect::<Result<Vec<_>, ModelError>>()?;
     if let Some(tool) = tools.last_mut() {
         tool.cache_control = Some(kept());
     }
@@ -95,7 +91,7 @@ pub fn request_body(
     let messages = messages.into_iter();
     let messages = messages.map(|(role, content)| json!({ "role": role, "content": content }));
     let model = request.model.unwrap_or(&config.model);
-    Body::new(model, messages.collect(), &tools, more, without)
+    body(model, messages.collect(), &tools, more)
 }
 
 /// The mark of what the provider keeps, together with all before it, for five minutes after its last use.
@@ -107,7 +103,7 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn parts(message: &ChatMessage, without: &Names) -> Vec<Value> {
+fn parts(message: &ChatMessage) -> Vec<Value> {
     let content = message.content.text();
     if message.role == Role::Tool {
         let id = message.tool_call_id.as_deref().unwrap_or_default();
@@ -131,10 +127,6 @@ fn parts(message: &ChatMessage, without: &Names) -> Vec<Value> {
     let (mut bytes, mut count) = (0, 0);
     let kept = message.extra.get(BLOCKS).and_then(Value::as_array);
     for kept in kept.into_iter().flatten() {
-        let is_refused = |name: &str| without.contains(name);
-        if kept["block"]["type"].as_str().is_some_and(is_refused) {
-            continue;
-        }
         let [before, made] = [0, 1].map(|at| place(&kept["at"][at]).unwrap_or_default());
         if let Some((text, behind)) = rest.split_at_checked(before.saturating_sub(bytes)) {
             (bytes, rest) = (bytes + text.len(), behind);
@@ -175,17 +167,6 @@ struct Tool<'a> {
     cache_control: Option<Value>,
 }
 
-impl<'a> Tool<'a> {
-    const fn new(name: &'a str, description: &'a str, input_schema: Box<RawValue>) -> Self {
-        Self {
-            name,
-            description,
-            input_schema,
-            cache_control: None,
-        }
-    }
-}
-
 /// Reads an event, or a whole answer. The reason of the end completes an answer, and so does `message_stop`.
 /// Citations and unknown events are ignored.
 pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
@@ -204,7 +185,7 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
             out.plain_text(text_of(&delta["text"]));
             out.thought(text_of(&delta["thinking"]));
             if !out.calls.contains(&index) {
-                out.extra(Some(index), unknown(delta, &["type", "text"]));
+                out.extra(Some(index), unknown(delta, "type text"));
             }
             let arguments = filled(&delta["partial_json"]).filter(|_| out.calls.contains(&index));
             if let Some(arguments) = arguments {
@@ -252,7 +233,7 @@ fn read_block(index: usize, block: &Value, out: &mut Pieces) {
                 } else {
                     input.to_string()
                 },
-                extra: unknown(block, &["type", "id", "name", "input"]),
+                extra: unknown(block, "type id name input"),
             });
         }
         _ => {

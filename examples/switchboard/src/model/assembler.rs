@@ -148,31 +148,23 @@ impl Assembler {
             let known = self.calls.get(*at).map_or("", |(_, call)| &call.id);
             id.is_none_or(|id| known.is_empty() || known == id)
         });
-        self.current = Some(at.unwrap_or(self.calls.len()));
-        let call = match at.and_then(|at| self.calls.get_mut(at)) {
-            // A whole call, said twice.
-            Some((_, call))
-                if id.is_some()
-                    && call.arguments == piece.arguments
-                    && is_object(&call.arguments) =>
-            {
-                return Ok(());
-            }
-            Some((_, call)) => call,
-            None => {
-                if self.calls.len() >= MAX_CALLS {
-                    return Err(ModelError::TooManyCalls { max: MAX_CALLS });
-                }
-                let next = self.calls.iter().map(|(index, _)| index + 1).max();
-                let index = piece.index.or(next).unwrap_or(0);
-                let call = ToolCall::new(id.unwrap_or_default(), "", "");
-                self.calls.push((index, call));
-                let Some((_, call)) = self.calls.last_mut() else {
-                    return Ok(());
-                };
-                call
-            }
+        let at = at.unwrap_or(self.calls.len());
+        if at >= MAX_CALLS {
+            return Err(ModelError::TooManyCalls { max: MAX_CALLS });
+        }
+        if at == self.calls.len() {
+            let next = self.calls.iter().map(|(index, _)| index + 1).max();
+            let index = piece.index.or(next).unwrap_or(0);
+            self.calls.push((index, ToolCall::new("", "", "")));
+        }
+        self.current = Some(at);
+        let Some((_, call)) = self.calls.get_mut(at) else {
+            return Ok(());
         };
+        let is_said_twice = id.is_some() && call.arguments == piece.arguments;
+        if is_said_twice && is_object(&call.arguments) {
+            return Ok(());
+        }
         if call.id.is_empty() {
             call.id = id.unwrap_or_default().to_owned();
         }

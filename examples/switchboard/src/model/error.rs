@@ -159,21 +159,17 @@ impl ModelError {
 
     /// Creates the error of an event that reports one, in the provider's words.
     pub(super) fn reported(event: &str) -> Self {
-        Self::of(Report::read(event))
-    }
-
-    /// Creates the error of an event that may report one, if it has words for people.
-    pub(super) fn in_words(event: &str) -> Option<Self> {
-        let report = Some(Report::read(event));
-        report.filter(|it| !it.message.is_empty()).map(Self::of)
-    }
-
-    fn of(report: Report) -> Self {
+        let report = Report::read(event);
         Self::Refused {
             status: None,
             refusal: report.refusal(None),
             message: report.message,
         }
+    }
+
+    /// Creates the error of an event that may report one, if it has words for people.
+    pub(super) fn in_words(event: &str) -> Option<Self> {
+        Some(Self::reported(event)).filter(|error| !error.to_string().is_empty())
     }
 }
 

@@ -57,10 +57,9 @@ pub(crate) fn sign(message: &mut ChatMessage, origin: &str) {
 /// Forgets them.
 pub(crate) fn clear(message: &mut ChatMessage) {
     message.extra.clear();
-    message
-        .tool_calls
-        .iter_mut()
-        .for_each(|it| it.extra.clear());
+    for call in &mut message.tool_calls {
+        call.extra.clear();
+    }
 }
 
 /// Returns how many bytes they have.
@@ -71,11 +70,16 @@ pub(crate) fn size(message: &ChatMessage) -> usize {
     bytes.sum()
 }
 
+/// Returns whether a word is one of these.
+pub(super) fn is_one(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|known| known == word)
+}
+
 /// Returns the members of an object that are not of these names, and neither null nor empty.
-pub(super) fn unknown(object: &Value, known: &[&str]) -> Map<String, Value> {
+pub(super) fn unknown(object: &Value, known: &str) -> Map<String, Value> {
     let empty = [json!(null), json!(""), json!([]), json!({})];
     let mut members = object.as_object().cloned().unwrap_or_default();
-    members.retain(|name, value| !known.contains(&name.as_str()) && !empty.contains(value));
+    members.retain(|name, value| !is_one(known, name) && !empty.contains(value));
     members
 }
 

@@ -14,6 +14,7 @@ pub(super) mod wait;
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
+use rpc_core::sync::Mutex;
 
 pub use model::HttpModel;
 
@@ -38,7 +39,10 @@ impl HttpClient {
     /// Creates a client with this connect timeout, which includes TLS.
     pub fn new(connect_timeout: Duration) -> Self {
         Self {
-            shared: std::sync::Arc::new(client::Shared::new(connect_timeout)),
+            shared: std::sync::Arc::new(client::Shared {
+                connect_timeout,
+                clients: Mutex::default(),
+            }),
         }
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
 
@@ -10,21 +11,17 @@ use super::answer::Pieces;
 use super::config::ModelConfig;
 use super::extra::{origin, sent};
 use super::openai::read_message;
-use super::request::{Body, Names, acceptable, object};
+use super::request::{acceptable, body, object};
 use super::{ChatRequest, ModelError};
 
-/// Returns a request for a streamed answer, without members of these names.
+/// Returns a request for a streamed answer.
 ///
 /// Names the size of the context: Ollama's own is small, and it forgets what does not fit without a
 /// word. Images must be `data:` URLs; an address of one stays in the text.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
-pub fn request_body(
-    config: &ModelConfig,
-    request: &ChatRequest<'_>,
-    without: &Names,
-) -> Result<Body, ModelError> {
+pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
     let most = usize::try_from(config.max_tokens).unwrap_or(usize::MAX);
     let mut options = json!({
         "num_ctx": config.context_tokens.saturating_add(most),
@@ -34,7 +31,7 @@ pub fn request_body(
         options["temperature"] = temperature.into();
     }
     let mut calls = &[][..];
-    let said = acceptable(request, &origin(config), without);
+    let said = acceptable(request, &origin(config));
     let messages = said.iter().map(|it| {
         if it.role == Role::Assistant {
             calls = &it.tool_calls;
@@ -44,7 +41,7 @@ pub fn request_body(
     let messages = messages.collect();
     let model = request.model.unwrap_or(&config.model);
     let more = json!({ "options": options });
-    Body::new(model, messages, request.tools, more, without)
+    body(model, messages, request.tools, more)
 }
 
 /// Returns a message; `calls` are those that a result may answer.

@@ -9,44 +9,33 @@ mod tests;
 #[cfg(test)]
 mod thought_tests;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Pieces, filled, is_thought, place, text_of};
 use super::config::ModelConfig;
 use super::extra::{origin, sent, unknown};
-use super::request::{Body, Names, acceptable};
+use super::request::{acceptable, body};
 use super::{CallPiece, ChatRequest, ModelError};
 
 /// The members of a message, and of a call and its function, in the interfaces that have calls in messages.
-const MESSAGE: [&str; 7] = [
-    "role",
-    "content",
-    "refusal",
-    "tool_calls",
-    "function_call",
-    "tool_call_id",
-    "tool_name",
-];
-const CALL: [&str; 6] = ["id", "index", "type", "function", "name", "arguments"];
+const MESSAGE: &str = "role content refusal tool_calls function_call tool_call_id tool_name";
+const CALL: &str = "id index type function name arguments";
 
-/// Returns a request for a streamed answer, without members of these names.
+/// Returns a request for a streamed answer.
 ///
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
-pub fn request_body(
-    config: &ModelConfig,
-    request: &ChatRequest<'_>,
-    without: &Names,
-) -> Result<Body, ModelError> {
+pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
     let more = json!({
         "max_tokens": config.max_tokens,
         "temperature": config.temperature,
         "stream_options": { "include_usage": true },
     });
-    let messages = acceptable(request, &origin(config), without);
+    let messages = acceptable(request, &origin(config));
     let messages = messages.iter().map(|it| sent(json!(it))).collect();
     let model = request.model.unwrap_or(&config.model);
-    Body::new(model, messages, request.tools, more, without)
+    body(model, messages, request.tools, more)
 }
 
 /// Reads a chunk, or a whole answer. The reason of the end completes an answer; the end mark `[DONE]` may be
@@ -101,7 +90,7 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     }
     out.text(&text_of(content));
     out.text(&text_of(&message["refusal"]));
-    out.extra(None, unknown(message, &MESSAGE));
+    out.extra(None, unknown(message, MESSAGE));
     let calls = match &message["tool_calls"] {
         Value::Array(calls) => calls,
         one => std::slice::from_ref(one),
@@ -119,9 +108,9 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     for (call, function) in calls.chain(old) {
         let mut extra = match std::ptr::eq(call, message) {
             true => Map::new(),
-            false => unknown(call, &CALL),
+            false => unknown(call, CALL),
         };
-        let of_function = unknown(&call["function"], &CALL);
+        let of_function = unknown(&call["function"], CALL);
         if !of_function.is_empty() {
             extra.insert("function".to_owned(), of_function.into());
         }

@@ -7,7 +7,6 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::answer::text_of;
-
 use super::error::one_line;
 use super::http::wait;
 
@@ -137,6 +136,7 @@ impl Report {
         let has = |words: &str| finds(words, &self.words);
         let is_spent =
             || self.wait.is_none() && finds(SPENT, &says) && !finds(r"\bper[ _-]min", &says);
+        let is_missing = || has("not_found") || finds("not found|does not exist", &says);
         // A status says more than most words, except that some servers report a model as a request.
         match status {
             Some(402) => Refusal::Quota,
@@ -152,12 +152,7 @@ impl Report {
             Some(529) => Refusal::Overloaded,
             Some(300..=399) => Refusal::Address,
             _ if finds("v1/responses|responses api|not a chat model", &says) => Refusal::Interface,
-            _ if has("model_not_found")
-                || says.contains("model") && finds("not found|does not exist", &says)
-                || says.contains("model") && has("not_found") =>
-            {
-                Refusal::Model
-            }
+            _ if has("model_not_found") || says.contains("model") && is_missing() => Refusal::Model,
             // A provider that is there has a sentence of its own.
             Some(404 | 405)
                 if says.is_empty()
@@ -212,9 +207,8 @@ fn text_in(report: &Value) -> Option<Cow<'_, str>> {
             let mut members = members.iter();
             let (_, told) = members.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
             // Those of a form have the names of its fields.
-            let fields = told
-                .as_object()
-                .filter(|_| ["errors", "detail"].contains(&text));
+            let is_form = ["errors", "detail"].contains(&text);
+            let fields = told.as_object().filter(|_| is_form);
             text_in(told).or_else(|| fields?.values().find_map(text_in))
         }),
         _ => None,

@@ -1,15 +1,16 @@
-//! [`acceptable`]: makes a request that any provider takes out of any conversation; and its [`Body`].
+//! [`acceptable`]: makes a request that any provider takes out of any conversation; and its [`body`].
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
 use snek_proto::llm::image::detect_mime;
 use snek_proto::llm::tool::ToolDefinition;
@@ -24,49 +25,35 @@ pub(super) const NOTHING: &str = "(no text)";
 const MAX_ID: usize = 40;
 const MAX_NAME: usize = 64;
 
-/// Names of members that a provider refuses.
-pub type Names = BTreeSet<String>;
-
-/// The body of a request for a streamed answer, before it is written.
-#[derive(Debug, Serialize)]
-pub struct Body {
-    /// The members but the tools, whose parameters stay in order.
-    #[serde(flatten)]
-    pub members: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Box<RawValue>>,
-}
-
-impl Body {
-    /// Creates a body without the members of these names.
-    pub(super) fn new(
-        model: &str,
-        messages: Vec<Value>,
-        tools: &[impl Serialize],
+/// Returns the body of a request for a streamed answer. The parameters of its tools stay in order.
+pub(super) fn body<T: Serialize>(
+    model: &str,
+    messages: Vec<Value>,
+    tools: &[T],
+    mut more: Value,
+) -> Result<Bytes, ModelError> {
+    #[derive(Serialize)]
+    struct Body<'a, T> {
+        #[serde(flatten)]
         more: Value,
-        without: &Names,
-    ) -> Result<Self, ModelError> {
-        let mut members = match more {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        };
-        members.retain(|name, value| !value.is_null() && !without.contains(name));
-        members.insert("model".to_owned(), model.into());
-        members.insert("messages".to_owned(), messages.into());
-        members.insert("stream".to_owned(), true.into());
-        let is_offered = !tools.is_empty() && !without.contains("tools");
-        let tools = is_offered.then(|| serde_json::value::to_raw_value(tools));
-        let tools = tools.transpose().map_err(ModelError::bad)?;
-        Ok(Self { members, tools })
+        model: &'a str,
+        messages: Vec<Value>,
+        stream: bool,
+        #[serde(skip_serializing_if = "<[T]>::is_empty")]
+        tools: &'a [T],
     }
-
-    /// Returns the JSON.
-    ///
-    /// # Errors
-    /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
-    pub fn write(&self) -> Result<Vec<u8>, ModelError> {
-        serde_json::to_vec(self).map_err(ModelError::bad)
+    if let Some(members) = more.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
     }
+    let stream = true;
+    let body = Body {
+        more,
+        model,
+        messages,
+        stream,
+        tools,
+    };
+    Ok(serde_json::to_vec(&body).map_err(ModelError::bad)?.into())
 }
 
 /// Returns a conversation that every provider takes.
@@ -74,14 +61,16 @@ impl Body {
 /// All instructions come first and in one message. Then the user begins, and the sides take turns: messages of one
 /// side are joined. Each call has an id, an acceptable name, an object as arguments, and directly behind it its one
 /// result. An image has the type of its bytes. What only the provider of an answer knows is kept for the `origin`
-/// alone, but for the members of these names.
-pub(super) fn acceptable(
-    request: &ChatRequest<'_>,
-    origin: &str,
-    without: &Names,
-) -> Vec<ChatMessage> {
+/// alone.
+pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMessage> {
     let mut said: Vec<ChatMessage> = Vec::new();
-    said.extend(instructions(request).map(ChatMessage::system));
+    let systems = request.messages.iter().filter(|it| it.role == Role::System);
+    for system in systems.filter(|it| !is_blank(&it.content)) {
+        push(
+            &mut said,
+            ChatMessage::system(system.content.text().into_owned()),
+        );
+    }
     let first = said.len();
     for (at, message) in request.messages.iter().enumerate() {
         if matches!(message.role, Role::System | Role::Tool) {
@@ -92,7 +81,9 @@ pub(super) fn acceptable(
         if message.role != Role::Assistant {
             message.tool_calls.clear();
         }
-        keep(&mut message, origin, without);
+        if origin.is_empty() || message.extra.get(FROM) != Some(&origin.into()) {
+            extra::clear(&mut message);
+        }
         if let Content::Blocks(blocks) = &mut message.content {
             blocks.iter_mut().for_each(label);
         }
@@ -168,21 +159,6 @@ fn blocks(content: Content) -> Vec<Block> {
     }
 }
 
-/// Leaves out members that are another provider's, or are refused.
-fn keep(message: &mut ChatMessage, origin: &str, without: &Names) {
-    let from = message.extra.get(FROM).and_then(Value::as_str);
-    if origin.is_empty() || from != Some(origin) {
-        return extra::clear(message);
-    }
-    message.extra.retain(|name, _| !without.contains(name));
-    for call in &mut message.tool_calls {
-        call.extra.retain(|name, _| !without.contains(name));
-        if let Some(Value::Object(function)) = call.extra.get_mut("function") {
-            function.retain(|name, _| !without.contains(name));
-        }
-    }
-}
-
 /// Names an image by its bytes, whatever it was named by.
 fn label(block: &mut Block) {
     let Block::ImageUrl(url) = block else {
@@ -242,15 +218,6 @@ pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], said: &str) -> Option<&
             meant.next().filter(|_| meant.next().is_none())
         })
     })
-}
-
-/// Returns all system messages, in order.
-fn instructions(request: &ChatRequest<'_>) -> Option<String> {
-    let systems = request.messages.iter().filter(|it| it.role == Role::System);
-    let texts: Vec<_> = systems.map(|message| message.content.text()).collect();
-    let filled = texts.iter().filter(|text| !text.trim().is_empty());
-    let joined = filled.map(AsRef::as_ref).collect::<Vec<_>>().join("\n\n");
-    Some(joined).filter(|text| !text.is_empty())
 }
 
 /// Returns the schema of a tool's parameters, in the order of its definition.

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Delta;
+use super::refusal::finds;
 
 /// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
 static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -93,10 +94,8 @@ impl Think {
         let held = std::mem::take(&mut self.held);
         let rest = |from: usize| held.get(from..).unwrap_or_default().to_owned();
         if !self.marks.is_empty() {
-            let found = self
-                .marks
-                .iter()
-                .filter_map(|mark| Some((held.find(mark)?, mark.len())));
+            let marks = self.marks.iter();
+            let found = marks.filter_map(|mark| Some((held.find(mark)?, mark.len())));
             let Some((at, length)) = found.min() else {
                 let (told, kept) = held.split_at(held.len() - self.open_end(&held));
                 self.tell(told, out);
@@ -120,13 +119,8 @@ impl Think {
                 if found.is_some_and(|(from, to)| is_end(from.wrapping_sub(1)) && is_end(to)) {
                     (self.has_thought, self.closes) = (true, true);
                 }
-                let from = self
-                    .said
-                    .char_indices()
-                    .rev()
-                    .nth(MARK)
-                    .map_or(0, |(at, _)| at);
-                self.said.drain(..from);
+                let from = self.said.char_indices().rev().nth(MARK);
+                self.said.drain(..from.map_or(0, |(at, _)| at));
             }
             return false;
         }
@@ -179,10 +173,7 @@ impl Think {
             Some(of) => format!("{left}END_{}{right}", of.to_uppercase()),
             None => format!("{left}/{name}{right}"),
         };
-        if ["think", "thought", "reason"]
-            .iter()
-            .any(|word| low.contains(word))
-        {
+        if finds("think|thought|reason", &low) {
             self.marks = vec![close];
             return Some(Some(end));
         }
@@ -225,15 +216,8 @@ impl Think {
 
     /// Returns how much of the end of a thought may be the beginning of its mark.
     fn open_end(&self, text: &str) -> usize {
-        let begins = |mark: &String| {
-            let mut lengths = (1..mark.len())
-                .rev()
-                .filter(|length| mark.is_char_boundary(*length));
-            lengths.find(|length| {
-                mark.get(..*length)
-                    .is_some_and(|begin| text.ends_with(begin))
-            })
-        };
+        let ends = |begin: Option<&str>| begin.is_some_and(|begin| text.ends_with(begin));
+        let begins = |mark: &String| (1..mark.len()).rev().find(|to| ends(mark.get(..*to)));
         self.marks.iter().filter_map(begins).max().unwrap_or(0)
     }
 

@@ -15,7 +15,7 @@ const MAX_THOUGHT: usize = 64 * 1024;
 
 /// The answer to one call of a model. Its texts go to the clients in parts, the first one at once,
 /// and a thought once more as a whole at its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Growing {
     /// The id of the call, from which those of its texts are made.
     call: String,
@@ -39,14 +39,7 @@ impl Growing {
     pub(super) fn new(call: &str) -> Self {
         Self {
             call: call.to_owned(),
-            text: String::new(),
-            said: 0,
-            thought: String::new(),
-            thought_sent: 0,
-            thought_bytes: 0,
-            thoughts: 0,
-            next: None,
-            events: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -133,15 +126,12 @@ impl Growing {
 /// Returns the event with the reason why an answer takes longer, or knows less.
 fn event(notice: &Notice) -> EventKind {
     match notice {
-        Notice::Retry { .. }
-        | Notice::LeftOut { .. }
-        | Notice::Lost { .. }
-        | Notice::TooLong { .. } => remark(notice.to_string()),
         Notice::Shortened { .. } => {
             let mut compact = Compact::new("done");
             compact.message = Some(notice.to_string().into());
             EventKind::Compact(compact)
         }
+        other => remark(other.to_string()),
     }
 }
 

@@ -24,7 +24,7 @@ struct Container {
 }
 
 /// Turns events into lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Renderer {
     width: usize,
     style: Style,
@@ -53,17 +53,7 @@ impl Renderer {
         Self {
             width,
             style,
-            lines: Vec::new(),
-            depth: 0,
-            start: 0,
-            containers: Vec::new(),
-            lists: Vec::new(),
-            gap: false,
-            inline: Vec::new(),
-            looks: Vec::new(),
-            links: Vec::new(),
-            code: None,
-            table: None,
+            ..Self::default()
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) const MAX_OPEN: usize = 16 * 1024;
 /// stream.push("mp", 80);
 /// assert_eq!(stream.finish(80), ["cd /tmp", ""]);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stream {
     style: Style,
     /// The blocks that are not closed, or the line of code that has not ended.
@@ -50,9 +50,7 @@ impl Stream {
     pub fn new(style: Style) -> Self {
         Self {
             style,
-            open: String::new(),
-            code: None,
-            returned: 0,
+            ..Self::default()
         }
     }
 

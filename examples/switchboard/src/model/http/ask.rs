@@ -65,8 +65,6 @@ pub(super) struct Query {
     pub(super) body: Bytes,
     /// The provider's name of the model.
     pub(super) model: String,
-    /// The message if the provider does not answer.
-    pub(super) subject: Subject,
 }
 
 impl Asker {
@@ -120,6 +118,12 @@ impl Asker {
         .boxed()
     }
 
+    fn subject<'a>(&'a self, query: &'a Query) -> Subject<'a> {
+        let (config, url) = (&self.config, &self.url);
+        let model = &query.model;
+        Subject { config, model, url }
+    }
+
     /// Reads the key and the headers again. Returns whether they have changed.
     fn renew(&self) -> bool {
         let config = self.config.renewed();
@@ -168,7 +172,7 @@ impl Asker {
                 let error = error.without_url();
                 tracing::info!(error = chain(&error), "the model cannot be reached");
                 Err(Failed {
-                    error: query.subject.unreachable(cause, again),
+                    error: self.subject(query).unreachable(cause, again),
                     reason: format!("{cause}: no connection to the model"),
                     again,
                     is_lost,
@@ -199,9 +203,9 @@ impl Asker {
         }
         let headers = response.headers().clone();
         let report = Report::read(&self.error_body(response).await);
-        let status = status.as_u16();
-        let refusal = report.refusal(Some(status));
-        Err(self.refused(query, Some(status), refusal, report, &headers))
+        let status = Some(status.as_u16());
+        let refusal = report.refusal(status);
+        Err(self.refused(query, status, refusal, report, &headers))
     }
 
     fn refused(
@@ -216,11 +220,12 @@ impl Asker {
         let wait = in_headers(headers, false)
             .or(report.wait)
             .or_else(of_limits);
+        let subject = self.subject(query);
         // A secret that was cut is not known as one.
         let says = excerpt(&self.auth.lock().redact(&report.message));
         Failed {
-            reason: query.subject.what(status, refusal),
-            error: query.subject.refused(status, refusal, &says, wait),
+            reason: subject.what(status, refusal),
+            error: subject.refused(status, refusal, &says, wait),
             // The reason counts, and not the status: a budget that is used up is reported as "too many requests".
             again: refusal.passes() && wait.is_none_or(|wait| wait <= self.config.policy.max_wait),
             is_lost: false,
@@ -256,7 +261,6 @@ impl Asker {
             response,
             failure: None,
             is_begun: false,
-            over: false,
             since: Instant::now(),
             complete: None,
             waits: None,
@@ -380,6 +384,7 @@ impl Asking {
 
     /// Prepares another attempt, or returns the error.
     fn failed(&mut self, failed: Failed) -> Option<ModelError> {
+        self.reading = None;
         let refusal = failed.error.refusal();
         if refusal == Some(Refusal::Key)
             && !self.is_begun
@@ -387,25 +392,18 @@ impl Asking {
             && self.asker.renew()
         {
             tracing::info!("the key was refused, and has changed: asking again");
-            self.reading = None;
             return None;
         }
         if let Some((member, instead)) = self.leave_out(&failed) {
             self.left_out.push(Notice::LeftOut { member, instead });
             self.refused.get_or_insert(failed.error);
-            self.reading = None;
             return None;
         }
-        let delay = match failed.again && !self.is_begun {
-            true => self.backoff.next_delay(entropy()),
-            false => None,
-        };
-        let Some(delay) = delay else {
+        let again = failed.again && !self.is_begun;
+        let Some(delay) = again.then(|| self.backoff.next_delay(entropy())).flatten() else {
             // What was left out has not helped, unless something else has happened since.
-            let first = self
-                .refused
-                .take()
-                .filter(|_| !refusal.is_none_or(Refusal::passes));
+            let is_same = !refusal.is_none_or(Refusal::passes);
+            let first = self.refused.take().filter(|_| is_same);
             return Some(first.unwrap_or(failed.error));
         };
         let wait = failed.wait.unwrap_or(delay);
@@ -414,19 +412,18 @@ impl Asking {
         tracing::warn!("{notice}");
         self.notices.push_back(notice);
         self.wait = Some(wait);
-        self.reading = None;
         None
     }
 
     /// Remembers what was left out, after the request was taken without.
     fn taken(&mut self) {
         let model = &self.query.model;
-        for notice in &self.left_out {
+        for notice in self.left_out.drain(..) {
             tracing::warn!(model, "{notice}");
             let refused = self.learnt.refused.clone();
             self.asker.learn(model, |it| it.refused.extend(refused));
+            self.notices.push_back(notice);
         }
-        self.notices.extend(self.left_out.drain(..));
     }
 
     /// Leaves out the member that a refusal names, if there is one, or changes its name.
@@ -460,7 +457,6 @@ struct Reading {
     failure: Option<ModelError>,
     /// Whether a part of it has come.
     is_begun: bool,
-    over: bool,
     since: Instant,
     /// When the answer was complete.
     complete: Option<Instant>,
@@ -475,14 +471,9 @@ impl Reading {
                 return Some(Ok(delta));
             }
             if let Some(failure) = self.failure.take() {
-                self.over = true;
                 return Some(Err(failure));
             }
-            if self.over {
-                return None;
-            }
             if self.reader.is_done() {
-                self.over = true;
                 self.read_to_the_end().await;
                 return None;
             }
@@ -515,21 +506,16 @@ impl Reading {
             ..
         } = self.asker.config.policy;
         let now = Instant::now();
-        let complete = self.reader.is_finished();
+        let left = |since, after: Duration| after.saturating_sub(now - since);
+        let is_complete = self.reader.is_finished();
+        let complete = is_complete.then(|| *self.complete.get_or_insert(now));
         // The wait that ends first. None of them begins again with a comment after the end.
-        let (wait, after, left) = if complete {
-            let since = *self.complete.get_or_insert(now);
-            (
-                Wait::End,
-                tail_timeout,
-                tail_timeout.saturating_sub(now - since),
-            )
-        } else {
-            let left = total_timeout.map(|total| total.saturating_sub(now - self.since));
-            match (total_timeout, left) {
-                (Some(total), Some(left)) if left < idle_timeout => (Wait::End, total, left),
-                _ => (Wait::Piece, idle_timeout, idle_timeout),
+        let (wait, after, left) = match (complete, total_timeout) {
+            (Some(since), _) => (Wait::End, tail_timeout, left(since, tail_timeout)),
+            (None, Some(total)) if left(self.since, total) < idle_timeout => {
+                (Wait::End, total, left(self.since, total))
             }
+            _ => (Wait::Piece, idle_timeout, idle_timeout),
         };
         let words = self.reader.waits().then(|| {
             let since = *self.waits.get_or_insert(now);
@@ -559,7 +545,7 @@ impl Reading {
                 self.asker.keeps.fetch_or(end.is_ok(), Ordering::Relaxed);
                 self.reader.end()
             }
-            None if complete => self.reader.end(),
+            None if is_complete => self.reader.end(),
             None => Err(ModelError::TimedOut { wait, after }),
         }
     }

@@ -20,24 +20,15 @@ const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 /// The clients, created when first needed. Those for providers on this machine use no proxy.
 #[derive(Debug)]
 pub(super) struct Shared {
-    connect_timeout: Duration,
-    clients: Mutex<Clients>,
+    pub(super) connect_timeout: Duration,
+    pub(super) clients: Mutex<Clients>,
 }
 
 #[derive(Debug, Default)]
-struct Clients {
+pub(super) struct Clients {
     tls: Option<TlsConfig>,
     /// By whether the provider is on this machine, and whether connections are kept.
     made: HashMap<(bool, bool), Client>,
-}
-
-impl Shared {
-    pub(super) fn new(connect_timeout: Duration) -> Self {
-        Self {
-            connect_timeout,
-            clients: Mutex::default(),
-        }
-    }
 }
 
 impl HttpClient {

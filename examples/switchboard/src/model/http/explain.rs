@@ -13,52 +13,40 @@ use crate::model::refusal::Refusal;
 use crate::model::{ModelError, seconds};
 
 /// What is asked.
-#[derive(Clone, Debug)]
-pub(super) struct Subject {
-    /// The settings, with the name of the model as people may see it.
-    config: ModelConfig,
-    /// Whether it is on this machine.
-    is_here: bool,
-    /// Where it is, if people may know: an address elsewhere may be secret.
-    at: String,
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) config: &'a ModelConfig,
+    /// The provider's name of the model.
+    pub(super) model: &'a str,
+    pub(super) url: &'a Url,
 }
 
-impl Subject {
-    pub(super) fn new(config: &ModelConfig, model: &str, url: &Url) -> Self {
-        Self {
-            config: ModelConfig {
-                model: excerpt(model),
-                ..config.clone()
-            },
-            is_here: is_loopback(url),
-            // A configuration by file serves others, who need not know.
-            at: match is_loopback(url) && !config.in_file {
-                true => format!(" at {}", url.origin().ascii_serialization()),
-                false => String::new(),
-            },
-        }
-    }
-
+impl Subject<'_> {
     /// Creates the error for a connection that was not made, or lost before an answer.
     pub(super) fn unreachable(&self, cause: &str, is_connect: bool) -> ModelError {
-        let name = self.config.provider.title();
-        let message = if is_connect {
-            let at = &self.at;
-            let advice = match self.config.provider {
-                _ if cause == UNTRUSTED => "name an address with a trusted certificate".to_owned(),
-                Provider::Ollama if self.is_here => "is 'ollama serve' running?".to_owned(),
-                Provider::Vllm if self.is_here => "is 'vllm serve' running?".to_owned(),
-                _ => format!("check the network and {}", self.config.setting("base-url")),
-            };
-            format!("{cause}: cannot connect to {name}{at}; {advice}")
-        } else {
-            let why = match cause {
-                UNREADABLE => "does not answer in HTTP (or over 100 headers); check the address",
-                _ => "closed the connection before it answered; try again",
-            };
-            format!("{cause}: {name} {why}")
+        let (config, is_here) = (self.config, is_loopback(self.url));
+        let name = config.provider.title();
+        // An address elsewhere may be secret. A configuration by file serves others, who need not know any.
+        let at = match is_here && !config.in_file {
+            true => format!(" at {}", self.url.origin().ascii_serialization()),
+            false => String::new(),
         };
-        ModelError::Unreachable { message }
+        let advice = match config.provider {
+            _ if cause == UNTRUSTED => "name an address with a trusted certificate".to_owned(),
+            Provider::Ollama if is_here => "is 'ollama serve' running?".to_owned(),
+            Provider::Vllm if is_here => "is 'vllm serve' running?".to_owned(),
+            _ => format!("check the network and {}", config.setting("base-url")),
+        };
+        let what = match cause {
+            _ if is_connect => format!("cannot connect to {name}{at}; {advice}"),
+            UNREADABLE => {
+                format!("{name} does not answer in HTTP (or over 100 headers); check the address")
+            }
+            _ => format!("{name} closed the connection before it answered; try again"),
+        };
+        ModelError::Unreachable {
+            message: format!("{cause}: {what}"),
+        }
     }
 
     /// Creates the error for a report of the provider: the reason, what to do, and its own words without secrets.
@@ -96,21 +84,16 @@ impl Subject {
 
     /// Returns what has happened, and what to do.
     fn words(&self, refusal: Refusal) -> (String, String) {
-        let config = &self.config;
+        let config = self.config;
         let is_ollama = config.provider == Provider::Ollama;
         let mut text = words(refusal, config.key.is_some(), is_ollama).to_owned();
         for setting in ["key-file", "model", "base-url", "context-tokens"] {
             text = text.replace(&format!("--{setting}"), &config.setting(setting));
         }
         let variable = config.provider.key_variable().unwrap_or_default();
-        let name = config.provider.title();
-        for (place, value) in [
-            ("VARIABLE", variable),
-            ("NAME", name),
-            ("MODEL", &config.model),
-        ] {
-            text = text.replace(place, value);
-        }
+        text = text.replace("VARIABLE", variable);
+        text = text.replace("NAME", config.provider.title());
+        text = text.replace("MODEL", &excerpt(self.model));
         let (what, advice) = text.split_once('|').unwrap_or((&text, ""));
         (what.to_owned(), advice.to_owned())
     }

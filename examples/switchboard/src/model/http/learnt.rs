@@ -7,6 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::model::extra::is_one;
 use crate::model::refusal::{Report, finds};
 
 /// The members that carry the conversation and its tools: without one of them it would be another question.
@@ -33,13 +34,12 @@ pub(super) struct Learnt {
 impl Learnt {
     /// Returns a request without what is refused.
     pub(super) fn apply(&self, body: &Bytes) -> Bytes {
-        let whole = || serde_json::from_slice::<&RawValue>(body).ok();
-        let without = || self.without(whole()?, true).ok();
-        let changed = (!self.refused.is_empty()).then(without).flatten();
-        changed.map_or_else(
-            || body.clone(),
-            |raw| String::from(Box::<str>::from(raw)).into(),
-        )
+        if self.refused.is_empty() {
+            return body.clone();
+        }
+        let changed = serde_json::from_slice(body).and_then(|whole| self.without(whole, true));
+        let changed = changed.map(|raw| String::from(Box::<str>::from(raw)).into());
+        changed.unwrap_or_else(|_| body.clone())
     }
 
     /// Learns which member of a request is refused. Returns whether that is news: its name, and the one that the
@@ -65,12 +65,8 @@ impl Learnt {
         let instead = instead.map(str::to_owned);
         self.refused.insert(member.clone(), instead.clone());
         // What was proposed before is refused as well.
-        for (_, other) in self
-            .refused
-            .iter_mut()
-            .filter(|(_, it)| it.as_ref() == Some(&member))
-        {
-            *other = None;
+        for other in self.refused.values_mut() {
+            other.take_if(|it| *it == member);
         }
         Some((member, instead))
     }
@@ -113,10 +109,6 @@ impl Learnt {
     }
 }
 
-fn is_one(words: &str, word: &str) -> bool {
-    words.split_whitespace().any(|known| known == word)
-}
-
 /// Collects the names of all members.
 fn names(value: &Value, into: &mut BTreeSet<String>) {
     for value in value.as_array().into_iter().flatten() {
@@ -133,43 +125,36 @@ fn names(value: &Value, into: &mut BTreeSet<String>) {
 /// Returns the member of a request that a report refuses: the first that it names for programs or by its path, by its
 /// name, or in a word such as `tool`.
 fn refused(report: &Report, sent: &BTreeSet<String>) -> Option<String> {
-    let says = &report.message;
-    let is_refusal = finds(NOT_TAKEN, &says.to_lowercase());
-    if finds(MISSING, &says.to_lowercase()) {
+    let says = report.message.to_lowercase();
+    if finds(MISSING, &says) {
         return None;
     }
-    let for_programs = report.members.iter().map(|member| (member.as_str(), true));
-    let words = Regex::new(r"[A-Za-z_][\w.\[\]-]*").ok()?;
-    let in_text = words.find_iter(says).map(|word| {
+    let is_refusal = finds(NOT_TAKEN, &says);
+    let words = Regex::new(r"[a-z_][\w.\[\]-]*").ok()?;
+    let in_text = words.find_iter(&says).map(|word| {
         let before = says.get(..word.start()).unwrap_or_default();
         (word.as_str(), before.ends_with(['\'', '"', '`', '“']))
     });
+    let for_programs = report.members.iter().map(|path| (path.as_str(), true));
     for_programs.chain(in_text).find_map(|(path, is_name)| {
-        let parts = path
-            .split(['.', '[', ']'])
-            .filter(|part| part.contains(char::is_alphabetic));
-        let parts: Vec<&str> = parts.collect();
-        let last = *parts.last()?;
+        let parts = path.split(['.', '[', ']']);
+        let parts: Vec<&str> = parts
+            .filter(|it| it.contains(char::is_alphabetic))
+            .collect();
+        let last = parts.last()?.to_lowercase();
         let is_name = is_name || parts.len() > 1 || last.contains('_');
-        let mut known = sent.iter().filter(|name| !is_one(NEEDED, name));
         let is_same = |name: &&String| {
-            let is_plural = || {
-                !is_name
-                    && name
-                        .strip_suffix('s')
-                        .is_some_and(|one| one.eq_ignore_ascii_case(last))
-            };
-            name.eq_ignore_ascii_case(last) || is_plural()
+            let low = name.to_lowercase();
+            let is_plural = !is_name && low.strip_suffix('s') == Some(&*last);
+            (low == last || is_plural) && !is_one(NEEDED, name)
         };
-        if let Some(name) = known.find(is_same).filter(|_| is_name || is_refusal) {
-            return Some(name.clone());
-        }
-        let low = last.to_lowercase();
-        let is_tool = low.starts_with("tool") || low.starts_with("function");
-        let is_of_tools = is_tool && !low.contains("_call") && parts.len() == 1;
-        (is_refusal && is_of_tools)
-            .then(|| sent.get("tools").cloned())
-            .flatten()
+        let named = sent.iter().find(is_same).filter(|_| is_name || is_refusal);
+        let speaks_of_tools = is_refusal
+            && parts.len() == 1
+            && finds("^(?:tool|function)", &last)
+            && !last.contains("_call");
+        let tools = sent.get("tools").filter(|_| speaks_of_tools);
+        named.or(tools).cloned()
     })
 }
 

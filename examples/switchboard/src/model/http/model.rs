@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use reqwest::Url;
 
 use super::HttpClient;
@@ -14,7 +13,6 @@ use super::client::{endpoint, is_loopback};
 use super::explain::Subject;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
-use crate::model::request::Names;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, extra, ollama, openai};
 
 /// How long a connection to this machine may take.
@@ -50,35 +48,30 @@ impl HttpModel {
         self.asker.url()
     }
 
-    fn body(&self, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
-        let (config, without) = (&self.config, Names::new());
-        let body = match config.provider {
-            Provider::Anthropic => anthropic::request_body(config, request, &without),
-            Provider::Ollama => ollama::request_body(config, request, &without),
-            _ => openai::request_body(config, request, &without),
-        };
-        Ok(body?.write()?.into())
-    }
-
     /// Returns what to do if the provider should be on this machine and nothing listens there.
     pub fn absence(&self) -> Option<ModelError> {
         let (config, url) = (&self.config, self.asker.url());
+        let model = &config.model;
         let is_local = matches!(config.provider, Provider::Ollama | Provider::Vllm);
         if !is_local || !is_loopback(url) {
             return None;
         }
         let mut addresses = url.socket_addrs(|| None).ok()?.into_iter();
         let is_there = addresses.any(|at| TcpStream::connect_timeout(&at, NEAR).is_ok());
-        let subject = Subject::new(config, &config.model, url);
+        let subject = Subject { config, model, url };
         (!is_there).then(|| subject.unreachable("connection refused", true))
     }
 
     fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {
         let model = request.model.unwrap_or(&self.config.model);
+        let body = match self.config.provider {
+            Provider::Anthropic => anthropic::request_body,
+            Provider::Ollama => ollama::request_body,
+            _ => openai::request_body,
+        };
         Ok(Query {
-            body: self.body(request)?,
+            body: body(&self.config, request)?,
             model: model.to_owned(),
-            subject: Subject::new(&self.config, model, self.asker.url()),
         })
     }
 }

@@ -125,8 +125,7 @@ fn an_unreadable_line_is_skipped_and_an_endless_one_is_an_error() {
 
 fn body(config: &ModelConfig, messages: &[ChatMessage], tools: &[ToolDefinition]) -> Value {
     let request = ChatRequest::new(messages.iter().collect()).with_tools(tools);
-    let body = request_body(config, &request, &Names::new()).unwrap();
-    serde_json::from_slice(&body.write().unwrap()).unwrap()
+    serde_json::from_slice(&request_body(config, &request).unwrap()).unwrap()
 }
 
 #[test]

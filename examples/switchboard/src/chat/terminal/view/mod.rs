@@ -59,7 +59,7 @@ struct Activity {
 }
 
 /// The state of a conversation on the screen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct View {
     style: Style,
     width: usize,
@@ -99,19 +99,8 @@ impl View {
             stop,
             has_prompt,
             label: "> ".to_owned(),
-            activity: None,
-            tokens: None,
             answer: Stream::new(Style { colour }),
-            open: None,
-            has_gap: false,
-            notes: Vec::new(),
-            is_cut: false,
-            thought: String::new(),
-            tools: Tools::default(),
-            plan: None,
-            partials: Vec::new(),
-            lines: Vec::new(),
-            last: None,
+            ..Self::default()
         }
     }
 
