@@ -13,11 +13,10 @@ use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
-use crate::net::IS_PAGE;
 use crate::net::driver::Driver;
 use crate::net::queue::Push;
-use crate::net::time;
 use crate::net::transport::Transport;
+use crate::net::{IS_PAGE, time};
 use crate::timers::later;
 
 /// Most commands per wake-up before the transport gets its turn.
