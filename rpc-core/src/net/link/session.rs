@@ -409,13 +409,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn push_event(&mut self, event: P::Event, now: Instant) {
         let bytes = self.driver.machine().event_bytes();
-        if self
-            .front
-            .shared
-            .events
-            .push(LinkEvent::Event(event), bytes)
-            == Push::Overflow
-        {
+        let events = &self.front.shared.events;
+        if events.push(LinkEvent::Event(event), bytes) == Push::Overflow {
             self.too_slow(now);
         }
     }
