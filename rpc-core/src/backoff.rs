@@ -116,11 +116,8 @@ impl Backoff {
     /// Returns the delay before the next attempt; `None` when the attempts are used up. `entropy`
     /// is a random number; only jitter uses it.
     pub fn next_delay(&mut self, entropy: u64) -> Option<Duration> {
-        if self
-            .policy
-            .max_attempts
-            .is_some_and(|max| self.attempts >= max)
-        {
+        let max = self.policy.max_attempts;
+        if max.is_some_and(|max| self.attempts >= max) {
             return None;
         }
         let delay = self.policy.delay(self.attempts);

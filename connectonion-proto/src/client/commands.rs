@@ -1,8 +1,7 @@
 //! The commands of [`ClientConn`]: each is carried out whole, or refused with nothing changed.
 
-use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, Refused, Str};
+use rpc_core::{CallId, Instant, Refused, Str};
 use serde::Serialize;
 
 use super::pending::Kind;

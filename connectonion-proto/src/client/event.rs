@@ -1,8 +1,7 @@
 //! [`ClientEvent`]: what a [`ClientConn`](super::ClientConn) and a
 //! [`ClientSession`](super::ClientSession) report to the application.
 
-use rpc_core::{CallError, CallId, CloseReason};
-use rpc_core::{DecodeError, Json, Str};
+use rpc_core::{CallError, CallId, CloseReason, DecodeError, Json, Str};
 
 use crate::frame::{
     AdminResult, Connected, ErrorFrame, OnboardRequired, OnboardSuccess, Output, Response,

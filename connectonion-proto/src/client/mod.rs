@@ -28,13 +28,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::Instant;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
-    Incoming, Machine, MachineCore, Outgoing, Str,
+    Incoming, Instant, Machine, MachineCore, Outgoing, Str,
 };
 
 use crate::frame::{Connect, Response};

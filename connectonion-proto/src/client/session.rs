@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rpc_core::Instant;
 use rpc_core::encode::encode;
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Json, Limits, Refused, Retry, Str};
+use rpc_core::{
+    CallError, CallId, CloseReason, Delivery, Instant, Json, Limits, Refused, Retry, Str,
+};
 
 use super::questions::{Questions, goes_on};
 use super::resume::{Found, Resume, find_answer};
 use super::seen::SeenEvents;
 use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
-use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response};
-use crate::frame::{SessionState, Signed};
+use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
 
 /// How a run ends.
 pub(crate) type End = Result<Output, CallError<ErrorFrame>>;

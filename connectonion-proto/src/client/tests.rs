@@ -12,8 +12,7 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::client::{Reply, Taken};
-use crate::frame::Signed;
-use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState};
+use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState, Signed};
 use gate::{PING_INTERVAL, SILENCE_TIMEOUT, gate as gated, success};
 
 const SECOND: Duration = Duration::from_secs(1);

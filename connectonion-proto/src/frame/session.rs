@@ -3,8 +3,7 @@
 use std::fmt;
 
 use rpc_core::encode::encode_into;
-use rpc_core::json::DecodeErrorKind;
-use rpc_core::json::{each_member, first_byte};
+use rpc_core::json::{DecodeErrorKind, each_member, first_byte};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Serialize, Serializer};
 

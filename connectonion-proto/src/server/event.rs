@@ -1,7 +1,6 @@
 //! [`ServerEvent`]: what a connection reports to the application.
 
-use rpc_core::CloseReason;
-use rpc_core::{DecodeError, Str};
+use rpc_core::{CloseReason, DecodeError, Str};
 
 use crate::auth::{Address, AuthError};
 use crate::console::NOT_AUTHENTICATED;

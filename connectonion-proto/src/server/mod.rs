@@ -23,10 +23,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::Instant;
 use rpc_core::backlog::Backlog;
 use rpc_core::timers::{later, sooner};
-use rpc_core::{CloseFrame, CloseReason, Disconnect, Incoming, Machine, MachineCore, Outgoing};
+use rpc_core::{
+    CloseFrame, CloseReason, Disconnect, Incoming, Instant, Machine, MachineCore, Outgoing,
+};
 
 use crate::auth::Address;
 use crate::error::binary;

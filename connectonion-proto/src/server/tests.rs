@@ -6,12 +6,11 @@ use rpc_core::rate::RateLimit;
 use rpc_core::{Limits, Refused, Text};
 
 use super::*;
-use crate::frame::ErrorFrame;
 use crate::frame::{
-    Connected, OnboardMethod, OnboardRequired, OnboardSuccess, RuntimeInputAck, SessionState,
+    Connected, ErrorFrame, OnboardMethod, OnboardRequired, OnboardSuccess, RuntimeInputAck,
+    SessionState,
 };
-use crate::limits::defaults;
-use crate::limits::{AUTHENTICATE_FIRST, PROMPT_REQUIRED};
+use crate::limits::{AUTHENTICATE_FIRST, PROMPT_REQUIRED, defaults};
 
 const SECOND: Duration = Duration::from_secs(1);
 const CONNECT: &str = r#"{"type":"CONNECT","session_id":"s"}"#;

@@ -3,9 +3,8 @@
 use rpc_core::Str;
 
 use super::{Admission, ClientLevel, Onboarding, TrustBook, TrustLevel, TrustPolicy};
-use crate::auth::end_of;
 use crate::auth::{
-    Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier,
+    Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier, end_of,
 };
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,

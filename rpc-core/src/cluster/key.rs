@@ -101,10 +101,8 @@ impl Flight {
 
     /// The operation that this number answers and when it was sent, if it is waited for.
     pub(super) fn answered(&mut self, number: u64) -> Option<(Operation, Instant)> {
-        (number == self.number)
-            .then(|| self.operation.take())
-            .flatten()
-            .map(|operation| (operation, self.sent))
+        let operation = self.operation.take_if(|_| number == self.number)?;
+        Some((operation, self.sent))
     }
 
     /// When waiting ends, if something is in flight.

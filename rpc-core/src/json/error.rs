@@ -308,12 +308,8 @@ impl serde::de::Error for DecodeError {
 /// Returns line and column, from 1, of the position after `before`.
 fn position(before: &str) -> (usize, usize) {
     let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
-    let column = 1 + before
-        .bytes()
-        .rev()
-        .take_while(|byte| *byte != b'\n')
-        .count();
-    (line, column)
+    let in_line = before.bytes().rev().take_while(|byte| *byte != b'\n');
+    (line, 1 + in_line.count())
 }
 
 /// Returns the punctuation around byte `at`, with every run of other characters as one `…`.

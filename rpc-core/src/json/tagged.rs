@@ -3,10 +3,9 @@
 mod macros;
 mod members;
 
-use std::fmt;
-use std::iter;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::{fmt, iter};
 
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};

@@ -6,10 +6,9 @@ use std::fmt;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::DecodeError;
 use super::mend::{has_escape, mend};
 use super::unescape::unescape_from;
-use super::{Str, serialize_verbatim, token};
+use super::{DecodeError, Str, serialize_verbatim, token};
 use crate::error::Refused;
 use crate::limits::Limits;
 

@@ -101,15 +101,11 @@ impl<T> State<T> {
             0 => self.items.pop_front(),
             _ => self.items.remove(at),
         };
-        let Item {
-            item,
-            bytes,
-            counts,
-        } = removed?;
+        let removed = removed?;
         self.meter.taken(1);
-        self.bytes -= bytes;
-        self.counted -= usize::from(counts);
-        Some(item)
+        self.bytes -= removed.bytes;
+        self.counted -= usize::from(removed.counts);
+        Some(removed.item)
     }
 
     /// Drops the oldest item that counts; notices stay. Returns `false` if there is none. Skips at
@@ -224,14 +220,7 @@ impl<T> Producer<T> {
             LagPolicy::DropOldest => while full(&state) && state.drop_oldest() {},
             LagPolicy::Close | LagPolicy::Latest | LagPolicy::Block { .. } => {}
         }
-        Self::store(
-            state,
-            Item {
-                item,
-                bytes,
-                counts: true,
-            },
-        );
+        Self::store(state, item, bytes, true);
         Push::Done
     }
 
@@ -246,20 +235,17 @@ impl<T> Producer<T> {
             state.lose(1);
             return;
         }
-        Self::store(
-            state,
-            Item {
-                item,
-                bytes: 0,
-                counts: false,
-            },
-        );
+        Self::store(state, item, 0, false);
     }
 
-    fn store(mut state: MutexGuard<'_, State<T>>, item: Item<T>) {
-        state.bytes += item.bytes;
-        state.counted += usize::from(item.counts);
-        state.items.push_back(item);
+    fn store(mut state: MutexGuard<'_, State<T>>, item: T, bytes: usize, counts: bool) {
+        state.bytes += bytes;
+        state.counted += usize::from(counts);
+        state.items.push_back(Item {
+            item,
+            bytes,
+            counts,
+        });
         state.meter.pushed();
         let consumer = state.consumer.take();
         drop(state);

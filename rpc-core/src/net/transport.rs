@@ -1,8 +1,7 @@
 //! [`Transport`]: carries messages under a [`Driver`](super::Driver).
 
 use std::error::Error;
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use futures_core::Stream;

@@ -53,10 +53,8 @@ pub fn token(name: &str) -> String {
 /// # Errors
 /// [`NameTooLong`]; retrying never helps.
 pub fn try_token(name: &str) -> Result<String, NameTooLong> {
-    let len = name
-        .bytes()
-        .map(|byte| if kept(byte) { 1 } else { 3 })
-        .sum();
+    let sizes = name.bytes().map(|byte| if kept(byte) { 1 } else { 3 });
+    let len = sizes.sum();
     if len > MAX_TOKEN {
         return Err(NameTooLong { len });
     }

@@ -99,10 +99,8 @@ pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     let state = rule.ok("a state", log.state().await);
     let mut messages = rule.subscribe(&*store, "restart.f").await;
     let mut watch = rule.ok("a watch", log.watch(&rule.subject(">")).await);
-    let there = rule
-        .watched(&mut watch, "a record")
-        .await
-        .map(|it| it.sequence);
+    let there = rule.watched(&mut watch, "a record").await;
+    let there = there.map(|it| it.sequence);
     rule.equal("what is watched", there, Some(2));
     let mark = rule.watched(&mut watch, "the mark of a watch").await;
     rule.equal("the mark of a watch", mark, None);

@@ -136,10 +136,8 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
     let is_lost = gaps.iter().any(|gaps| gaps.has_changed().unwrap_or(true));
     let [first, second] = &heard;
     rule.holds(is_lost || first == second, || {
-        let at = first
-            .iter()
-            .zip(second)
-            .position(|(one, other)| one != other);
+        let mut pairs = first.iter().zip(second);
+        let at = pairs.position(|(one, other)| one != other);
         format!(
             "two subscribers differ at {at:?} of {} and {}",
             first.len(),

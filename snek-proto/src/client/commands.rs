@@ -3,9 +3,8 @@
 use std::borrow::Borrow;
 use std::time::Duration;
 
-use rpc_core::Instant;
 use rpc_core::timers::later;
-use rpc_core::{CallId, Match, Refused};
+use rpc_core::{CallId, Instant, Match, Refused};
 use serde::Serialize;
 
 use super::{ClientConn, ClientState, Pending, Purpose};

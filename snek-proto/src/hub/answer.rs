@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::{ConnId, Hub, NO_SUCH_USER, NOT_LOGGED_IN};
 use crate::error::RpcError;
-use crate::frame::NoArgs;
-use crate::frame::{Call, Channel, User};
+use crate::frame::{Call, Channel, NoArgs, User};
 use crate::id::ChannelUid;
 
 /// The value of an answer; written as the `data` of the wire.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::{Stream, StreamExt};
-use rpc_core::Str;
 use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Refused, Str};
 
 use super::human::{DeclineAll, Human};
 use super::protocol::{ClientProtocol, Item, Shared};

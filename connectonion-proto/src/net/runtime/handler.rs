@@ -10,7 +10,6 @@ use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
-use crate::console;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt};
 use crate::limits::{
@@ -20,7 +19,7 @@ use crate::limits::{
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::trust::{Admission, Onboarding, prompt_of};
-use crate::upload;
+use crate::{console, upload};
 
 /// Passes the events of a connection to the hub, in the connection's own task, so that everything a
 /// client sent before it left counts. Dropping it removes the connection from the hub.

@@ -21,14 +21,12 @@ use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
-use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::server::{ServerConfig, ServerConn};
-use crate::storage::Storage;
-use crate::storage::StorageError;
+use crate::storage::{Storage, StorageError};
 use crate::trust::AccessControl;
-use crate::upload;
+use crate::{console, upload};
 use handler::Handler;
 use state::State;
 use turn::Head;

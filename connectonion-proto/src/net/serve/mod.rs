@@ -13,10 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Instant;
-use rpc_core::net::DrainReport;
-use rpc_core::net::DriverConfig;
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
-use rpc_core::net::time;
+use rpc_core::net::{DrainReport, DriverConfig, time};
 
 use self::http::Pages;
 use super::cluster::{Cluster, Origin};

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::Limits;
 use crate::json::{
-    DecodeError, DecodeErrorKind, Deserializer, Json, Str, decode, each_member, parse,
+    DecodeError, DecodeErrorKind, Deserializer, Json, LooseStr, Str, decode, each_member, lenient,
+    parse,
 };
-use crate::json::{LooseStr, lenient};
 
 /// The deepest value that is parsed.
 const MAX_DEPTH: usize = 127;

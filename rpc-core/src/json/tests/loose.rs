@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use super::reading::Kind2;
-use crate::json::DecodeErrorKind as Kind;
-use crate::json::{self, Json, Str, lenient};
+use crate::json::{self, DecodeErrorKind as Kind, Json, Str, lenient};
 use crate::{Limits, tagged};
 
 #[derive(Debug, PartialEq, Deserialize)]

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::json::{self, Json, Str, lenient};
-use crate::json::{DecodeError, DecodeErrorKind as Kind};
+use crate::json::{self, DecodeError, DecodeErrorKind as Kind, Json, Str, lenient};
 use crate::{Limits, tagged};
 
 tagged! {

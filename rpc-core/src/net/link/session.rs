@@ -13,11 +13,10 @@ use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
 use crate::machine::Machine;
 use crate::message::CloseFrame;
-use crate::net::IS_PAGE;
 use crate::net::driver::Driver;
 use crate::net::queue::Push;
-use crate::net::time;
 use crate::net::transport::Transport;
+use crate::net::{IS_PAGE, time};
 use crate::timers::later;
 
 /// Most commands per wake-up before the transport gets its turn.
@@ -410,13 +409,8 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
 
     fn push_event(&mut self, event: P::Event, now: Instant) {
         let bytes = self.driver.machine().event_bytes();
-        if self
-            .front
-            .shared
-            .events
-            .push(LinkEvent::Event(event), bytes)
-            == Push::Overflow
-        {
+        let events = &self.front.shared.events;
+        if events.push(LinkEvent::Event(event), bytes) == Push::Overflow {
             self.too_slow(now);
         }
     }

@@ -17,9 +17,8 @@ use super::{Connection, Events, LinkConfig, LinkEvent, LinkState, Parts, Protoco
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer};
 use crate::net::driver::Driver;
-use crate::net::queue;
 use crate::net::telemetry::{Queue, Side, connection_span};
-use crate::net::time;
+use crate::net::{queue, time};
 use crate::reconnect::{ReconnectPolicy, Reconnector};
 
 pub(super) fn parts<P: Protocol, D: Dialer>(

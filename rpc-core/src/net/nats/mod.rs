@@ -91,11 +91,9 @@ type Answer<T> = Result<T, jetstream::Error>;
 /// Cancel-safe.
 pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
     config.check()?;
-    let servers: Vec<async_nats::ServerAddr> = config
-        .servers
-        .iter()
-        .map(|it| it.parse().map_err(|error| bad_address(it, &error)))
-        .collect::<Result<_, _>>()?;
+    let parse = |it: &String| it.parse().map_err(|error| bad_address(it, &error));
+    let servers = config.servers.iter().map(parse);
+    let servers: Vec<async_nats::ServerAddr> = servers.collect::<Result<_, _>>()?;
     let (gaps, mut gap_count) = watch::channel(0);
     let inbox = format!("{}._inbox", config.prefix);
     let violations = Arc::new(Violations::new(&inbox));

@@ -119,11 +119,8 @@ fn with_guesser<K: Eq + Hash + Clone, R>(
 
 impl Guesser {
     fn delay_next(&mut self, free: u32) {
-        let doubled = self
-            .wrong
-            .checked_sub(free.saturating_add(1))
-            .map(|at| at.min(8));
-        let delay = doubled.map_or(Duration::ZERO, |at| FIRST_DELAY * (1 << at));
+        let doubled = self.wrong.checked_sub(free.saturating_add(1));
+        let delay = doubled.map_or(Duration::ZERO, |at| FIRST_DELAY * (1 << at.min(8)));
         self.next = time::now() + delay.min(MAX_DELAY);
     }
 }

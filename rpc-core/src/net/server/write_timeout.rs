@@ -52,10 +52,8 @@ impl<S> WriteTimeout<S> {
         {
             timer.as_mut().reset(at);
         }
-        timer
-            .as_mut()
-            .poll(cx)
-            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let late = timer.as_mut().poll(cx);
+        late.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -50,20 +50,16 @@ impl Target {
             false => bad("not a URL"),
         })?;
         let mut parts = uri.into_parts();
-        let scheme = parts
-            .scheme
-            .as_ref()
-            .map(|scheme| scheme.as_str().to_ascii_lowercase());
+        let scheme = parts.scheme.as_ref();
+        let scheme = scheme.map(|scheme| scheme.as_str().to_ascii_lowercase());
         let is_tls = match scheme.as_deref() {
             Some("ws" | "http") => false,
             Some("wss" | "https") => true,
             Some(_) => return Err(bad("the scheme must be ws, wss, http or https")),
             None => return Err(bad("the scheme is missing")),
         };
-        let authority = parts
-            .authority
-            .as_ref()
-            .ok_or_else(|| bad("the host is missing"))?;
+        let authority = parts.authority.as_ref();
+        let authority = authority.ok_or_else(|| bad("the host is missing"))?;
         let whole = authority.as_str();
         let (login, spelled) = match whole.rsplit_once('@') {
             Some((login, rest)) => (Some(login.to_owned()), rest),
@@ -97,11 +93,8 @@ impl Target {
                 .parse::<Authority>()
                 .map_err(|_| bad("not a URL"))?,
         );
-        if parts
-            .path_and_query
-            .as_ref()
-            .is_none_or(|path| path.as_str().is_empty())
-        {
+        let path = parts.path_and_query.as_ref();
+        if path.is_none_or(|path| path.as_str().is_empty()) {
             parts.path_and_query = Some(PathAndQuery::from_static("/"));
         }
         let uri = Uri::from_parts(parts).map_err(|_| bad("not a URL"))?;

@@ -86,10 +86,8 @@ impl Data {
         let is_surplus = |them: &&BTreeSet<u64>| {
             (self.config.max_per_subject).is_some_and(|max| them.len() as u64 >= max)
         };
-        let surplus = numbers
-            .filter(is_surplus)
-            .and_then(BTreeSet::first)
-            .copied();
+        let surplus = numbers.filter(is_surplus).and_then(BTreeSet::first);
+        let surplus = surplus.copied();
         let freed = surplus.map_or(0, |sequence| size(&self.records[&sequence].1));
         let bytes = self.bytes - freed + size(&record);
         if self.config.max_bytes.is_some_and(|max| bytes > max) {
@@ -110,13 +108,10 @@ impl Data {
         numbers.insert(sequence);
         self.records.insert(sequence, (now, record));
         let max = self.config.max_records.unwrap_or(u64::MAX);
-        while self.records.len() as u64 > max {
-            self.remove(
-                *self
-                    .records
-                    .first_key_value()
-                    .map_or(&0, |(first, _)| first),
-            );
+        while self.records.len() as u64 > max
+            && let Some((&first, _)) = self.records.first_key_value()
+        {
+            self.remove(first);
         }
         let is_duplicate = false;
         Ok((

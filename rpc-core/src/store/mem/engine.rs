@@ -183,10 +183,8 @@ impl Engine {
     /// All connections are new.
     pub(super) fn restart(&mut self) {
         self.links.retain(|link| link.strong_count() > 0);
-        self.links
-            .iter()
-            .filter_map(Weak::upgrade)
-            .for_each(|link| link.gap());
+        let links = self.links.iter().filter_map(Weak::upgrade);
+        links.for_each(|link| link.gap());
         self.changed.send_replace(());
     }
 }

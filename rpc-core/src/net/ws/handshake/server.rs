@@ -136,11 +136,8 @@ fn parse_request(bytes: &[u8]) -> Parsed<Parts> {
         return Err("a line of the request ends without CR");
     }
     let mut request = Request::new(());
-    *request.method_mut() = raw
-        .method
-        .unwrap_or_default()
-        .parse()
-        .map_err(|_| NOT_HTTP)?;
+    let method = raw.method.unwrap_or_default().parse();
+    *request.method_mut() = method.map_err(|_| NOT_HTTP)?;
     *request.uri_mut() = raw.path.unwrap_or_default().parse().map_err(|_| NOT_HTTP)?;
     if raw.version != Some(1) {
         *request.version_mut() = Version::HTTP_10;
