@@ -19,7 +19,7 @@ use connectonion_proto::frame::{ApprovalNeeded, EventKind, Thinking, ToolCall};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
-use examples::{Failure, Step, cannot, options, roll, stopped, think};
+use examples::{Failure, Step, cannot, options, stopped, think, tool};
 
 /// How many steps a model may take for one answer.
 const MAX_STEPS: usize = 8;
@@ -51,26 +51,19 @@ impl Agent for Assistant {
                 continue;
             }
             let call = ToolCall::new(format!("call-{step}"), name, arguments);
+            // It takes its time: interrupt it, or leave and come back.
+            let work = async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                tool(name, &argument)
+            };
             // Tells the clients of the call and of its result.
-            let outcome = turn.tool(call, tool(name, &argument)).await?;
+            let outcome = turn.tool(call, work).await?;
             results.push(outcome.unwrap_or_else(|why| why));
             if turn.is_interrupted() {
                 return Ok(Reply::interrupted());
             }
         }
         Err(AgentError::new("the model has taken too many steps"))
-    }
-}
-
-/// Runs a tool.
-async fn tool(name: &str, argument: &str) -> Result<String, String> {
-    match name {
-        // It takes its time: interrupt it, or leave and come back.
-        "roll" => {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            roll(argument).map(|rolled| rolled.to_string())
-        }
-        other => Err(format!("there is no tool {other:?}")),
     }
 }
 

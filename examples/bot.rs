@@ -78,11 +78,8 @@ impl ChatModel for Scripted {
     ) -> Result<ChatMessage, BotError> {
         let text_of = |it: &ChatMessage| it.content.text().into_owned();
         let prompt = messages.iter().rfind(|it| it.role == Role::User);
-        let results: Vec<_> = messages
-            .iter()
-            .filter(|it| it.role == Role::Tool)
-            .map(text_of)
-            .collect();
+        let results = messages.iter().filter(|it| it.role == Role::Tool);
+        let results: Vec<_> = results.map(text_of).collect();
         let prompt = prompt.map(text_of).unwrap_or_default();
         Ok(match think(&prompt, &results) {
             Step::Say(pieces) => ChatMessage::assistant(pieces.concat()),
@@ -159,11 +156,8 @@ async fn main() -> Result<(), Failure> {
     let bot = Bot::new(&url, config, Answering)?;
     let mut state = bot.lifecycle();
     tokio::spawn(async move {
-        if state
-            .wait_for(|state| *state == State::Running)
-            .await
-            .is_ok()
-        {
+        let running = state.wait_for(|state| *state == State::Running).await;
+        if running.is_ok() {
             println!("the bot is here");
         }
     });

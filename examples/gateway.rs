@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use examples::{Failure, Step, cannot, options, roll, stopped, think, tokens};
+use examples::{Failure, Step, cannot, options, stopped, think, tokens, tool};
 use exoclaw_proto::Json;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::Router;
@@ -93,9 +93,8 @@ impl Backend for Gateway {
         // The errors of routes, turns and budgets become answers.
         let session = self.router.session(&chat.session)?;
         let _turn = self.turns.enter(&session).await?;
-        let mut budget = self
-            .ledger
-            .reserve(&session, tokens(&chat.content), now())?;
+        let asked = tokens(&chat.content);
+        let mut budget = self.ledger.reserve(&session, asked, now())?;
 
         // A real model gets the turns of the session as well.
         let (mut answer, mut results) = (String::new(), Vec::new());
@@ -123,7 +122,7 @@ impl Backend for Gateway {
             }
         }
 
-        let usage = Usage::new(tokens(&chat.content), tokens(&answer));
+        let usage = Usage::new(asked, tokens(&answer));
         budget.record(usage.total());
         reply.usage(usage).await?;
         let turn = Turn {
@@ -179,14 +178,6 @@ impl Backend for Gateway {
     ) -> Result<BudgetStatus, RpcError> {
         let session = session.map(|it| self.router.session(&it)).transpose()?;
         Ok(self.ledger.status(session.as_ref(), now()))
-    }
-}
-
-/// Runs a tool.
-fn tool(name: &str, argument: &str) -> Result<String, String> {
-    match name {
-        "roll" => roll(argument).map(|rolled| rolled.to_string()),
-        other => Err(format!("there is no tool {other:?}")),
     }
 }
 

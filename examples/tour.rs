@@ -5,15 +5,10 @@
 #![allow(clippy::print_stdout)]
 #![allow(dead_code, reason = "the `main` of the other programs")]
 
-#[path = "agent.rs"]
 mod agent;
-#[path = "bot.rs"]
 mod bot;
-#[path = "daemon.rs"]
 mod daemon;
-#[path = "gateway.rs"]
 mod gateway;
-#[path = "router.rs"]
 mod router;
 
 use std::io::Write as _;

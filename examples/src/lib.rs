@@ -110,15 +110,22 @@ fn pieces(text: &str) -> Vec<String> {
 /// # Errors
 /// The argument is not a number of sides. A model that gets this error may try again.
 pub fn roll(argument: &str) -> Result<u64, String> {
-    let sides = match argument.trim() {
-        "" => 6,
-        text => text
-            .parse()
-            .map_err(|_| format!("{text:?} is not a number"))?,
-    };
-    match sides {
+    let text = argument.trim();
+    let sides = if text.is_empty() { Ok(6) } else { text.parse() };
+    match sides.map_err(|_| format!("{text:?} is not a number"))? {
         0 => Err("a die has at least one side".to_owned()),
         sides => Ok(RandomState::new().hash_one(0) % sides + 1),
+    }
+}
+
+/// Runs a tool of two programs, which is [`roll`].
+///
+/// # Errors
+/// There is no such tool, or its argument is wrong. A model that gets this error may try again.
+pub fn tool(name: &str, argument: &str) -> Result<String, String> {
+    match name {
+        "roll" => roll(argument).map(|rolled| rolled.to_string()),
+        other => Err(format!("there is no tool {other:?}")),
     }
 }
 

@@ -66,10 +66,9 @@ fn encode_checked(
 ) -> Result<(), Refused> {
     let at = buffer.len();
     encode_into(value, buffer)?;
-    if buffer.as_bytes().get(at) == Some(&first) {
-        Ok(())
-    } else {
-        Err(Refused::invalid(what, format!("it is not {expected}")))
+    match buffer.as_bytes().get(at) == Some(&first) {
+        true => Ok(()),
+        false => Err(Refused::invalid(what, format!("it is not {expected}"))),
     }
 }
 

@@ -26,15 +26,10 @@ pub fn hsl_to_hex(hue: f64, saturation: f64, lightness: f64) -> String {
     // The distance of a channel from the lightness, by its place on the wheel of twelve parts.
     let channel = |offset: f64| {
         let place = (offset + hue * 12.0) % 12.0;
-        let value = lightness - spread * (place - 3.0).min(9.0 - place).clamp(-1.0, 1.0);
-        to_byte(value)
+        to_byte(lightness - spread * (place - 3.0).min(9.0 - place).clamp(-1.0, 1.0))
     };
-    format!(
-        "#{:02X}{:02X}{:02X}",
-        channel(0.0),
-        channel(8.0),
-        channel(4.0)
-    )
+    let [red, green, blue] = [0.0, 8.0, 4.0].map(channel);
+    format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
 /// Returns a bright colour from the specification's ranges, chosen by 64 random bits.

@@ -19,9 +19,8 @@ impl Triggers {
     /// # Errors
     /// [`Refused::Invalid`] if one of them is not a regular expression, or is too large.
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, Refused> {
-        RegexSet::new(patterns)
-            .map(Self)
-            .map_err(|error| Refused::invalid("trigger", error.to_string()))
+        let set = RegexSet::new(patterns).map(Self);
+        set.map_err(|error| Refused::invalid("trigger", error.to_string()))
     }
 
     /// Returns whether one of the patterns is found in the text.

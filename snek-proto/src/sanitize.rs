@@ -63,11 +63,8 @@ pub fn rewrite_drive_urls<'t>(text: &'t str, base: &str) -> Cow<'t, str> {
 fn link_start(token: &str) -> usize {
     let scheme = token.match_indices("://").find_map(|(colon, _)| {
         let before = token.as_bytes().get(..colon).unwrap_or_default();
-        let scheme = before
-            .iter()
-            .rev()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-'))
-            .count();
+        let is_of_scheme = |it: &&u8| it.is_ascii_alphanumeric() || b"+.-".contains(it);
+        let scheme = before.iter().rev().take_while(is_of_scheme).count();
         (scheme > 0).then(|| colon - scheme)
     });
     let drive = token.find(DRIVE);
@@ -83,9 +80,8 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Returns whether a word is a bot name. The names are ASCII, so the first character is one byte.
 fn is_bot_name(word: &str) -> bool {
-    SANITIZED_NAMES
-        .iter()
-        .any(|name| name.eq_ignore_ascii_case(word))
+    let mut names = SANITIZED_NAMES.iter();
+    names.any(|name| name.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

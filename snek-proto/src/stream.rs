@@ -181,10 +181,8 @@ impl TextStream {
                 self.last = Arc::from(text);
                 self.in_flight = true;
                 self.not_before = Some(later(now, self.config.interval));
-                Some(Post {
-                    text: Arc::clone(&self.last),
-                    is_final: Final::No,
-                })
+                let (text, is_final) = (Arc::clone(&self.last), Final::No);
+                Some(Post { text, is_final })
             }
         }
     }
@@ -235,10 +233,8 @@ impl TextStream {
             self.cut_from = Some(size);
         }
         self.last = Arc::from("");
-        Post {
-            text: text.into(),
-            is_final: Final::Yes,
-        }
+        let (text, is_final) = (text.into(), Final::Yes);
+        Post { text, is_final }
     }
 
     /// Returns the text with a note below, cut to the limit, and its size before the cut.

@@ -5,11 +5,8 @@ use std::fmt;
 /// Parses bytes from twice as many digits in any case, with or without `0x`. `None` if the text is
 /// anything else.
 pub(super) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text
-        .strip_prefix("0x")
-        .or_else(|| text.strip_prefix("0X"))
-        .unwrap_or(text)
-        .as_bytes();
+    let prefixed = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = prefixed.unwrap_or(text).as_bytes();
     if digits.len() != 2 * N {
         return None;
     }

@@ -10,11 +10,8 @@ const MOST: usize = 64;
 /// Returns a text in quotation marks. Invisible characters are escaped, and a long text is cut.
 pub(super) fn text(text: &str) -> String {
     let mut rest = text.chars();
-    let shown: String = rest
-        .by_ref()
-        .take(MOST)
-        .flat_map(char::escape_debug)
-        .collect();
+    let shown = rest.by_ref().take(MOST);
+    let shown: String = shown.flat_map(char::escape_debug).collect();
     let end = if rest.next().is_some() { "…" } else { "" };
     format!("'{shown}{end}'")
 }
@@ -27,11 +24,12 @@ pub(super) fn value(value: &Json) -> String {
         "false" => "False".to_owned(),
         json => match value.as_str() {
             Some(words) => text(&words),
-            None => json
-                .chars()
-                .map(|letter| if is_hidden(letter) { ' ' } else { letter })
-                .take(MOST)
-                .collect(),
+            None => {
+                let shown = json.chars().take(MOST);
+                shown
+                    .map(|it| if is_hidden(it) { ' ' } else { it })
+                    .collect()
+            }
         },
     }
 }

@@ -73,10 +73,8 @@ impl ChatItem {
     /// a known type has a member of the wrong type.
     pub fn list(json: &str, limits: &Limits) -> Result<Vec<Self>, DecodeError> {
         let items: Vec<Json> = parse(json, limits)?;
-        items
-            .into_iter()
-            .map(|item| Self::read(item, limits))
-            .collect()
+        let items = items.into_iter();
+        items.map(|item| Self::read(item, limits)).collect()
     }
 
     fn read(item: Json, limits: &Limits) -> Result<Self, DecodeError> {

@@ -108,10 +108,8 @@ impl Connected {
 
     /// Treats a session as newer unless the flag denies it. The flag alone means nothing.
     pub(super) fn read(mut self) -> Self {
-        let session = self
-            .session
-            .take()
-            .filter(|_| self.server_newer != Some(false));
+        let session = self.session.take();
+        let session = session.filter(|_| self.server_newer != Some(false));
         let items = self.chat_items.take().unwrap_or(Json::EMPTY_ARRAY);
         self.with_newer(session.map(|session| (session, items)))
     }

@@ -121,10 +121,8 @@ impl Hub {
     /// [`AgentError::Over`].
     pub fn take_answer(&mut self, run: RunId, id: &str) -> Result<Option<Answer>, AgentError> {
         let (_, state) = self.run_mut(run)?;
-        let place = state
-            .answers
-            .iter()
-            .position(|(question, _)| question == id);
+        let mut answers = state.answers.iter();
+        let place = answers.position(|(question, _)| question == id);
         Ok(place.map(|place| state.answers.remove(place).1))
     }
 

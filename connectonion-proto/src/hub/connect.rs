@@ -187,9 +187,8 @@ impl Hub {
             let known = self.sessions.get(*id).map(|session| session.owner);
             known.or(stored_owner).is_none_or(|known| known == owner)
         };
-        let wanted = wanted
-            .filter(|id| id.len() <= MAX_SESSION_ID)
-            .filter(is_theirs);
+        let wanted = wanted.filter(|id| id.len() <= MAX_SESSION_ID);
+        let wanted = wanted.filter(is_theirs);
         let id = wanted.map_or_else(|| new_id(request.random), SessionId::from);
         match self.sessions.get(id.as_str()) {
             Some(session) if session.sockets.len() >= self.config.max_sockets => {

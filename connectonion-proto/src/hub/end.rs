@@ -121,10 +121,8 @@ impl Hub {
             Some(output()),
             Some(Output::new("", id.as_str(), duration_ms)),
         ];
-        let mut texts = forms
-            .into_iter()
-            .flatten()
-            .filter_map(|it| encode(&it).ok());
+        let forms = forms.into_iter().flatten();
+        let mut texts = forms.filter_map(|it| encode(&it).ok());
         texts.find(|text| text.len() <= max).unwrap_or_default()
     }
 

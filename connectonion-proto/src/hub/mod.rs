@@ -117,9 +117,7 @@ impl Session {
 
     /// Returns whether the result of the run is being stored.
     fn is_ending(&self) -> bool {
-        self.run
-            .as_ref()
-            .is_some_and(|run| run.phase == Phase::Ending)
+        matches!(&self.run, Some(run) if run.phase == Phase::Ending)
     }
 
     /// Whether nothing is run, waits or is being stored.
@@ -287,12 +285,8 @@ impl Hub {
     /// Removes expired sessions, and stores again what was not stored. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
         while let Some((id, session)) = self.sessions.pop_expired(now.instant) {
-            self.end_session(
-                &id,
-                session,
-                "the agent was stopped: it gave no sign of life",
-                now,
-            );
+            let why = "the agent was stopped: it gave no sign of life";
+            self.end_session(&id, session, why, now);
         }
         if self.store_again_at.is_some_and(|at| at <= now.instant) {
             self.store_again(now);

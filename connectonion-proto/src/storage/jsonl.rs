@@ -172,13 +172,10 @@ impl Storage for JsonlStorage {
 
     fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
         let mut inner = self.inner.lock();
-        let running = inner
-            .index
-            .list(|slot| slot.status == RecordStatus::Running);
-        let running: Vec<_> = running
-            .into_iter()
-            .map(|(id, slot)| (id.to_owned(), slot.clone()))
-            .collect();
+        let is_running = |slot: &Slot| slot.status == RecordStatus::Running;
+        let running = inner.index.list(is_running).into_iter();
+        let running = running.map(|(id, slot)| (id.to_owned(), slot.clone()));
+        let running: Vec<_> = running.collect();
         let mut found = Vec::new();
         for (id, slot) in running {
             let record = interrupted(inner.record(&id, &slot)?, now);
@@ -319,11 +316,10 @@ impl Inner {
         for (id, slot) in self.index.list(keep) {
             let lines = match slot.inherits_owner {
                 true => vec![self.record(id, slot)?.to_line()],
-                false => slot
-                    .lines
-                    .iter()
-                    .map(|it| self.line(*it))
-                    .collect::<Result<_, _>>()?,
+                false => {
+                    let lines = slot.lines.iter().map(|it| self.line(*it));
+                    lines.collect::<Result<_, _>>()?
+                }
             };
             for mut line in lines {
                 let span = Span {

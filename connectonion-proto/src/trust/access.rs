@@ -555,10 +555,9 @@ fn name(action: &AdminAction) -> Str {
     match action {
         AdminAction::Add => Str::from_static("add_admin"),
         AdminAction::Remove => Str::from_static("remove_admin"),
-        other => other
-            .name()
-            .trim_start_matches("ADMIN_")
-            .to_lowercase()
-            .into(),
+        other => {
+            let name = other.name().trim_start_matches("ADMIN_");
+            name.to_lowercase().into()
+        }
     }
 }

@@ -197,10 +197,8 @@ fn contents(data: &str) -> Option<&str> {
     }
     let (head, encoded) = data.split_once(',')?;
     let (_, encoding) = head.rsplit_once(';')?;
-    encoding
-        .trim_ascii()
-        .eq_ignore_ascii_case("base64")
-        .then_some(encoded)
+    let is_base64 = encoding.trim_ascii().eq_ignore_ascii_case("base64");
+    is_base64.then_some(encoded)
 }
 
 /// Returns the decoded size of a base64 text, before any memory is allocated for it.

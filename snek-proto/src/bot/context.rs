@@ -1,9 +1,7 @@
 //! [`Context`]: the environment of a handler.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpc_core::Str;
 use rpc_core::net::{Cancellation, time};
@@ -67,11 +65,8 @@ impl Shared {
     pub(super) fn learn(&self, ready: &Ready) {
         let mut known = self.known.lock();
         known.user = Some(Arc::new(ready.user.clone()));
-        known.channels = ready
-            .channels
-            .iter()
-            .map(|channel| (channel.uid.clone(), channel.clone()))
-            .collect();
+        let channels = ready.channels.iter().cloned();
+        known.channels = channels.map(|it| (it.uid.clone(), it)).collect();
     }
 
     pub(super) fn user(&self) -> Option<Arc<User>> {
@@ -138,11 +133,7 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bot").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Shared, this => { client: this.client });
 
 /// The environment of a handler: the channel of the message or event, the bot's own record, the
 /// client, and a signal to finish. Cheap to clone.
@@ -168,33 +159,22 @@ pub struct Context {
     channel: ChannelUid,
     user: Arc<User>,
     /// Who is answered by the first reply.
-    asked_by: Option<Arc<Asked>>,
+    pub(super) asked_by: Arc<Mutex<Option<Str>>>,
 }
 
-/// The author of a message that need not be answered, and whether it was.
-#[derive(Debug)]
-struct Asked(Str, AtomicBool);
-
 impl Context {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        channel: ChannelUid,
-        user: Arc<User>,
-        asked_by: Option<Str>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, channel: ChannelUid, user: Arc<User>) -> Self {
         Self {
             shared,
             channel,
             user,
-            asked_by: asked_by.map(|author| Arc::new(Asked(author, AtomicBool::new(false)))),
+            asked_by: Arc::default(),
         }
     }
 
     fn count_answer(&self) {
-        if let Some(Asked(author, is_counted)) = self.asked_by.as_deref()
-            && !is_counted.swap(true, Ordering::Relaxed)
-        {
-            self.shared.answered(self.channel.as_str(), author);
+        if let Some(author) = self.asked_by.lock().take() {
+            self.shared.answered(self.channel.as_str(), &author);
         }
     }
 
@@ -207,12 +187,8 @@ impl Context {
     /// Returns the channel's record, if the server has sent it.
     #[must_use]
     pub fn channel_record(&self) -> Option<Channel> {
-        self.shared
-            .known
-            .lock()
-            .channels
-            .get(&self.channel)
-            .cloned()
+        let known = self.shared.known.lock();
+        known.channels.get(&self.channel).cloned()
     }
 
     /// Returns the bot's own record.
@@ -285,18 +261,10 @@ impl Context {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn set_typing(&self, color: Option<&str>) -> Result<(), BotError> {
-        let random;
-        let color = match color {
-            Some(color) => color,
-            None => {
-                random = random_color((self.shared.config.link.entropy)());
-                &random
-            }
-        };
-        self.shared
-            .client
-            .set_typing(self.channel.as_str(), color)
-            .await?;
+        let Shared { client, config, .. } = &*self.shared;
+        let random = || random_color((config.link.entropy)());
+        let color = color.map_or_else(random, str::to_owned);
+        client.set_typing(self.channel.as_str(), &color).await?;
         Ok(())
     }
 

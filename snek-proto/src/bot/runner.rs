@@ -3,10 +3,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use rpc_core::CloseReason;
 use rpc_core::net::{
     Cancellation, Dialer, Dispatch, DrainReport, EventDispatcher, LinkEvent, LinkState,
 };
-use rpc_core::{CloseReason, Str};
 use tokio::sync::watch;
 
 use super::answers::Verdict;
@@ -380,7 +380,8 @@ impl<H: Handler> Runner<H> {
             }),
             Route::Message if asked => {
                 let asked_by = (!addressed).then(|| message.username.clone());
-                self.spawn_for(asked_by, channel, move |handler, cx| async move {
+                self.spawn(channel, move |handler, cx| async move {
+                    *cx.asked_by.lock() = asked_by;
                     handler.on_message(&cx, &message).await
                 });
             }
@@ -424,19 +425,10 @@ impl<H: Handler> Runner<H> {
         F: FnOnce(Arc<H>, Context) -> W + Send + 'static,
         W: Future<Output = Result<(), BotError>> + Send + 'static,
     {
-        self.spawn_for(None, channel, work);
-    }
-
-    /// Runs a handler, whose first reply counts as an answer to this author.
-    fn spawn_for<F, W>(&mut self, asked_by: Option<Str>, channel: ChannelUid, work: F)
-    where
-        F: FnOnce(Arc<H>, Context) -> W + Send + 'static,
-        W: Future<Output = Result<(), BotError>> + Send + 'static,
-    {
         let Some(user) = self.shared.user() else {
             return;
         };
-        let cx = Context::new(Arc::clone(&self.shared), channel, user, asked_by);
+        let cx = Context::new(Arc::clone(&self.shared), channel, user);
         let handler = Arc::clone(&self.handler);
         self.dispatcher.spawn(async move {
             if let Err(error) = work(Arc::clone(&handler), cx.clone()).await {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use futures_util::{Stream, StreamExt as _};
+use rpc_core::CallError;
 use rpc_core::net::{Link, time};
-use rpc_core::{CallError, Instant};
 
 use super::context::Shared;
 use super::send;
@@ -188,7 +188,7 @@ impl StreamWriter {
                     Some(Err(error)) => break Some(error),
                     None => break None,
                 },
-                () = wait_until(due), if due.is_some() => {}
+                () = time::sleep_until(due.unwrap_or_else(time::now)), if due.is_some() => {}
             }
         };
         match failed {
@@ -198,7 +198,7 @@ impl StreamWriter {
                 self.core.fail(&note);
             }
         }
-        let posted = self.end_in_place().await;
+        let posted = self.end().await;
         let text = self.core.text().to_owned();
         match (failed, posted) {
             (None, Ok(answer)) => Ok((answer, text)),
@@ -211,11 +211,7 @@ impl StreamWriter {
         }
     }
 
-    async fn end(mut self) -> Result<Answer, BotError> {
-        self.end_in_place().await
-    }
-
-    async fn end_in_place(&mut self) -> Result<Answer, BotError> {
+    async fn end(&mut self) -> Result<Answer, BotError> {
         poll_fn(|task| self.poll_answer(task)).await;
         let Some(post) = self.core.poll_send(time::now()) else {
             // Not reached: the end was asked for, nothing is in flight, and `self` is used up.
@@ -341,11 +337,5 @@ impl<E: Into<BotError>> From<PumpError<E>> for BotError {
             PumpError::Producer { error, .. } => error.into(),
             PumpError::Send { error, .. } => error,
         }
-    }
-}
-
-async fn wait_until(at: Option<Instant>) {
-    if let Some(at) = at {
-        time::sleep_until(at).await;
     }
 }

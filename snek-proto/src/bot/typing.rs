@@ -80,9 +80,7 @@ pub(super) struct TypingBoard {
 
 /// There are at most as many channels as handlers.
 #[derive(Debug, Default)]
-struct Table {
-    channels: HashMap<ChannelUid, Entry>,
-}
+struct Table(HashMap<ChannelUid, Entry>);
 
 #[derive(Debug)]
 struct Entry {
@@ -90,40 +88,33 @@ struct Entry {
     due: Instant,
 }
 
-impl TypingBoard {}
-
 impl Table {
     /// Adds a guard. Returns whether it is the channel's first.
     fn enter(&mut self, channel: &ChannelUid, now: Instant) -> bool {
-        if let Some(entry) = self.channels.get_mut(channel) {
-            entry.guards += 1;
-            return false;
-        }
-        let entry = Entry {
-            guards: 1,
+        let first = Entry {
+            guards: 0,
             due: now,
         };
-        self.channels.insert(channel.clone(), entry);
-        true
+        let entry = self.0.entry(channel.clone()).or_insert(first);
+        entry.guards += 1;
+        entry.guards == 1
     }
 
     fn leave(&mut self, channel: &ChannelUid) {
-        let Some(entry) = self.channels.get_mut(channel) else {
+        let Some(entry) = self.0.get_mut(channel) else {
             return;
         };
         entry.guards -= 1;
         if entry.guards == 0 {
-            self.channels.remove(channel);
+            self.0.remove(channel);
         }
     }
 
     /// Returns a channel whose indicator is due, and schedules its next refresh one interval from
     /// now.
     fn pop_due(&mut self, now: Instant, interval: Duration) -> Option<ChannelUid> {
-        let (channel, entry) = self
-            .channels
-            .iter_mut()
-            .min_by_key(|(_, entry)| entry.due)?;
+        let entries = self.0.iter_mut();
+        let (channel, entry) = entries.min_by_key(|(_, entry)| entry.due)?;
         if entry.due > now {
             return None;
         }
@@ -132,7 +123,7 @@ impl Table {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        self.channels.values().map(|entry| entry.due).min()
+        self.0.values().map(|entry| entry.due).min()
     }
 }
 
@@ -201,7 +192,7 @@ mod tests {
         assert_eq!(table.next_due(), Some(now + SECOND));
         table.leave(&channel);
         assert_eq!(table.next_due(), None);
-        assert!(table.channels.is_empty());
+        assert!(table.0.is_empty());
         table.leave(&channel);
     }
 }

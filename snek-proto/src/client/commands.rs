@@ -30,12 +30,8 @@ impl ClientConn {
         now: Instant,
     ) -> Result<CallId, Refused> {
         let channel = checked_channel(channel.borrow())?;
-        self.call(
-            "send_message",
-            &(channel, text, is_final),
-            &NoKwargs {},
-            now,
-        )
+        let args = (channel, text, is_final);
+        self.call("send_message", &args, &NoKwargs {}, now)
     }
 
     /// Posts like [`send_message`](Self::send_message), without waiting for the answer. This
@@ -146,10 +142,8 @@ impl ClientConn {
     /// Sets the timeout of a call in flight, from `now`; `None` waits for ever. Returns `false` if
     /// the call has ended.
     pub fn set_timeout(&mut self, id: CallId, timeout: Option<Duration>, now: Instant) -> bool {
-        !self.core.is_closed()
-            && self
-                .calls
-                .extend(id, timeout.map(|timeout| later(now, timeout)))
+        let deadline = timeout.map(|timeout| later(now, timeout));
+        !self.core.is_closed() && self.calls.extend(id, deadline)
     }
 
     /// Forgets a call: no reply event follows, and its answer is dropped. The server does not learn
@@ -171,19 +165,14 @@ impl ClientConn {
         let max = self.calls.capacity_limit();
         let id = self.calls.next_id().ok_or(Refused::TooManyCalls { max })?;
         let frame = self.core.send_with(|buffer| encode(buffer, id))?;
-        let pending = Pending {
-            purpose: Purpose::Command,
-            frame,
-        };
+        let purpose = Purpose::Command;
+        let pending = Pending { purpose, frame };
         Ok(self.calls.insert(pending, deadline)?)
     }
 }
 
 pub(crate) fn checked_channel(uid: &str) -> Result<&str, Refused> {
-    if is_channel_uid(uid) {
-        Ok(uid)
-    } else {
-        let why = "it is not made of letters, digits, _ and -";
-        Err(Refused::invalid("channel_uid", why))
-    }
+    let why = "it is not made of letters, digits, _ and -";
+    let uid = Some(uid).filter(|uid| is_channel_uid(uid));
+    uid.ok_or_else(|| Refused::invalid("channel_uid", why))
 }

@@ -149,10 +149,8 @@ impl ClientConn {
             .core
             .send_with(|buffer| encode_request(buffer, method, args, &NoKwargs {}, id));
         let registered = sent.and_then(|frame| {
-            let pending = Pending {
-                purpose: Purpose::Handshake,
-                frame,
-            };
+            let purpose = Purpose::Handshake;
+            let pending = Pending { purpose, frame };
             Ok(self.calls.insert(pending, deadline)?)
         });
         if let Err(refused) = registered {
@@ -262,9 +260,8 @@ impl ClientConn {
             self.core.push_event(event, bytes);
         }
         if self.early_dropped > 0 {
-            let dropped = Warning::EarlyEventsDropped {
-                count: self.early_dropped,
-            };
+            let count = self.early_dropped;
+            let dropped = Warning::EarlyEventsDropped { count };
             self.push(ClientEvent::Warning(dropped));
         }
     }

@@ -7,10 +7,6 @@ use rpc_core::{Instant, PendingMap};
 /// Keys with a deadline each.
 pub(super) type Deadlines<K> = PendingMap<K, ()>;
 
-pub(super) fn new<K: Clone + Eq + Hash>(now: Instant) -> Deadlines<K> {
-    Deadlines::new(usize::MAX, now)
-}
-
 /// Replaces the deadline of a key.
 pub(super) fn set<K: Clone + Eq + Hash>(all: &mut Deadlines<K>, key: &K, at: Option<Instant>) {
     if at.is_none() {

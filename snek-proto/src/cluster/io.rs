@@ -121,13 +121,3 @@ pub(super) struct Output {
     pub(super) requests: VecDeque<Request>,
     pub(super) events: VecDeque<NodeEvent>,
 }
-
-impl Output {
-    pub(super) fn request(&mut self, request: Request) {
-        self.requests.push_back(request);
-    }
-
-    pub(super) fn event(&mut self, event: NodeEvent) {
-        self.events.push_back(event);
-    }
-}

@@ -106,7 +106,7 @@ impl Node {
             conns: HashMap::new(),
             public: BTreeMap::new(),
             feeds: HashMap::new(),
-            deadlines: deadlines::new(now),
+            deadlines: Deadlines::new(usize::MAX, now),
             tickets: 0,
             sends: Sends::new(id.into(), config.publish, limits, entropy, now),
             heard_at: now,
@@ -143,7 +143,7 @@ impl Node {
             let own = member.channels.iter();
             let wanted: Vec<_> = self.public.values().chain(own).cloned().collect();
             self.members.insert(username.clone(), member);
-            self.out.request(Request::Watch {
+            self.out.requests.push_back(Request::Watch {
                 username: username.clone(),
             });
             for channel in &wanted {
@@ -224,9 +224,8 @@ impl Node {
         is_final: Final,
         now: Instant,
     ) -> Result<Handled, RpcError> {
-        let event = self
-            .hub
-            .encode_message(own, channel, text.clone(), is_final)?;
+        let hub = &self.hub;
+        let event = hub.encode_message(own, channel, text.clone(), is_final)?;
         let line = (ChannelUid::new(channel), own.clone());
         match is_final {
             Final::Yes => {
@@ -260,8 +259,7 @@ impl Node {
     /// Takes note of a public channel. Channels are in the order of `revision`, the number of the
     /// record's last change.
     pub(crate) fn handle_public(&mut self, channel: &Channel, revision: u64, now: Instant) {
-        let known = self.public.values();
-        if known.into_iter().any(|other| other.uid == channel.uid) {
+        if self.public.values().any(|other| other.uid == channel.uid) {
             return;
         }
         self.public.insert(revision, channel.clone());
@@ -404,7 +402,7 @@ impl Node {
         }
         for username in self.members.keys() {
             let username = username.clone();
-            self.out.request(Request::Watch { username });
+            self.out.requests.push_back(Request::Watch { username });
         }
     }
 
@@ -437,11 +435,11 @@ impl Node {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if !self.is_lost && later(self.heard_at, self.config.max_outage) <= now {
             self.is_lost = true;
-            self.out.event(NodeEvent::Lost);
+            self.out.events.push_back(NodeEvent::Lost);
         }
         if self.probe_at <= now {
             self.probe_at = later(now, self.config.max_outage / PROBES);
-            self.out.request(Request::Probe);
+            self.out.requests.push_back(Request::Probe);
         }
         self.sends.handle_timeout(now, &mut self.out);
         while let Some((channel, ())) = self.deadlines.pop_expired(now) {
@@ -450,7 +448,9 @@ impl Node {
             if feed.is_some_and(|feed| feed.handle_timeout(ticket, now)) {
                 self.tickets = ticket;
                 let channel = channel.clone();
-                self.out.request(Request::Open { channel, ticket });
+                self.out
+                    .requests
+                    .push_back(Request::Open { channel, ticket });
             }
             self.drive(&channel);
         }
@@ -464,12 +464,8 @@ impl Node {
         }
         let lost_at = later(self.heard_at, self.config.max_outage);
         let own = Some(self.probe_at.min(lost_at));
-        let all = [
-            own,
-            self.sends.poll_timeout(),
-            self.deadlines.poll_timeout(),
-        ];
-        all.into_iter().flatten().min()
+        let (sends, feeds) = (self.sends.poll_timeout(), self.deadlines.poll_timeout());
+        [own, sends, feeds].into_iter().flatten().min()
     }
 
     /// Returns what has to be done next.
@@ -513,7 +509,7 @@ impl Node {
             let ticket = self.tickets;
             // An invalid uid has no messages, and a full hub no room for it.
             let _ = self.hub.add_channel(channel.clone());
-            self.out.request(Request::Open {
+            self.out.requests.push_back(Request::Open {
                 channel: uid.clone(),
                 ticket,
             });
@@ -541,7 +537,7 @@ impl Node {
             set(&mut self.deadlines, channel, None);
             self.hub.remove_channel(channel.as_str());
             let channel = channel.clone();
-            self.out.request(Request::Close { channel });
+            self.out.requests.push_back(Request::Close { channel });
         }
     }
 
@@ -562,7 +558,7 @@ impl Node {
         };
         for conn in std::mem::take(&mut member.waiting) {
             if self.hub.connect(conn, username).is_ok() {
-                self.out.event(NodeEvent::Ready { conn });
+                self.out.events.push_back(NodeEvent::Ready { conn });
             }
         }
     }
@@ -578,7 +574,7 @@ impl Node {
         }
         if let Some((fill, seen)) = feed.poll_request() {
             let channel = channel.clone();
-            self.out.request(Request::Fill {
+            self.out.requests.push_back(Request::Fill {
                 channel,
                 fill,
                 seen,

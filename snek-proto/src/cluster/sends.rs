@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use rpc_core::store::{Publish, PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
-use super::deadlines::{self, Deadlines, set};
+use super::deadlines::{Deadlines, set};
 use super::{Attempt, NodeEvent, Output, Request};
 use crate::error::RpcError;
 use crate::hub::BUSY;
@@ -15,23 +15,8 @@ use crate::id::ChannelUid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SendId(pub(super) u64);
 
-/// The stream's answer to an attempt to store a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SendReply {
-    /// Stored, by this attempt or an earlier one with the same key.
-    Stored {
-        /// Its sequence number.
-        sequence: u64,
-    },
-    /// Not stored: a limit is reached.
-    Full,
-    /// Not stored: the message is larger than the stream accepts.
-    TooLarge,
-    /// Not stored, for another reason that another attempt would meet again.
-    Refused,
-    /// No answer, or one after which another attempt may succeed.
-    Unknown,
-}
+/// The stream's answer to an attempt to store a message, or why another attempt would be refused too.
+pub(crate) type SendReply = Result<PublishReply, SendError>;
 
 /// Why a message is not known to be stored. Its text is the error text of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,7 +108,7 @@ impl Sends {
             bytes: 0,
             queues: HashMap::new(),
             lines: HashMap::new(),
-            deadlines: deadlines::new(now),
+            deadlines: Deadlines::new(usize::MAX, now),
         }
     }
 
@@ -160,7 +145,7 @@ impl Sends {
         match (self.queues.get_mut(&line), what) {
             (Some(queue), Fleeting::Partial) => queue.partial = Some(event),
             (Some(queue), Fleeting::Typing) => queue.typing = Some(event),
-            (None, _) => out.request(Request::Cast {
+            (None, _) => out.requests.push_back(Request::Cast {
                 channel: line.0,
                 event,
             }),
@@ -183,14 +168,10 @@ impl Sends {
         let Some(flight) = flight.filter(|flight| flight.message.id == id) else {
             return;
         };
-        let (reply, refusal) = match reply {
-            SendReply::Stored { sequence } => (PublishReply::Stored { sequence }, None),
-            SendReply::Unknown => (PublishReply::Unknown, None),
-            SendReply::Full => (PublishReply::Refused, Some(SendError::Full)),
-            SendReply::TooLarge => (PublishReply::Refused, Some(SendError::TooLarge)),
-            SendReply::Refused => (PublishReply::Refused, Some(SendError::Refused)),
-        };
-        flight.refusal = refusal.unwrap_or(flight.refusal);
+        let reply = reply.unwrap_or_else(|refusal| {
+            flight.refusal = refusal;
+            PublishReply::Refused
+        });
         flight.publish.handle_reply(attempt, reply, now);
         self.drive(&line, now, out);
     }
@@ -215,11 +196,11 @@ impl Sends {
             if let Some(flight) = queue.flight {
                 let result = Err(SendError::Unknown);
                 let id = flight.message.id;
-                out.event(NodeEvent::Sent { id, result });
+                out.events.push_back(NodeEvent::Sent { id, result });
             }
             for Waiting { id, .. } in queue.waiting {
                 let result = Err(SendError::NotSent);
-                out.event(NodeEvent::Sent { id, result });
+                out.events.push_back(NodeEvent::Sent { id, result });
             }
         }
         self.lines.clear();
@@ -236,7 +217,7 @@ impl Sends {
             if let Some(flight) = &mut queue.flight {
                 if let Some(number) = flight.publish.poll_request() {
                     let id = flight.message.id;
-                    out.request(Request::Publish(Attempt {
+                    out.requests.push_back(Request::Publish(Attempt {
                         id,
                         number,
                         channel: line.0.clone(),
@@ -282,7 +263,7 @@ impl Sends {
             set(&mut self.deadlines, line, None);
             for event in fleeting.into_iter().flatten() {
                 let channel = line.0.clone();
-                out.request(Request::Cast { channel, event });
+                out.requests.push_back(Request::Cast { channel, event });
             }
             return;
         }
@@ -293,6 +274,6 @@ impl Sends {
         self.bytes -= message.event.len();
         self.lines.remove(&message.id);
         let id = message.id;
-        out.event(NodeEvent::Sent { id, result });
+        out.events.push_back(NodeEvent::Sent { id, result });
     }
 }

@@ -112,15 +112,11 @@ fn every_sender_learns_the_outcome_while_the_store_is_gone() {
 
 #[test]
 fn a_refusal_reaches_the_sender_alone() {
-    for (reply, error) in [
-        (SendReply::Full, SendError::Full),
-        (SendReply::TooLarge, SendError::TooLarge),
-        (SendReply::Refused, SendError::Refused),
-    ] {
+    for error in [SendError::Full, SendError::TooLarge, SendError::Refused] {
         let mut world = three();
         world.is_down = true;
         let id = world.send(0, 1, "one");
-        world.nodes[0].handle_stored(id, 1, reply, world.now);
+        world.nodes[0].handle_stored(id, 1, Err(error), world.now);
         world.run();
         assert_eq!(world.sent[&(0, id)], Err(error));
         assert_eq!(world.texts(1, 2), [""; 0]);

@@ -165,10 +165,8 @@ impl ServerFrame {
     pub(crate) fn own_call_id(&self) -> Option<CallId> {
         let id = self.members.call_id.as_ref()?;
         // It comes back as it was sent, unless the server writes it in its own way.
-        let inner = id
-            .get()
-            .strip_prefix('"')
-            .and_then(|it| it.strip_suffix('"'));
+        let inner = id.get().strip_prefix('"');
+        let inner = inner.and_then(|it| it.strip_suffix('"'));
         let as_sent = inner.and_then(CallId::parse);
         as_sent.or_else(|| CallId::parse(&id.as_id()?))
     }

@@ -38,35 +38,32 @@ impl Hub {
     /// [`RpcError`], which is the answer.
     pub fn handle(&mut self, conn: ConnId, call: &Call) -> Result<HubAnswer, RpcError> {
         let own = self.user_of(conn).ok_or(NOT_LOGGED_IN)?.username.clone();
-        self.answer(&own, call).map(HubAnswer)
-    }
-
-    fn answer(&mut self, own: &str, call: &Call) -> Result<Data, RpcError> {
-        match call {
+        Ok(HubAnswer(match call {
             Call::GetUser { username } => {
-                let username = username.as_deref().unwrap_or(own);
+                let username = username.as_ref().unwrap_or(&own);
                 let user = self.user(username).ok_or(NO_SUCH_USER)?;
-                Ok(Data::User(user.clone()))
+                Data::User(user.clone())
             }
-            Call::GetChannels => Ok(Data::Channels(self.channels_of(own))),
+            Call::GetChannels => Data::Channels(self.channels_of(&own)),
             Call::SendMessage {
                 channel_uid,
                 message,
                 is_final,
             } => {
-                self.send_message(own, channel_uid, message.clone(), *is_final)?;
-                Ok(Data::Sent {
-                    channel_uid: ChannelUid::new(channel_uid),
-                })
+                self.send_message(&own, channel_uid, message.clone(), *is_final)?;
+                let channel_uid = ChannelUid::new(channel_uid);
+                Data::Sent { channel_uid }
             }
             Call::SetTyping { channel_uid, color } => {
-                self.set_typing(own, channel_uid, color)?;
-                Ok(Data::Sent {
-                    channel_uid: ChannelUid::new(channel_uid),
-                })
+                self.set_typing(&own, channel_uid, color)?;
+                let channel_uid = ChannelUid::new(channel_uid);
+                Data::Sent { channel_uid }
             }
-            Call::Ping => Ok(Data::Pong { pong: [] }),
-            other => Err(RpcError::new(format!("unknown method {}", other.method()))),
-        }
+            Call::Ping => Data::Pong { pong: [] },
+            other => {
+                let error = format!("unknown method {}", other.method());
+                return Err(RpcError::new(error));
+            }
+        }))
     }
 }

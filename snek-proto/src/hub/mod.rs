@@ -153,14 +153,12 @@ impl Hub {
             return Err(full("user"));
         }
         let name = user.username.clone();
-        self.users.insert(
-            name,
-            Member {
-                user,
-                conns: Vec::new(),
-                channels: Vec::new(),
-            },
-        );
+        let member = Member {
+            user,
+            conns: Vec::new(),
+            channels: Vec::new(),
+        };
+        self.users.insert(name, member);
         Ok(())
     }
 
@@ -178,13 +176,9 @@ impl Hub {
         if self.rooms.len() >= self.limits.max_channels {
             return Err(full("channel"));
         }
-        self.rooms.insert(
-            channel.uid.clone(),
-            Room {
-                channel,
-                members: BTreeSet::new(),
-            },
-        );
+        let members = BTreeSet::new();
+        let uid = channel.uid.clone();
+        self.rooms.insert(uid, Room { channel, members });
         Ok(())
     }
 
@@ -230,24 +224,7 @@ impl Hub {
     /// # Errors
     /// [`RpcError`] if there is no such user or channel, or too many frames wait.
     pub fn join(&mut self, username: &str, channel: &str) -> Result<bool, RpcError> {
-        let (name, member) = self.users.get_key_value(username).ok_or(NO_SUCH_USER)?;
-        let room = self.rooms.get(channel).ok_or(NO_SUCH_CHANNEL)?;
-        if room.members.contains(username) {
-            return Ok(false);
-        }
-        self.check_room(member.conns.len())?;
-        let (name, uid) = (name.clone(), room.channel.uid.clone());
-        if let Some(room) = self.rooms.get_mut(channel) {
-            room.members.insert(name);
-        }
-        if let Some(member) = self.users.get_mut(username) {
-            member.channels.push(uid);
-        }
-        let data = Joined {
-            channel_uid: channel.into(),
-        };
-        self.tell(username, &Event::Join { data });
-        Ok(true)
+        self.set_membership(username, channel, true)
     }
 
     /// Takes a user out of a channel and informs the user's connections with a `leave` event. Returns
@@ -256,22 +233,30 @@ impl Hub {
     /// # Errors
     /// [`RpcError`] if there is no such user or channel, or too many frames wait.
     pub fn leave(&mut self, username: &str, channel: &str) -> Result<bool, RpcError> {
-        let member = self.users.get(username).ok_or(NO_SUCH_USER)?;
-        let room = self.rooms.get(channel).ok_or(NO_SUCH_CHANNEL)?;
-        if !room.members.contains(username) {
+        self.set_membership(username, channel, false)
+    }
+
+    fn set_membership(&mut self, user: &str, channel: &str, is_in: bool) -> Result<bool, RpcError> {
+        let conns = self.users.get(user).map_or(0, |member| member.conns.len());
+        let has_room = self.check_room(conns);
+        let member = self.users.get_mut(user).ok_or(NO_SUCH_USER)?;
+        let room = self.rooms.get_mut(channel).ok_or(NO_SUCH_CHANNEL)?;
+        if room.members.contains(user) == is_in {
             return Ok(false);
         }
-        self.check_room(member.conns.len())?;
-        if let Some(room) = self.rooms.get_mut(channel) {
-            room.members.remove(username);
-        }
-        if let Some(member) = self.users.get_mut(username) {
-            member.channels.retain(|uid| uid.as_str() != channel);
-        }
-        let data = Joined {
-            channel_uid: channel.into(),
+        has_room?;
+        let channel_uid = room.channel.uid.clone();
+        let data = Joined { channel_uid };
+        let event = if is_in {
+            room.members.insert(member.user.username.clone());
+            member.channels.push(data.channel_uid.clone());
+            Event::Join { data }
+        } else {
+            room.members.remove(user);
+            member.channels.retain(|uid| *uid != data.channel_uid);
+            Event::Leave { data }
         };
-        self.tell(username, &Event::Leave { data });
+        self.tell(user, &event);
         Ok(true)
     }
 
@@ -281,10 +266,8 @@ impl Hub {
     /// [`RpcError`] if there is no such user, no room for another channel, or too many frames wait.
     pub fn direct(&mut self, one: &str, other: &str) -> Result<ChannelUid, RpcError> {
         let name = |user: &str| {
-            self.users
-                .get_key_value(user)
-                .map(|(name, member)| (name.clone(), member.conns.len()))
-                .ok_or(NO_SUCH_USER)
+            let member = self.users.get(user).ok_or(NO_SUCH_USER)?;
+            Ok((member.user.username.clone(), member.conns.len()))
         };
         let ((one, conns), (other, more)) = (name(one)?, name(other)?);
         let pair = if one <= other {
@@ -363,10 +346,8 @@ impl Hub {
 
     /// Returns the members of a channel, sorted by login name.
     pub fn members(&self, channel: &str) -> impl Iterator<Item = &str> {
-        self.rooms
-            .get(channel)
-            .into_iter()
-            .flat_map(|room| room.members.iter().map(|name| &**name))
+        let room = self.rooms.get(channel).into_iter();
+        room.flat_map(|room| room.members.iter().map(|name| &**name))
     }
 
     /// Sends a message, partial or final, to every connection of every member, including those of
@@ -500,11 +481,8 @@ impl Hub {
     }
 
     fn check_room(&self, frames: usize) -> Result<(), RpcError> {
-        if self.out.len() + frames > self.limits.max_queued {
-            Err(BUSY)
-        } else {
-            Ok(())
-        }
+        let has_room = self.out.len() + frames <= self.limits.max_queued;
+        has_room.then_some(()).ok_or(BUSY)
     }
 
     /// Sends an event to every connection of one user.
@@ -538,7 +516,7 @@ impl Hub {
     }
 }
 
-fn display_name(user: &User) -> Str {
+pub(crate) fn display_name(user: &User) -> Str {
     if user.nick.is_empty() {
         user.username.clone()
     } else {

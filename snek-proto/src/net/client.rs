@@ -65,7 +65,8 @@ impl Client {
         text: &str,
         is_final: Final,
     ) -> Outcome {
-        let request = message(channel.borrow(), text, is_final)?;
+        let channel = checked_channel(channel.borrow())?;
+        let request = request("send_message", &(channel, text, is_final), &NoKwargs {})?;
         self.ask("send_message", request).await
     }
 
@@ -222,11 +223,6 @@ fn request(
     let mut request = String::with_capacity(256);
     encode_method(&mut request, method, args, kwargs)?;
     Ok(request)
-}
-
-fn message(channel: &str, text: &str, is_final: Final) -> Result<String, Refused> {
-    let channel = checked_channel(channel)?;
-    request("send_message", &(channel, text, is_final), &NoKwargs {})
 }
 
 /// Creates the error for an answer that does not fit the method.

@@ -53,10 +53,8 @@ impl Iterator for Points<'_> {
 
 /// Reads four hexadecimal digits.
 fn unit(chars: &mut Chars<'_>) -> u32 {
-    chars
-        .take(4)
-        .filter_map(|digit| digit.to_digit(16))
-        .fold(0, |unit, digit| unit << 4 | digit)
+    let digits = chars.take(4).filter_map(|digit| digit.to_digit(16));
+    digits.fold(0, |unit, digit| unit << 4 | digit)
 }
 
 /// Compares strings by code point, as Python does.

@@ -70,7 +70,6 @@ mod relays;
 mod storage;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -328,11 +327,7 @@ async fn check_agent(store: &Arc<dyn Store>, address: Address) -> Result<(), Sto
     }
 }
 
-impl fmt::Debug for Cluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster")
-            .field("store", &self.shared.store)
-            .field("is_joined", &self.is_joined())
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Cluster, this => {
+    store: this.shared.store,
+    is_joined: this.is_joined(),
+});

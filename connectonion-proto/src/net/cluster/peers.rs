@@ -51,11 +51,8 @@ impl Peers for Cluster {
     }
 
     async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {
-        let spent = self
-            .shared
-            .signatures
-            .create(&signature.to_string(), Bytes::from_static(b"1"))
-            .await;
+        let (key, value) = (signature.to_string(), Bytes::from_static(b"1"));
+        let spent = self.shared.signatures.create(&key, value).await;
         spent.map(drop).map_err(|error| match error {
             StoreError::Conflict => AuthError::AlreadyUsed,
             _ => AuthError::ReplayProtectionUnavailable,

@@ -155,11 +155,8 @@ impl Relays {
 
     /// Returns the nodes at the other ends.
     pub(super) fn nodes(&self) -> HashSet<String> {
-        self.open
-            .lock()
-            .values()
-            .map(|it| it.node.clone())
-            .collect()
+        let open = self.open.lock();
+        open.values().map(|it| it.node.clone()).collect()
     }
 
     /// Ends the connections with a node that is gone.

@@ -171,12 +171,6 @@ struct Listener {
 }
 
 impl Listener {
-    /// Sends a step.
-    fn step(&self, step: Step) {
-        let weight = size_of::<Step>() + step.frame.get().len();
-        self.items.push(Item::Step(step), weight);
-    }
-
     /// Sends the last item, which has no weight, so that it displaces no other.
     fn end(self, end: End) {
         self.items.push(Item::End(Box::new(end)), 0);
@@ -274,11 +268,12 @@ impl Shared {
             }
             _ => false,
         });
-        let events = taken.into_iter().filter_map(|event| match event {
-            LinkEvent::Event(event) => Some(event),
-            _ => None,
-        });
-        let events: Vec<ClientEvent> = events.collect();
+        let mut events = Vec::new();
+        for event in taken {
+            if let LinkEvent::Event(event) = event {
+                events.push(event);
+            }
+        }
         let unheard = std::mem::take(&mut state.unheard);
         let lost = lost.min(unheard.saturating_sub(events.len() as u64));
         (events, lost)
@@ -394,9 +389,10 @@ impl State {
     fn show(&mut self, step: &Step) -> bool {
         self.listeners
             .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
+        let weight = size_of::<Step>() + step.frame.get().len();
         let mut heard = false;
         for listener in self.listeners.iter().filter(|it| it.waits.is_none()) {
-            listener.step(step.clone());
+            listener.items.push(Item::Step(step.clone()), weight);
             heard = true;
         }
         heard

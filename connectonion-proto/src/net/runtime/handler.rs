@@ -255,9 +255,8 @@ impl HostRuntime {
             return false;
         };
         let asking = async { check(identity, amount).await };
-        catch_panic("a payment check", asking)
-            .await
-            .unwrap_or(false)
+        let is_paid = catch_panic("a payment check", asking).await;
+        is_paid.unwrap_or(false)
     }
 
     /// Tells a stranger what has become of the onboarding.
@@ -326,9 +325,8 @@ impl ConnectionHandler for Handler {
                 state.hub.command(self.conn, command, now);
             }),
             ServerEvent::SessionQuery(query) => {
-                let asker = self
-                    .owner
-                    .or_else(|| self.runtime.shared.access.lock().nobody());
+                let nobody = || self.runtime.shared.access.lock().nobody();
+                let asker = self.owner.or_else(nobody);
                 self.alive(|_, _| {});
                 let (runtime, conn) = (self.runtime.clone(), self.conn);
                 tasks.push(async move {
@@ -369,10 +367,8 @@ impl ConnectionHandler for Handler {
         let (runtime, conn, timeout) = (self.runtime.clone(), self.conn, self.drain_timeout);
         tasks.push(async move {
             runtime.drain(timeout).await;
-            let handle = runtime
-                .shared
-                .hub
-                .peek(|state| state.connections.get(conn.0).cloned());
+            let hub = runtime.hub();
+            let handle = hub.peek(|state| state.connections.get(conn.0).cloned());
             if let Some(handle) = handle {
                 // The ends of runs are sent before the Close.
                 let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");

@@ -385,9 +385,8 @@ impl HostRuntime {
 
     /// Writes to a connection, if it still exists.
     fn write(&self, conn: ConnId, write: impl FnOnce(&mut ServerConn) -> Result<(), Refused>) {
-        self.shared
-            .hub
-            .peek(|state| state.connections.write(conn.0, write));
+        let hub = self.hub();
+        hub.peek(|state| state.connections.write(conn.0, write));
     }
 }
 

@@ -80,9 +80,8 @@ impl Turn {
     }
 
     fn hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
-        self.runtime
-            .hub()
-            .with(|state, now| act(&mut state.hub, now))
+        let hub = self.runtime.hub();
+        hub.with(|state, now| act(&mut state.hub, now))
     }
 
     /// Sends an event. Returns its id.

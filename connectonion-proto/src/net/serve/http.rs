@@ -106,10 +106,8 @@ impl Pages {
     /// Returns the status of a session. These callers have proved nothing, so only sessions of
     /// unsigned callers are visible, whose owners are known by the id alone.
     async fn session(&self, id: &str) -> Response<Bytes> {
-        let answer = self
-            .runtime
-            .status(Some(Owner::Unsigned), Some(id.into()))
-            .await;
+        let asker = Some(Owner::Unsigned);
+        let answer = self.runtime.status(asker, Some(id.into())).await;
         let session = SessionInfo {
             session_id: id,
             status: answer.status.name(),

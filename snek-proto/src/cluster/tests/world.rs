@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use rpc_core::store::PublishConfig;
+use rpc_core::store::{PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
     Handled, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen, SendError, SendId,
-    SendReply, Stored,
+    Stored,
 };
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
@@ -262,7 +262,7 @@ impl World {
                     self.deliver(sequence);
                 }
                 if !self.lost(Lost::Answer) {
-                    let reply = SendReply::Stored { sequence };
+                    let reply = Ok(PublishReply::Stored { sequence });
                     self.nodes[at].handle_stored(it.id, it.number, reply, now);
                 }
             }

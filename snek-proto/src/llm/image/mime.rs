@@ -62,17 +62,13 @@ fn extension(path: &str) -> Option<&str> {
 
 fn by_magic(bytes: &[u8]) -> Option<&'static str> {
     let is = |start: &[u8]| bytes.starts_with(start);
-    let is_webp = is(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    let found = [
-        (is(b"\x89PNG\r\n\x1a\n"), "image/png"),
-        (is(b"\xff\xd8"), "image/jpeg"),
-        (is(b"GIF87a") || is(b"GIF89a"), "image/gif"),
-        (is_webp, "image/webp"),
-    ];
-    found
-        .iter()
-        .find(|(is_it, _)| *is_it)
-        .map(|(_, mime)| *mime)
+    Some(match bytes.get(8..12) {
+        _ if is(b"\x89PNG\r\n\x1a\n") => "image/png",
+        _ if is(b"\xff\xd8") => "image/jpeg",
+        _ if is(b"GIF87a") || is(b"GIF89a") => "image/gif",
+        Some(b"WEBP") if is(b"RIFF") => "image/webp",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

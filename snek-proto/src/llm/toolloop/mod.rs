@@ -71,7 +71,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::Instant;
-use rpc_core::breaker::{BreakerOpen, CircuitBreaker, Permit};
+use rpc_core::breaker::{CircuitBreaker, Permit};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -230,15 +230,16 @@ impl ToolLoop {
 
     /// Takes the model's answer to [`Action::Ask`]. Returns whether an answer was expected; if not,
     /// nothing changes.
-    pub fn on_answer(&mut self, answer: ChatMessage) -> bool {
+    pub fn on_answer(&mut self, mut answer: ChatMessage) -> bool {
         if !matches!(self.state, State::Asking) {
             return false;
         }
+        answer.role = Role::Assistant;
         let with_tools = self.rounds < self.config.max_rounds;
         self.rounds += usize::from(with_tools);
         if answer.tool_calls.is_empty() {
             let text = answer.content.text().into_owned();
-            self.ready.push(as_assistant(answer));
+            self.ready.push(answer);
             self.state = State::Over(Ok(text));
             return true;
         }
@@ -246,10 +247,8 @@ impl ToolLoop {
         if with_tools {
             self.state = State::Working(round);
         } else {
-            let message = format!(
-                "the model still called tools after {} rounds",
-                self.config.max_rounds
-            );
+            let rounds = self.config.max_rounds;
+            let message = format!("the model still called tools after {rounds} rounds");
             self.stop(round, String::new(), message);
         }
         true
@@ -344,17 +343,18 @@ impl ToolLoop {
                 };
                 self.state = State::Running(round, call, permit);
             }
-            Err(open) => self.fail(round, &key.0, &breaker_open(open)),
+            Err(open) => {
+                let retry_after = open.retry_after.unwrap_or_default();
+                let error = BotError::CircuitBreakerOpenError { retry_after };
+                self.fail(round, &key.0, &error.to_string());
+            }
         }
     }
 
     /// Notes a result. If it is new, calls that gave the same ones may be made again.
     fn compare(&mut self, call: &Call, result: &Result<Value, ToolFailure>) {
         let key = (call.name.clone(), arguments::canonical(&call.arguments));
-        let result = match result {
-            Ok(value) => value.to_string(),
-            Err(failure) => failure.to_string(),
-        };
+        let result = format!("{result:?}");
         let result = BuildHasherDefault::<DefaultHasher>::default().hash_one(result);
         let is_known = |runs: &Runs| runs.count > 1 && runs.result == result;
         if !self.runs.get(&key).is_some_and(is_known) {
@@ -415,18 +415,4 @@ fn lock(breaker: &Mutex<CircuitBreaker>) -> MutexGuard<'_, CircuitBreaker> {
 
 fn tool_error(tool: String, message: String) -> BotError {
     BotError::ToolError { tool, message }
-}
-
-/// Returns the specification's error as a text for the model.
-fn breaker_open(open: BreakerOpen) -> String {
-    BotError::CircuitBreakerOpenError {
-        retry_after: open.retry_after.unwrap_or_default(),
-    }
-    .to_string()
-}
-
-/// Turns a message of any role into one of the model.
-fn as_assistant(mut message: ChatMessage) -> ChatMessage {
-    message.role = Role::Assistant;
-    message
 }

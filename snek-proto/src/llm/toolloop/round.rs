@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::as_assistant;
 use crate::llm::chat::{ChatMessage, ToolCall};
 
 #[derive(Debug)]
@@ -14,14 +13,9 @@ pub(super) struct Round {
 
 impl Round {
     /// Creates a round. Every call gets an id that is unique in the message.
-    pub(super) fn new(message: ChatMessage, number: usize) -> Self {
-        let mut message = as_assistant(message);
-        let mut taken: HashSet<String> = message
-            .tool_calls
-            .iter()
-            .map(|call| call.id.clone())
-            .filter(|id| !id.is_empty())
-            .collect();
+    pub(super) fn new(mut message: ChatMessage, number: usize) -> Self {
+        let ids = message.tool_calls.iter().map(|call| call.id.clone());
+        let mut taken: HashSet<String> = ids.filter(|id| !id.is_empty()).collect();
         // Ids in `taken` that no earlier call has used up.
         let mut unused = taken.clone();
         let mut next = 0_usize;

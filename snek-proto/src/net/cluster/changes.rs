@@ -10,7 +10,7 @@ use rpc_core::store::{StoreError, name_of, token, try_token};
 use super::ClusterBackend;
 use super::records::{ClusterError, Known, Public, Record, Records, json, public_key, user_key};
 use crate::frame::{Channel, User};
-use crate::hub::{INVALID_UID, NO_SUCH_USER, exists};
+use crate::hub::{INVALID_UID, NO_SUCH_USER, display_name, exists};
 use crate::id::{ChannelUid, is_channel_uid};
 use crate::limits::DM_TAG;
 
@@ -37,7 +37,10 @@ impl ClusterBackend {
             tag: Some("public".into()),
         };
         let (key, record) = (public_key(uid)?, json(&public));
-        self.records().put().insert(key.clone(), record.clone());
+        self.records()
+            .put
+            .lock()
+            .insert(key.clone(), record.clone());
         match self.records().bucket.create(&key, record).await {
             Err(StoreError::Conflict) => Ok(()),
             added => Ok(added.map(drop)?),
@@ -54,7 +57,7 @@ impl ClusterBackend {
     /// If the future is dropped, the channel may be removed for some of its members only.
     pub async fn remove_channel(&self, uid: &str) -> Result<bool, ClusterError> {
         let key = public_key(uid)?;
-        self.records().put().remove(&key);
+        self.records().put.lock().remove(&key);
         let mut is_there = self.records().bucket.get(&key).await?.is_some();
         if is_there {
             self.records().bucket.delete(&key, None).await?;
@@ -64,11 +67,8 @@ impl ClusterBackend {
                 continue;
             };
             let is_in = |known: Known| {
-                known
-                    .record
-                    .channels
-                    .iter()
-                    .any(|own| own.uid.as_str() == uid)
+                let mut channels = known.record.channels.iter();
+                channels.any(|own| own.uid.as_str() == uid)
             };
             if Known::read(&username, &entry).is_ok_and(is_in) {
                 is_there |= self.leave(&username, uid).await?;
@@ -123,7 +123,7 @@ impl ClusterBackend {
         }
         if let Some(known) = records.user(&user.username).await? {
             let key = user_key(&user.username)?;
-            records.put().insert(key, json(&known.record));
+            records.put.lock().insert(key, json(&known.record));
         }
         Ok(())
     }
@@ -137,12 +137,9 @@ impl ClusterBackend {
     /// # Cancel safety
     /// If the future is dropped, the user may be removed or not.
     pub async fn remove_user(&self, username: &str) -> Result<bool, ClusterError> {
-        self.records().put().remove(&user_key(username)?);
-        let removed = self
-            .records()
-            .write(username, |_| Some(Bytes::new()))
-            .await?;
-        Ok(removed.is_some())
+        self.records().put.lock().remove(&user_key(username)?);
+        let removed = self.records().write(username, |_| Some(Bytes::new()));
+        Ok(removed.await?.is_some())
     }
 
     /// Puts a user into a channel, which need not exist. Returns `false` if the user is in it
@@ -197,22 +194,13 @@ impl ClusterBackend {
         pair.sort_unstable();
         for username in pair {
             let known = self.records().user(username).await?.ok_or(NO_SUCH_USER)?;
-            let user = known.user();
-            names.push(if user.nick.is_empty() {
-                user.username
-            } else {
-                user.nick
-            });
+            names.push(display_name(&known.user()));
         }
         // Two tokens hold no dot, so that no other pair has this text.
         let text = format!("{}.{}", token(pair[0]), token(pair[1]));
         let hash = digest(&SHA256, text.as_bytes());
-        let hex: String = hash
-            .as_ref()
-            .iter()
-            .take(16)
-            .map(|it| format!("{it:02x}"))
-            .collect();
+        let first = hash.as_ref().iter().take(16);
+        let hex: String = first.map(|it| format!("{it:02x}")).collect();
         let uid = ChannelUid::from(format!("dm-{hex}"));
         names.reverse();
         for (username, name) in pair.into_iter().zip(names) {

@@ -1,12 +1,12 @@
 //! [`Records`]: what a cluster keeps in its store: users, channels and messages.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rpc_core::store::{
-    Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, Store,
-    StoreError, Watch, name_of, token, try_token,
+    Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, PublishReply,
+    Store, StoreError, name_of, token, try_token,
 };
 use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, Text};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
 use super::password::{Checked, Passwords, Proof};
-use crate::cluster::{Attempt, Live, Membership, Seen, SendReply, Stored};
+use crate::cluster::{Attempt, Live, Membership, Seen, SendError, SendReply, Stored};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
 use crate::hub::{NO_SUCH_USER, exists};
@@ -118,7 +118,7 @@ pub(super) struct Records {
     messages: Arc<dyn Log>,
     pub(super) passwords: Passwords,
     /// The records that this node has put there, to put them there again.
-    put: Mutex<BTreeMap<String, Bytes>>,
+    pub(super) put: Mutex<BTreeMap<String, Bytes>>,
 }
 
 /// The answer to a fill.
@@ -159,7 +159,7 @@ impl Records {
     pub(super) async fn ensure(&self) -> Result<u128, StoreError> {
         self.store.ensure().await?;
         let created = self.created().await?;
-        let all = self.put().clone();
+        let all = self.put.lock().clone();
         for (key, record) in all {
             // One that was removed is not missing.
             match self.bucket.update(&key, record, 0).await {
@@ -233,14 +233,10 @@ impl Records {
         Ok(*sequence < state.first && *sequence <= state.last)
     }
 
-    pub(super) fn put(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.put.lock()
-    }
-
     pub(super) async fn publish(&self, attempt: &Attempt) -> SendReply {
         // What waits for a connection could still be sent when no caller expects it.
         if !self.store.is_connected() {
-            return SendReply::Unknown;
+            return Ok(PublishReply::Unknown);
         }
         let expect = Expect {
             id: Some(&attempt.key),
@@ -249,18 +245,14 @@ impl Records {
         let event = attempt.event.clone().into_bytes();
         let subject = stored(&attempt.channel);
         match self.messages.append(&subject, event, expect).await {
-            Ok(stored) => SendReply::Stored {
+            Ok(stored) => Ok(PublishReply::Stored {
                 sequence: stored.sequence,
-            },
-            Err(StoreError::Full { .. }) => SendReply::Full,
-            Err(StoreError::TooLarge) => SendReply::TooLarge,
-            Err(error) if error.is_retryable() => SendReply::Unknown,
-            Err(_) => SendReply::Refused,
+            }),
+            Err(StoreError::Full { .. }) => Err(SendError::Full),
+            Err(StoreError::TooLarge) => Err(SendError::TooLarge),
+            Err(error) if error.is_retryable() => Ok(PublishReply::Unknown),
+            Err(_) => Err(SendError::Refused),
         }
-    }
-
-    pub(super) async fn watch_public(&self) -> Result<Watch, StoreError> {
-        self.bucket.watch("p.*").await
     }
 
     /// Returns a user's record.
@@ -421,15 +413,12 @@ pub(super) fn user_of(subject: &str) -> Option<Str> {
 
 /// Reads what a channel's feed brings.
 pub(super) fn read_live(message: Message) -> Option<Live> {
-    let event = Text::new(message.payload).ok()?;
+    let (key, event) = (message.id, Text::new(message.payload).ok()?);
     Some(match message.position {
         Some(position) => Live::Stored {
             sequence: position.sequence,
             previous: position.previous,
-            message: Stored {
-                key: message.id,
-                event,
-            },
+            message: Stored { key, event },
         },
         None => Live::Fleeting { event },
     })

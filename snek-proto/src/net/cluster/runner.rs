@@ -390,11 +390,8 @@ impl Life {
             }
             Done::Ensured(created) => {
                 self.subscribe(Source::Proofs, PROOFS.to_owned());
-                if self
-                    .created
-                    .replace(created)
-                    .is_some_and(|it| it != created)
-                {
+                let before = self.created.replace(created);
+                if before.is_some_and(|it| it != created) {
                     state.node.check(now);
                 }
             }
@@ -428,7 +425,7 @@ impl Life {
     fn watch_public(&mut self) {
         let records = Arc::clone(&self.shared.records);
         self.work(async move {
-            let watch = records.watch_public().await;
+            let watch = records.bucket.watch("p.*").await;
             if watch.is_err() {
                 sleep(RETRY).await;
             }

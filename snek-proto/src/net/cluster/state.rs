@@ -1,7 +1,6 @@
 //! [`Shared`]: the node under its lock, and where its outputs go.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
@@ -174,8 +173,4 @@ impl State {
     }
 }
 
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Shared, this => { phase: *this.phase.borrow() });

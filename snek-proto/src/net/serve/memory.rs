@@ -100,9 +100,8 @@ impl MemoryBackend {
     /// [`RpcError`].
     pub fn add_channel(&self, uid: &str, name: &str) -> Result<(), RpcError> {
         let mut state = self.state.lock();
-        state
-            .hub
-            .add_channel(Channel::new(uid, name, Some("public")))?;
+        let channel = Channel::new(uid, name, Some("public"));
+        state.hub.add_channel(channel)?;
         state.channels.push(ChannelUid::new(uid));
         let users: Vec<Str> = state.passwords.keys().cloned().collect();
         for username in users {
@@ -186,9 +185,8 @@ impl State {
 
     fn peers_of(&self, username: &str) -> Vec<Arc<Peer>> {
         let of_user = |peer: &&Arc<Peer>| {
-            self.hub
-                .user_of(peer.id())
-                .is_some_and(|user| user.username == username)
+            let user = self.hub.user_of(peer.id());
+            user.is_some_and(|user| user.username == username)
         };
         self.peers.values().filter(of_user).cloned().collect()
     }
@@ -247,10 +245,7 @@ impl Backend for MemoryBackend {
         let result = state.hub.handle(peer.id(), call);
         state.flush();
         drop(state);
-        match result {
-            Ok(value) => reply.send(&value),
-            Err(error) => Err(RpcError::new(error.to_string())),
-        }
+        reply.send(&result?)
     }
 
     async fn disconnected(&self, peer: &Arc<Peer>) {

@@ -115,9 +115,8 @@ impl ImageFetcher {
             self.look(start.clone()).await?;
         }
         let after = self.config.timeout;
-        let bytes = timeout(after, self.read(start))
-            .await
-            .map_err(|_| FetchError::TimedOut { after })??;
+        let read = timeout(after, self.read(start)).await;
+        let bytes = read.map_err(|_| FetchError::TimedOut { after })??;
         Ok(Image::new(url, bytes))
     }
 
@@ -139,16 +138,13 @@ impl ImageFetcher {
             }
         }
         // Futures do nothing until they are polled, so all of them may be made at once.
-        let fetches: Vec<_> = distinct
-            .into_iter()
-            .map(|url| self.try_fetch(url))
-            .collect();
+        let fetches = distinct.into_iter().map(|url| self.try_fetch(url));
+        let fetches: Vec<_> = fetches.collect();
         let width = self.config.max_concurrent.max(1);
         let images: Vec<_> = stream::iter(fetches).buffered(width).collect().await;
-        urls.into_iter()
-            .filter_map(|url| images.get(*places.get(url)?)?.clone())
-            .take(self.config.max_images)
-            .collect()
+        let found = urls.into_iter();
+        let found = found.filter_map(|url| images.get(*places.get(url)?)?.clone());
+        found.take(self.config.max_images).collect()
     }
 
     async fn try_fetch(&self, url: &str) -> Option<Image> {
