@@ -1,6 +1,6 @@
 //! A bot for Snek: `cargo run -p examples --bin bot -- --bind 127.0.0.1:8080` starts a server in memory and the bot, and
-//! puts what you type into its channel, as others do with `cargo run -p switchboard -- bot chat`. Without `--bind`, and with `SNEK_URL`, `SNEK_USER` and `SNEK_PASSWORD`,
-//! the bot goes to a server that exists.
+//! puts what you type into its channel, as others do with `cargo run -p switchboard -- bot chat`. Without `--bind`, and
+//! with `SNEK_URL`, `SNEK_USER` and `SNEK_PASSWORD`, the bot goes to a server that exists.
 //!
 //! It answers who mentions it, streams its answer, and has a tool: say `@bot roll 20`.
 //!

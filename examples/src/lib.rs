@@ -4,17 +4,17 @@
 //!
 //! | I want to | Use | Read | Copy |
 //! |---|---|---|---|
-//! | write a chat bot | [`snek_proto::bot`] | [bots](snek_proto::guide#bots) | `examples/bot.rs`; `cargo run -p snek-proto --example bot` |
-//! | give a model tools | [`snek_proto::llm`] | [tools](snek_proto::guide#language-models-tools-and-images) | `examples/bot.rs` |
-//! | serve a chat platform | [`snek_proto::net::Backend`] | [server](snek_proto::guide#server) | `cargo run -p snek-proto --example server` |
-//! | serve a model to chat programs | [`exoclaw_proto::net::Backend`] | [server](exoclaw_proto::guide#server) | `examples/gateway.rs` |
-//! | chat with a gateway | [`exoclaw_proto::net::connect`] | [client](exoclaw_proto::guide#client) | `cargo run -p exoclaw-proto --example stream` |
-//! | host an agent that asks and is asked | [`connectonion_proto::net::Agent`] | [server](connectonion_proto::guide#server) | `examples/agent.rs` |
-//! | follow an agent over lost connections | [`connectonion_proto::net::connect`] | [client](connectonion_proto::guide#client) | `cargo run -p connectonion-proto --example resume` |
-//! | pass what a user says to programs | [`smarthole_proto::router`] | [server](smarthole_proto::guide#server) | `examples/router.rs` |
-//! | act on what a user says | [`smarthole_proto::plugin`] | [client](smarthole_proto::guide#client) | `cargo run -p smarthole-proto --example plugin` |
-//! | serve a coding agent | [`acolyte_proto::net::Agent`] | [server](acolyte_proto::guide#server) | `examples/daemon.rs` |
-//! | give work to a coding agent | [`acolyte_proto::net::connect`] | [client](acolyte_proto::guide#client) | `cargo run -p acolyte-proto --example abort` |
+//! | write a chat bot | [`snek_proto::bot`] | [bots](../snek_proto/guide/index.html#bots) | `examples/bot.rs`; `cargo run -p snek-proto --example bot` |
+//! | give a model tools | [`snek_proto::llm`] | [tools](../snek_proto/guide/index.html#language-models-tools-and-images) | `examples/bot.rs` |
+//! | serve a chat platform | [`snek_proto::net::Backend`] | [server](../snek_proto/guide/index.html#server) | `cargo run -p snek-proto --example server` |
+//! | serve a model to chat programs | [`exoclaw_proto::net::Backend`] | [server](../exoclaw_proto/guide/index.html#server) | `examples/gateway.rs` |
+//! | chat with a gateway | [`exoclaw_proto::net::connect`] | [client](../exoclaw_proto/guide/index.html#client) | `cargo run -p exoclaw-proto --example stream` |
+//! | host an agent that asks and is asked | [`connectonion_proto::net::Agent`] | [server](../connectonion_proto/guide/index.html#server) | `examples/agent.rs` |
+//! | follow an agent over lost connections | [`connectonion_proto::net::connect`] | [client](../connectonion_proto/guide/index.html#client) | `cargo run -p connectonion-proto --example resume` |
+//! | pass what a user says to programs | [`smarthole_proto::router`] | [server](../smarthole_proto/guide/index.html#server) | `examples/router.rs` |
+//! | act on what a user says | [`smarthole_proto::plugin`] | [client](../smarthole_proto/guide/index.html#client) | `cargo run -p smarthole-proto --example plugin` |
+//! | serve a coding agent | [`acolyte_proto::net::Agent`] | [server](../acolyte_proto/guide/index.html#server) | `examples/daemon.rs` |
+//! | give work to a coding agent | [`acolyte_proto::net::connect`] | [client](../acolyte_proto/guide/index.html#client) | `cargo run -p acolyte-proto --example abort` |
 //!
 //! # With any of the protocols
 //!
@@ -31,16 +31,27 @@
 //! | test my program without a server | [testing] | |
 //! | speak another protocol | [`adding_a_protocol`] | |
 //!
-//! [reliability]: snek_proto::rpc_core::guide::reliability
-//! [reconnects]: snek_proto::rpc_core::guide::reconnects
-//! [servers]: snek_proto::rpc_core::guide::servers
-//! [security]: snek_proto::rpc_core::guide::security
-//! [limits]: snek_proto::rpc_core::guide::limits
-//! [scale]: snek_proto::rpc_core::guide::scale
-//! [browser]: snek_proto::rpc_core::guide::browser
-//! [testing]: snek_proto::rpc_core::guide::testing
-//! [`adding_a_protocol`]: snek_proto::rpc_core::guide::adding_a_protocol
-//! [`Machine`]: snek_proto::rpc_core::Machine
+//! [`snek_proto::bot`]: ../snek_proto/bot/index.html
+//! [`snek_proto::llm`]: ../snek_proto/llm/index.html
+//! [`snek_proto::net::Backend`]: ../snek_proto/net/trait.Backend.html
+//! [`exoclaw_proto::net::Backend`]: ../exoclaw_proto/net/trait.Backend.html
+//! [`exoclaw_proto::net::connect`]: ../exoclaw_proto/net/fn.connect.html
+//! [`connectonion_proto::net::Agent`]: ../connectonion_proto/net/trait.Agent.html
+//! [`connectonion_proto::net::connect`]: ../connectonion_proto/net/fn.connect.html
+//! [`smarthole_proto::router`]: ../smarthole_proto/router/index.html
+//! [`smarthole_proto::plugin`]: ../smarthole_proto/plugin/index.html
+//! [`acolyte_proto::net::Agent`]: ../acolyte_proto/net/trait.Agent.html
+//! [`acolyte_proto::net::connect`]: ../acolyte_proto/net/fn.connect.html
+//! [reliability]: ../rpc_core/guide/reliability/index.html
+//! [reconnects]: ../rpc_core/guide/reconnects/index.html
+//! [servers]: ../rpc_core/guide/servers/index.html
+//! [security]: ../rpc_core/guide/security/index.html
+//! [limits]: ../rpc_core/guide/limits/index.html
+//! [scale]: ../rpc_core/guide/scale/index.html
+//! [browser]: ../rpc_core/guide/browser/index.html
+//! [testing]: ../rpc_core/guide/testing/index.html
+//! [`adding_a_protocol`]: ../rpc_core/guide/adding_a_protocol/index.html
+//! [`Machine`]: ../rpc_core/trait.Machine.html
 //!
 //! # What the programs share
 //!

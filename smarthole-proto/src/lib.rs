@@ -1,7 +1,7 @@
 //! The SmartHole protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Links between the crates, in whatever order they are documented; docs.rs has its own.
-#![doc(html_root_url = "..")]
+// Where the documentation of other crates links to if it does not have these pages beside it.
+#![doc(html_root_url = "https://docs.rs/smarthole-proto/latest")]
 #![doc = include_str!("../README.md")]
 
 pub mod client;

@@ -1,7 +1,7 @@
 //! The Snek RPC chat protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Links between the crates, in whatever order they are documented; docs.rs has its own.
-#![doc(html_root_url = "..")]
+// Where the documentation of other crates links to if it does not have these pages beside it.
+#![doc(html_root_url = "https://docs.rs/snek-proto/latest")]
 #![doc = include_str!("../README.md")]
 
 #[cfg(feature = "tokio")]

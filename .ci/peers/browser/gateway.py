@@ -28,7 +28,7 @@ FORBIDDEN = [
 # What the user says to the provider, see there, and what the page has to say then.
 FAILURES = {
     "!http 401": "refused the key",
-    "!http 404": " not ",
+    "!http 404": "refused the request",
     "!http 429": "limits the requests",
     "!http 529": "is overloaded",
     "!http 500": "has failed",

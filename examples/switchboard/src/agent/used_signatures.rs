@@ -1,9 +1,8 @@
 //! [`SpentFile`]: the used signatures of a host, so that none counts once more after a restart.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
 use connectonion_proto::auth::Spent;
 use connectonion_proto::limits::SIGNATURE_WINDOW;

@@ -164,7 +164,10 @@ impl Turn {
             Action::Run(mut call) => {
                 self.made.insert(call.id.clone());
                 let Some(tool) = find_tool(tools, &call.name) else {
-                    let all: Vec<_> = tools.iter().map(ToolDefinition::name).collect();
+                    let mut all: Vec<_> = tools.iter().map(ToolDefinition::name).collect();
+                    if all.is_empty() {
+                        all.push("none");
+                    }
                     let Call { id, name, .. } = call;
                     let why = format!("there is no tool {name:?}; there are: {}", all.join(", "));
                     self.on_result(&id, Err(ToolFailure::Call(why.clone())));

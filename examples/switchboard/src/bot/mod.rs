@@ -16,8 +16,7 @@ use snek_proto::permission::Triggers;
 use tokio::sync::watch;
 
 use crate::assistant::pictures::Pictures;
-use crate::assistant::replies;
-use crate::assistant::{Assistant, is_apology};
+use crate::assistant::{Assistant, is_apology, replies};
 use crate::cli;
 use crate::model::{scripted, seconds};
 use crate::text::printable;

@@ -1,7 +1,6 @@
 //! [`Verbosity`]: how much a command prints, and the logs of the libraries on standard error.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use connectonion_proto::limits::CONSOLE_TARGET as TARGET;
 use tracing::field::Field;

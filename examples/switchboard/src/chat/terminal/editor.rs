@@ -1,12 +1,11 @@
 //! [`Terminal`]: a line editor with history, below a conversation.
 
-use std::io;
 #[cfg(unix)]
 use std::sync::Arc;
 #[cfg(unix)]
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use crossterm::event::{
     self, DisableBracketedPaste, EnableBracketedPaste, KeyboardEnhancementFlags,

@@ -20,11 +20,10 @@ use crate::agent::{Lists, SpentFile, Worker};
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 use crate::daemon::Workspace;
-use crate::metrics;
 use crate::model::http::HttpClient;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
-use crate::page;
+use crate::{metrics, page};
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);

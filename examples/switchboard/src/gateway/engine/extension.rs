@@ -10,8 +10,7 @@ use exoclaw_proto::frame::{
 use exoclaw_proto::session::SessionKey;
 use tokio::time::timeout;
 
-use super::Engine;
-use super::unavailable;
+use super::{Engine, unavailable};
 use crate::gateway::memory;
 use crate::gateway::store::Forget;
 

@@ -75,7 +75,14 @@ impl Learnt {
         let text = raw.get();
         if text.starts_with('[') {
             let list: Vec<&RawValue> = serde_json::from_str(text)?;
-            let list = list.into_iter().map(|it| self.without(it, false));
+            // A block of a kind that is refused goes as a whole.
+            let is_taken = |it: &&RawValue| {
+                let item: Value = serde_json::from_str(it.get()).unwrap_or_default();
+                let kind = item["type"].as_str();
+                kind.is_none_or(|kind| self.refused.get(kind) != Some(&None))
+            };
+            let list = list.into_iter().filter(is_taken);
+            let list = list.map(|it| self.without(it, false));
             return to_raw_value(&list.collect::<Result<Vec<_>, _>>()?);
         }
         if !text.starts_with('{') {
@@ -313,6 +320,19 @@ mod tests {
             learnt.learn(&body, &Report::read("does not support tools")),
             None
         );
+    }
+
+    #[test]
+    fn a_block_of_a_refused_kind_goes_as_a_whole() {
+        let body = r#"{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},
+            {"type":"text","text":"a"}]}]}"#;
+        let body = Bytes::from_static(body.as_bytes());
+        let mut learnt = Learnt::default();
+        let refusal = "messages.0.content.0.thinking: Extra inputs are not permitted";
+        learnt.learn(&body, &Report::read(refusal)).unwrap();
+        let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
+        let left = serde_json::json!([{"type": "text", "text": "a"}]);
+        assert_eq!(sent["messages"][0]["content"], left);
     }
 
     #[test]
