@@ -139,7 +139,7 @@ def read_ollama(body):
     members(body["options"], "num_predict num_ctx", "temperature")
     conversation = Conversation(body, body["options"]["num_predict"], body["options"]["num_ctx"])
     for message in body["messages"]:
-        members(message, "role content", "images tool_calls tool_name")
+        members(message, "role content", "images thinking tool_calls tool_name")
         if message["role"] == "system":
             conversation.instruct(message["content"])
         elif message["role"] == "tool":
