@@ -7,7 +7,6 @@ mod assembler;
 pub mod config;
 mod error;
 pub mod extra;
-mod halves;
 pub mod http;
 pub mod ollama;
 pub mod openai;
@@ -16,7 +15,8 @@ pub mod provider;
 mod refusal;
 pub mod request;
 pub mod scripted;
-mod think;
+mod surrogates;
+mod thoughts;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -8,9 +8,9 @@ use regex::{Captures, Regex};
 use rpc_core::{Limits, json, sse};
 use serde_json::{Map, Value, json as value};
 
-use super::halves::Halves;
 use super::provider::Provider;
-use super::think::Think;
+use super::surrogates::Halves;
+use super::thoughts::Think;
 use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, anthropic, ollama, openai};
 
 /// The largest event of a stream, the longest line, and the largest answer without a stream.

@@ -3,7 +3,7 @@
 mod ask;
 mod auth;
 mod client;
-mod explain;
+mod failure_message;
 mod learnt;
 mod model;
 mod redact;

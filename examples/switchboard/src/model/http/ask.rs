@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::auth::Auth;
 use super::client::{chain, is_loopback};
-use super::explain::Subject;
+use super::failure_message::Subject;
 use super::learnt::{Learnt, NOT_TAKEN};
 use super::wait::in_headers;
 use super::{HttpClient, RequestPolicy};

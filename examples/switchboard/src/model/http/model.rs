@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::HttpClient;
 use super::ask::{Asker, Query};
 use super::client::{endpoint, is_loopback};
-use super::explain::Subject;
+use super::failure_message::Subject;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, extra, ollama, openai};

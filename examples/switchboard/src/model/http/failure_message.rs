@@ -1,4 +1,4 @@
-//! [`Subject`]: what is asked, and the message when it does not answer.
+//! [`Subject`]: the model that is asked, and the messages for people when it does not answer.
 
 use std::time::Duration;
 

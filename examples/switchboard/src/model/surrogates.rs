@@ -1,4 +1,4 @@
-//! [`Halves`]: puts characters together that a provider has cut in two.
+//! [`Halves`]: joins the halves of a surrogate pair that came in two pieces.
 
 use std::collections::VecDeque;
 use std::ops::Range;
