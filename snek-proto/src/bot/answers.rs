@@ -15,7 +15,7 @@ const MAX_AUTHORS: usize = 4096;
 
 /// What to do with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Decision {
     Answer,
     /// Say once that the bot stops.
     Stop,
@@ -37,7 +37,7 @@ struct Author {
 
 impl Answers {
     /// Takes a message of somebody else. One of a third author ends the silence towards all others.
-    pub(super) fn heard(&mut self, channel: &Str, author: &Str, now: Instant) {
+    pub(super) fn on_message(&mut self, channel: &Str, author: &Str, now: Instant) {
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < WINDOW;
         if self.0.values().map(HashMap::len).sum::<usize>() >= MAX_AUTHORS {
             self.0.clear();
@@ -58,19 +58,19 @@ impl Answers {
     }
 
     /// Decides whether this author is answered, at most `max` times.
-    pub(super) fn verdict(
+    pub(super) fn decide(
         &mut self,
         channel: &str,
         author: &str,
         max: usize,
         now: Instant,
-    ) -> Verdict {
+    ) -> Decision {
         let Some(known) = self.author(channel, author) else {
-            return Verdict::Answer;
+            return Decision::Answer;
         };
         let within = |at: &Instant, time| now.saturating_duration_since(*at) < time;
         if known.silent.is_some_and(|since| within(&since, WINDOW)) {
-            return Verdict::Ignore;
+            return Decision::Ignore;
         }
         if known.silent.take().is_some() {
             known.answered.clear();
@@ -79,10 +79,10 @@ impl Answers {
         let in_a_minute = known.answered.iter().filter(|at| within(at, MINUTE));
         let max = max.max(1);
         if known.answered.len() < max && in_a_minute.count() < max.div_ceil(2) {
-            return Verdict::Answer;
+            return Decision::Answer;
         }
         known.silent = Some(now);
-        Verdict::Stop
+        Decision::Stop
     }
 
     /// Counts an answer to this author.
@@ -115,18 +115,18 @@ mod tests {
         }
 
         /// Somebody writes to the bot, which answers if it may.
-        fn asks(&mut self, author: &str) -> Verdict {
+        fn asks(&mut self, author: &str) -> Decision {
             self.says(author);
-            let verdict = self.0.verdict("c", author, MAX, self.1);
-            if verdict == Verdict::Answer {
+            let decision = self.0.decide("c", author, MAX, self.1);
+            if decision == Decision::Answer {
                 self.0.answered("c", author, self.1);
             }
-            verdict
+            decision
         }
 
         /// Somebody writes what is no business of the bot.
         fn says(&mut self, author: &str) {
-            self.0.heard(&"c".into(), &author.into(), self.1);
+            self.0.on_message(&"c".into(), &author.into(), self.1);
         }
 
         /// How many of these messages, so many seconds apart, are answered; and how often it stops.
@@ -134,9 +134,9 @@ mod tests {
             let (mut answers, mut stops) = (0, 0);
             for _ in 0..rounds {
                 for author in authors {
-                    let verdict = self.asks(author);
-                    answers += usize::from(verdict == Verdict::Answer);
-                    stops += usize::from(verdict == Verdict::Stop);
+                    let decision = self.asks(author);
+                    answers += usize::from(decision == Decision::Answer);
+                    stops += usize::from(decision == Decision::Stop);
                     self.wait(pause);
                 }
             }
@@ -157,7 +157,7 @@ mod tests {
         let mut channel = Channel::new();
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
         channel.wait(599);
-        assert_eq!(channel.asks("a"), Verdict::Ignore);
+        assert_eq!(channel.asks("a"), Decision::Ignore);
         channel.wait(1);
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
     }
@@ -168,11 +168,11 @@ mod tests {
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
         channel.says("person");
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
-        assert_eq!(channel.asks("person"), Verdict::Answer);
+        assert_eq!(channel.asks("person"), Decision::Answer);
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
         // By now the person is not new, and is answered all the same.
-        assert_eq!(channel.asks("person"), Verdict::Answer);
-        assert_eq!(channel.asks("a"), Verdict::Ignore);
+        assert_eq!(channel.asks("person"), Decision::Answer);
+        assert_eq!(channel.asks("a"), Decision::Ignore);
     }
 
     /// How many answers a ring gets: those of `asking` name the bot, the `others` each other. It goes on
@@ -222,7 +222,7 @@ mod tests {
         let mut answers = Answers::default();
         let now = Instant::now();
         for n in 0..3 * MAX_AUTHORS {
-            answers.heard(&format!("c{}", n % 7).into(), &n.to_string().into(), now);
+            answers.on_message(&format!("c{}", n % 7).into(), &n.to_string().into(), now);
             let known: usize = answers.0.values().map(HashMap::len).sum();
             assert!(known <= MAX_AUTHORS);
         }

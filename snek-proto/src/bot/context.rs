@@ -7,7 +7,7 @@ use rpc_core::Str;
 use rpc_core::net::{Cancellation, time};
 use rpc_core::sync::Mutex;
 
-use super::answers::{Answers, Verdict};
+use super::answers::{Answers, Decision};
 use super::config::BotConfig;
 use super::handler::Notice;
 use super::send;
@@ -100,16 +100,16 @@ impl Shared {
     }
 
     /// Takes a message of somebody else. `asked` says whether the bot may answer it.
-    pub(super) fn heard(&self, message: &Message, asked: bool) -> Verdict {
+    pub(super) fn on_message(&self, message: &Message, asked: bool) -> Decision {
         let Some(max) = self.config.max_answers else {
-            return Verdict::Answer;
+            return Decision::Answer;
         };
         let (channel, author, now) = (&message.channel_uid, &message.username, time::now());
         let mut answers = self.answers.lock();
-        answers.heard(channel, author, now);
+        answers.on_message(channel, author, now);
         match asked {
-            true => answers.verdict(channel, author, max, now),
-            false => Verdict::Ignore,
+            true => answers.decide(channel, author, max, now),
+            false => Decision::Ignore,
         }
     }
 

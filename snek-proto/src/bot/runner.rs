@@ -9,7 +9,7 @@ use rpc_core::net::{
 };
 use tokio::sync::watch;
 
-use super::answers::Verdict;
+use super::answers::Decision;
 use super::config::BotConfig;
 use super::context::{Context, Shared};
 use super::handler::{Handler, Notice};
@@ -348,13 +348,13 @@ impl<H: Handler> Runner<H> {
             Route::Partial | Route::OwnMessage | Route::Leave => (false, false),
         };
         if !matches!(route, Route::Partial | Route::OwnMessage) {
-            match self.shared.heard(&message, asked) {
-                Verdict::Answer if addressed => {
+            match self.shared.on_message(&message, asked) {
+                Decision::Answer if addressed => {
                     self.shared
                         .answered(&message.channel_uid, &message.username);
                 }
-                Verdict::Stop => return self.stop(channel, &message),
-                Verdict::Ignore if asked => return,
+                Decision::Stop => return self.stop(channel, &message),
+                Decision::Ignore if asked => return,
                 _ => {}
             }
         }

@@ -101,7 +101,7 @@ impl Report {
 
     /// Creates the report of these words.
     pub(super) fn said(message: String) -> Self {
-        let wait = wait::said(&message);
+        let wait = wait::in_text(&message);
         Self {
             message,
             wait,

@@ -46,7 +46,7 @@ pub(in crate::model) fn named(name: &str, value: &str, now: SystemTime) -> Optio
 }
 
 /// Returns the wait that a sentence asks for.
-pub(in crate::model) fn said(text: &str) -> Option<Duration> {
+pub(in crate::model) fn in_text(text: &str) -> Option<Duration> {
     SAID.as_ref()?
         .captures_iter(text)
         .find_map(|it| time(&it[1]))
@@ -160,7 +160,7 @@ mod tests {
             ("try again in 3 months", None),
             ("slow down", None),
         ] {
-            assert_eq!(said(text), wait, "{text}");
+            assert_eq!(in_text(text), wait, "{text}");
         }
     }
 
