@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
@@ -53,7 +54,9 @@ impl Screen {
         let name = ptsname(&keys, Vec::new()).unwrap();
         let open = || {
             let path = name.to_str().unwrap();
-            File::options().read(true).write(true).open(path).unwrap()
+            // Not the terminal of this process, should it lead a session: that would end with the first screen.
+            let mode = OFlags::RDWR | OFlags::NOCTTY;
+            File::from(rustix::fs::open(path, mode, Mode::empty()).unwrap())
         };
         command
             .env("TERM", kind)
@@ -225,7 +228,12 @@ impl Screen {
         let pid = self.pid();
         thread::spawn(move || sender.send(waitpid(Some(pid), WaitOptions::UNTRACED)));
         let status = stopped.recv_timeout(PATIENCE).expect("it goes on");
-        assert!(status.unwrap().unwrap().1.stopped(), "it has ended");
+        let status = status.unwrap().unwrap().1;
+        if !status.stopped() {
+            let rest: Vec<u8> = self.shown.iter().flatten().collect();
+            let rest = String::from_utf8_lossy(&rest);
+            panic!("it has ended with {status:?}: {}{rest}", self.text);
+        }
     }
 
     /// Continues the program, and waits until it reads keys again.
