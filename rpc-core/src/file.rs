@@ -34,8 +34,13 @@ struct Locked(#[allow(dead_code, reason = "only unix reads it")] File);
 #[cfg(unix)]
 impl Drop for Locked {
     fn drop(&mut self) {
-        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+        unlock(&self.0);
     }
+}
+
+#[cfg(unix)]
+fn unlock(file: &File) {
+    let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
 }
 
 /// Why a file was not locked.
@@ -187,6 +192,9 @@ pub fn replace<T, E>(
     let done = written.inspect_err(|_| {
         let _ = fs::remove_file(&draft);
     })?;
+    // Whoever waits for the draft need not wait for the end of the file.
+    #[cfg(unix)]
+    unlock(&file);
     // So that the new name survives a loss of power. Not every system can.
     let _ = sync_folder(&path);
     Ok((file, done))
@@ -210,8 +218,10 @@ fn begin(draft: &Path) -> io::Result<File> {
             &mut read,
             rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
         );
-        match read.read(true).open(draft) {
-            Ok(file) if !locks(&file, draft)? => continue,
+        // Locked until it is removed: else another program's draft would be removed in its place.
+        let left = read.read(true).open(draft);
+        match &left {
+            Ok(file) if !locks(file, draft)? => continue,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             _ => {}
         }
