@@ -21,6 +21,8 @@ use super::Role;
 use super::attempt::{DialAttempt, Position, Reached};
 use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
+#[cfg(feature = "proxy")]
+use super::proxy::ProxyConfig;
 use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
@@ -69,6 +71,8 @@ pub struct WsDialer {
     /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
     tls: OnceLock<TlsConfig>,
+    #[cfg(feature = "proxy")]
+    pub(super) proxy: ProxyConfig,
 }
 
 type Resolve = dyn Fn(&str, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
@@ -98,6 +102,8 @@ impl WsDialer {
             config: WsConfig::default(),
             #[cfg(feature = "tls")]
             tls: OnceLock::new(),
+            #[cfg(feature = "proxy")]
+            proxy: ProxyConfig::default(),
         })
     }
 
@@ -321,12 +327,30 @@ impl WsDialer {
     }
 
     pub(super) async fn resolve(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
-        let (host, port) = (target.host.as_str(), target.port);
+        #[cfg(feature = "proxy")]
+        if let Some(proxy) = self.proxy.of(target) {
+            return self.look_up(proxy.host(), proxy.port()).await;
+        }
+        self.look_up(&target.host, target.port).await
+    }
+
+    pub(super) async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         match &self.resolver {
             Some(resolve) => resolve(host, port).await,
-            None if target.is_localhost() => Ok(LOCALHOST.map(|ip| (ip, port).into()).into()),
+            None if host.eq_ignore_ascii_case("localhost") => {
+                Ok(LOCALHOST.map(|ip| (ip, port).into()).into())
+            }
             None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
         }
+    }
+
+    /// Returns the error if the address was not reached at which the way to a target begins.
+    pub(super) fn unreachable(&self, target: &Target, source: io::Error) -> DialError {
+        #[cfg(feature = "proxy")]
+        if let Some(proxy) = self.proxy.of(target) {
+            return proxy.failed(target, None, source.to_string());
+        }
+        target.unreachable(source)
     }
 
     async fn in_time<T>(
@@ -383,29 +407,27 @@ impl WsDialer {
         Ok(reached)
     }
 
-    #[cfg(feature = "tls")]
+    /// Opens what is above TCP: the tunnel through a proxy, and TLS.
     pub(super) async fn secure(
         &self,
         target: &Target,
         tcp: TcpStream,
     ) -> Result<Socket, DialError> {
-        if !target.is_tls {
-            return Ok(tcp.into());
+        #[cfg(feature = "proxy")]
+        let tcp = self.tunnel(target, tcp).await?;
+        #[cfg(feature = "tls")]
+        if target.is_tls {
+            let tls = match self.tls.get() {
+                Some(tls) => tls,
+                None => {
+                    let platform =
+                        TlsConfig::platform().map_err(|error| tls_failed(target, error))?;
+                    self.tls.get_or_init(|| platform)
+                }
+            };
+            let connected = tls.connect(&target.host, tcp).await;
+            return connected.map_err(|error| broken(target, error));
         }
-        let tls = match self.tls.get() {
-            Some(tls) => tls,
-            None => {
-                let platform = TlsConfig::platform().map_err(|error| tls_failed(target, error))?;
-                self.tls.get_or_init(|| platform)
-            }
-        };
-        let connected = tls.connect(&target.host, tcp).await;
-        connected.map_err(|error| broken(target, error))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
-    pub(super) async fn secure(&self, _: &Target, tcp: TcpStream) -> Result<Socket, DialError> {
         Ok(tcp.into())
     }
 }

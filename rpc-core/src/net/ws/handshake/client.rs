@@ -59,22 +59,51 @@ where
         .write_all(&write_request(path, &key, headers, offered))
         .await?;
     stream.flush().await?;
-    let mut interim = 0;
-    let (mut answer, mut behind) = (Response::new(()), Vec::new());
-    *answer.status_mut() = StatusCode::CONTINUE;
-    while answer.status().is_informational() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        if interim > MAX_INTERIM {
-            return Err(UpgradeError::Answer("the server gives no final answer"));
-        }
-        interim += 1;
-        (answer, behind) = read_head(stream, behind, parse_response)
-            .await?
-            .map_err(UpgradeError::Answer)?;
-    }
+    let (answer, behind) = read_answer(stream).await?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(refusal(stream, &answer, behind).await);
     }
     Ok((check_response(&answer, &key, offered)?, behind))
+}
+
+/// Requests a tunnel to `host` (with its port) from a proxy.
+#[cfg(feature = "proxy")]
+pub(in crate::net::ws) async fn tunnel<S>(
+    stream: &mut S,
+    host: &str,
+    headers: &HeaderMap,
+) -> Result<(), UpgradeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut request = format!("CONNECT {host} HTTP/1.1\r\n").into_bytes();
+    write_headers(&mut request, headers, &[]);
+    stream.write_all(&request).await?;
+    let (answer, behind) = read_answer(stream).await?;
+    if !answer.status().is_success() {
+        return Err(refusal(stream, &answer, behind).await);
+    }
+    // Of the server nothing can be here: the client begins, with TLS or without.
+    let unasked = UpgradeError::Answer("its answer has a body");
+    behind.is_empty().then_some(()).ok_or(unasked)
+}
+
+/// Reads up to the head of the final answer. Returns it, and the bytes read past it.
+async fn read_answer<S>(stream: &mut S) -> Result<(Response<()>, Vec<u8>), UpgradeError>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut behind = Vec::new();
+    for _ in 0..=MAX_INTERIM {
+        let read = read_head(stream, behind, parse_response).await?;
+        let (answer, rest) = read.map_err(UpgradeError::Answer)?;
+        let status = answer.status();
+        if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok((answer, rest));
+        }
+        behind = rest;
+    }
+    Err(UpgradeError::Answer("the server gives no final answer"))
 }
 
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {
