@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use acolyte_proto::net::SseClient;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::net::ws::{WsConfig, WsDialer, redact_urls, urls};
+use rpc_core::net::ws::{ProxyConfig, WsConfig, WsDialer, redact_urls, urls};
 use rpc_core::{CloseReason, Secret};
 
 use super::Failure;
@@ -54,7 +54,8 @@ impl fmt::Debug for Urls {
 )]
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct LineArgs {
-    /// A header for a proxy or server, as 'NAME: VALUE', or @FILE with one a line; may be repeated.
+    /// A header for a server or what is in front of it, as 'NAME: VALUE', or @FILE with one a line; may be
+    /// repeated. A proxy on the way comes from HTTPS_PROXY, HTTP_PROXY (ws://), ALL_PROXY and NO_PROXY.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<Secret>,
     /// Trust servers with a certificate of these issuers, or with one of these, and no others: a PEM file.
@@ -67,10 +68,11 @@ pub struct LineArgs {
 pub struct Line {
     headers: Vec<(String, Secret)>,
     tls: Option<TlsConfig>,
+    proxy: ProxyConfig,
 }
 
 impl LineArgs {
-    /// Reads the files and checks the headers like [`open`](Self::open), and whether each of these URLs has a
+    /// Reads the files and the environment, and checks the headers like [`open`](Self::open), and whether each of these URLs has a
     /// scheme.
     ///
     /// # Errors
@@ -85,7 +87,7 @@ impl LineArgs {
         self.open()
     }
 
-    /// Reads the files and checks the headers.
+    /// Reads the files and the proxies of the environment, and checks the headers.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, or a header cannot be sent.
@@ -93,6 +95,7 @@ impl LineArgs {
         Ok(Line {
             headers: headers("--header", &self.headers)?,
             tls: trusted("--ca", self.ca.as_deref())?,
+            proxy: ProxyConfig::from_env(),
         })
     }
 }
@@ -170,6 +173,7 @@ impl Line {
             let with = dialer.clone().with_secret_header(name, value);
             dialer = with.unwrap_or(dialer);
         }
+        dialer = dialer.with_proxy(self.proxy.clone());
         match &self.tls {
             Some(tls) => dialer.with_tls(tls.clone()),
             None => dialer,

@@ -135,7 +135,7 @@ pub enum DialError {
         source: std::io::Error,
     },
     /// The proxy was not reached, or opened no tunnel to the server.
-    #[error("could not reach {host} through the proxy {proxy}: {why}")]
+    #[error("could not reach {host} through the proxy {proxy}: {source}")]
     Proxy {
         /// Host and port of the server.
         host: String,
@@ -143,8 +143,8 @@ pub enum DialError {
         proxy: String,
         /// The status of the proxy's answer, if it gave one.
         status: Option<u16>,
-        /// What went wrong, and what helps.
-        why: String,
+        /// What went wrong.
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The server's certificate is not trusted: an unknown issuer, a wrong name, one that has
     /// expired.

@@ -348,7 +348,7 @@ impl WsDialer {
     pub(super) fn unreachable(&self, target: &Target, source: io::Error) -> DialError {
         #[cfg(feature = "proxy")]
         if let Some(proxy) = self.proxy.of(target) {
-            return proxy.failed(target, None, source.to_string());
+            return proxy.failed(source.into());
         }
         target.unreachable(source)
     }

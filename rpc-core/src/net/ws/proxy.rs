@@ -1,22 +1,25 @@
 //! [`ProxyConfig`]: which servers a client reaches through a proxy, and the tunnel to them.
 
+use std::error::Error;
 use std::future::{Ready, ready};
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::Uri;
-use http::header::{HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
+use http::{HeaderValue, Uri};
 use hyper_util::client::legacy::connect::proxy::SocksV5;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::dialer::WsDialer;
-use super::handshake::{UpgradeError, tunnel};
+use super::handshake::{UpgradeError, read_answer};
 use super::url::Target;
 use crate::net::dial::DialError;
+
+type Failure = Box<dyn Error + Send + Sync>;
 
 /// The proxies of a client, by server. Cheap to clone. The default has none.
 ///
@@ -76,12 +79,13 @@ impl ProxyConfig {
         Self(Some(Arc::new(matcher.build())))
     }
 
-    /// Returns the proxy for a target, if it has one.
-    pub(super) fn of(&self, target: &Target) -> Option<Proxy> {
+    /// Returns the proxy of a target, if it has one.
+    pub(super) fn of<'a>(&self, target: &'a Target) -> Option<Proxy<'a>> {
         let matcher = self.0.as_ref().filter(|_| !target.is_this_machine())?;
         let scheme = if target.is_tls { "https" } else { "http" };
         let url = format!("{scheme}://{}/", target.authority).parse().ok()?;
-        matcher.intercept(&url).map(Proxy)
+        let at = matcher.intercept(&url)?;
+        Some(Proxy { at, target })
     }
 }
 
@@ -90,86 +94,81 @@ crate::debug::debug_fields!([] ProxyConfig, this => {
 });
 
 /// The proxy of one target.
-pub(super) struct Proxy(Intercept);
+pub(super) struct Proxy<'a> {
+    at: Intercept,
+    target: &'a Target,
+}
 
-impl Proxy {
+impl Proxy<'_> {
     pub(super) fn host(&self) -> &str {
-        let host = self.0.uri().host().unwrap_or_default();
+        let host = self.at.uri().host().unwrap_or_default();
         host.trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(super) fn port(&self) -> u16 {
-        let default = if self.is_socks() { 1080 } else { 80 };
-        self.0.uri().port_u16().unwrap_or(default)
+        let is_http = self.at.uri().scheme_str() == Some("http");
+        let port = self.at.uri().port_u16();
+        port.unwrap_or(if is_http { 80 } else { 1080 })
     }
 
-    fn is_socks(&self) -> bool {
-        matches!(self.0.uri().scheme_str(), Some("socks5" | "socks5h"))
-    }
-
-    pub(super) fn failed(&self, target: &Target, status: Option<u16>, why: String) -> DialError {
-        // Without the user and the password, however often an '@' is in the URL.
-        let host = self.0.uri().host().unwrap_or_default();
+    pub(super) fn failed(&self, source: Failure) -> DialError {
+        let status = match source.downcast_ref() {
+            Some(UpgradeError::Refused { status, .. }) => Some(status.as_u16()),
+            _ => None,
+        };
+        // Without what is in front of the last '@'.
+        let host = self.at.uri().host().unwrap_or_default();
         DialError::Proxy {
-            host: target.peer(),
+            host: self.target.peer(),
             proxy: format!("{host}:{}", self.port()),
             status,
-            why,
+            source,
         }
     }
 
-    /// Opens a tunnel to a target, whose name `dialer` resolves for `socks5`.
-    async fn tunnel(
-        &self,
-        dialer: &WsDialer,
-        target: &Target,
-        mut tcp: TcpStream,
-    ) -> Result<TcpStream, DialError> {
-        let place = match self.0.uri().scheme_str() {
-            Some("http") => return self.connect(target, &mut tcp).await.map(|()| tcp),
-            Some("socks5h") => target.peer(),
+    async fn tunnel(&self, dialer: &WsDialer, tcp: TcpStream) -> Result<TcpStream, Failure> {
+        let Target { host, port, .. } = self.target;
+        let to = match self.at.uri().scheme_str() {
+            Some("http") => return self.connect(tcp).await,
+            Some("socks5h") => self.target.peer(),
             Some("socks5") => {
-                let answers = dialer.look_up(&target.host, target.port).await;
-                let answers =
-                    answers.map_err(|error| self.failed(target, None, error.to_string()))?;
-                let none = || self.failed(target, None, "the name has no address".to_owned());
-                answers.first().ok_or_else(none)?.to_string()
+                let found = dialer.look_up(host, *port).await?;
+                let first = found.first().ok_or("the name has no address")?;
+                first.to_string()
             }
-            _ => return Err(target.bad("its proxy is none of http://, socks5:// and socks5h://")),
+            _ => return Err("it is none of http://, socks5:// and socks5h://".into()),
         };
-        let place = format!("http://{place}").parse::<Uri>();
-        let place = place.map_err(|_| target.bad("not a host for SOCKS"))?;
-        let mut socks = SocksV5::new(self.0.uri().clone(), Opened(Some(TokioIo::new(tcp))));
-        if let Some((user, password)) = self.0.raw_auth() {
+        let mut socks = SocksV5::new(self.at.uri().clone(), Opened(Some(TokioIo::new(tcp))));
+        if let Some((user, password)) = self.at.raw_auth() {
             socks = socks.with_auth(user.to_owned(), password.to_owned());
         }
-        let opened = socks.call(place).await;
-        let opened = opened.map_err(|error| self.failed(target, None, error.to_string()))?;
-        Ok(opened.into_inner())
+        Ok(socks
+            .call(format!("http://{to}").parse()?)
+            .await?
+            .into_inner())
     }
 
-    /// Opens a tunnel by `CONNECT`.
-    async fn connect(&self, target: &Target, tcp: &mut TcpStream) -> Result<(), DialError> {
-        let bad = |_| target.bad("the host cannot be a header");
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, HeaderValue::from_str(&target.peer()).map_err(bad)?);
-        let login = self.0.basic_auth();
-        headers.extend(login.map(|login| (PROXY_AUTHORIZATION, login.clone())));
-        match tunnel(tcp, &target.peer(), &headers).await {
-            Ok(()) => Ok(()),
-            Err(UpgradeError::Io(error)) => Err(self.failed(target, None, error.to_string())),
-            Err(UpgradeError::Answer(why)) => Err(self.failed(target, None, why.to_owned())),
-            Err(UpgradeError::Refused { status, why, .. }) => {
-                let help = match (status.as_u16(), login) {
-                    (407, Some(_)) => "check user and password in the proxy's URL",
-                    (407, None) => "write the proxy's URL as http://USER:PASSWORD@HOST:PORT",
-                    _ => "ask who runs the proxy, or add the host to NO_PROXY to go without",
-                };
-                let colon = if why.is_empty() { "" } else { ": " };
-                let why = format!("it answered {status}{colon}{why}; {help}");
-                Err(self.failed(target, Some(status.as_u16()), why))
-            }
+    async fn connect(&self, mut tcp: TcpStream) -> Result<TcpStream, Failure> {
+        let login = self.at.basic_auth().map(HeaderValue::to_str).transpose()?;
+        let header = login.map(|login| format!("Proxy-Authorization: {login}\r\n"));
+        let (to, header) = (self.target.peer(), header.unwrap_or_default());
+        let request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{header}\r\n");
+        tcp.write_all(request.as_bytes()).await?;
+        let (answer, behind) = read_answer(&mut tcp).await?;
+        let help = match (answer.status().as_u16(), login) {
+            // The server can have sent nothing: the client begins, with TLS or without.
+            (200..=299, _) if behind.is_empty() => return Ok(tcp),
+            (200..=299, _) => return Err("its answer has a body".into()),
+            (407, None) => "write its URL as http://USER:PASSWORD@HOST:PORT",
+            (407, _) => "check user and password in its URL",
+            _ => "ask who runs it, or add the server to NO_PROXY to go without",
+        };
+        Err(UpgradeError::Refused {
+            status: answer.status(),
+            why: help.to_owned(),
+            retry_after: None,
         }
+        .into())
     }
 }
 
@@ -189,14 +188,15 @@ impl WsDialer {
         target: &Target,
         tcp: TcpStream,
     ) -> Result<TcpStream, DialError> {
-        match self.proxy.of(target) {
-            Some(proxy) => proxy.tunnel(self, target, tcp).await,
-            None => Ok(tcp),
-        }
+        let Some(proxy) = self.proxy.of(target) else {
+            return Ok(tcp);
+        };
+        let opened = proxy.tunnel(self, tcp).await;
+        opened.map_err(|error| proxy.failed(error))
     }
 }
 
-/// Gives the connection to the proxy, which is open already.
+/// Connects [`SocksV5`] to the proxy by a connection that is open already.
 struct Opened(Option<TokioIo<TcpStream>>);
 
 impl Service<Uri> for Opened {

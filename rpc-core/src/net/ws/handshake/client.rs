@@ -24,23 +24,20 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_WHY: usize = 300;
 
 /// Why a client's upgrade failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(in crate::net::ws) enum UpgradeError {
-    Io(io::Error),
-    /// The server answered with another status than 101.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The server answered with another status than 101, or a proxy with none of success.
+    #[error("it answered {status}; {why}")]
     Refused {
         status: StatusCode,
         why: String,
         retry_after: Option<Duration>,
     },
     /// The server's answer is not a valid answer to a WebSocket upgrade.
+    #[error("{0}")]
     Answer(&'static str),
-}
-
-impl From<io::Error> for UpgradeError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 /// Requests the upgrade from a server. Returns the subprotocol that it selected, and the bytes that it
@@ -66,30 +63,10 @@ where
     Ok((check_response(&answer, &key, offered)?, behind))
 }
 
-/// Requests a tunnel to `host` (with its port) from a proxy.
-#[cfg(feature = "proxy")]
-pub(in crate::net::ws) async fn tunnel<S>(
-    stream: &mut S,
-    host: &str,
-    headers: &HeaderMap,
-) -> Result<(), UpgradeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut request = format!("CONNECT {host} HTTP/1.1\r\n").into_bytes();
-    write_headers(&mut request, headers, &[]);
-    stream.write_all(&request).await?;
-    let (answer, behind) = read_answer(stream).await?;
-    if !answer.status().is_success() {
-        return Err(refusal(stream, &answer, behind).await);
-    }
-    // Of the server nothing can be here: the client begins, with TLS or without.
-    let unasked = UpgradeError::Answer("its answer has a body");
-    behind.is_empty().then_some(()).ok_or(unasked)
-}
-
 /// Reads up to the head of the final answer. Returns it, and the bytes read past it.
-async fn read_answer<S>(stream: &mut S) -> Result<(Response<()>, Vec<u8>), UpgradeError>
+pub(in crate::net::ws) async fn read_answer<S>(
+    stream: &mut S,
+) -> Result<(Response<()>, Vec<u8>), UpgradeError>
 where
     S: AsyncRead + Unpin,
 {
