@@ -463,10 +463,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.token() {
-            Some(b'"') => self.visit_quoted(visitor),
-            _ => Err(self.mismatch(STRING)),
-        }
+        self.deserialize_str(visitor)
     }
 
     numbers! {
