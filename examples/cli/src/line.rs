@@ -72,17 +72,16 @@ pub struct Line {
 }
 
 impl LineArgs {
-    /// Reads the files and the environment, and checks the headers like [`open`](Self::open), and whether each of these URLs has a
-    /// scheme.
+    /// Reads the files and the environment and checks the headers like [`open`](Self::open), and checks
+    /// whether each of these URLs has a scheme.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is invalid.
     pub fn to(&self, to: &Urls) -> Result<Line, Failure> {
         if let Some(url) = urls(&to.0).find(|url| !url.contains("://")) {
             let url = redact_urls(url);
-            return Err(Failure::usage(format_args!(
-                "{url:?} is not a URL: did you mean ws://{url}?"
-            )));
+            let wrong = format!("{url:?} is not a URL: did you mean ws://{url}?");
+            return Err(Failure::usage(wrong));
         }
         self.open()
     }
@@ -142,25 +141,24 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
     let wrong =
         |error: &dyn Display| Failure::usage(format_args!("{place} {}: {error}", file.display()));
     let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-    let tls = TlsConfig::with_root_certificates(&pem).map_err(|error| wrong(&error))?;
-    Ok(Some(tls))
+    let tls = TlsConfig::with_root_certificates(&pem).map(Some);
+    tls.map_err(|error| wrong(&error))
 }
 
 /// Returns the failure that there is no connection to a server of a kind, such as `a gateway`, and ends with a
 /// `hint` if no server answers.
 #[must_use]
 pub fn unreached(kind: &str, urls: &Urls, reason: &CloseReason, hint: &str) -> Failure {
-    let refused = |words: fmt::Arguments<'_>| Failure::refused(words);
     match reason {
         // Somebody is there: with a certificate that is refused, or with another interface.
         CloseReason::Connect {
             message,
             retryable: false,
-        } => refused(format_args!("{urls} cannot be used as {kind}: {message}")),
+        } => Failure::refused(format_args!("{urls} cannot be used as {kind}: {message}")),
         CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => {
-            refused(format_args!("{urls} does not answer as {kind}: {reason}"))
+            Failure::refused(format_args!("{urls} does not answer as {kind}: {reason}"))
         }
-        _ => refused(format_args!("no connection to {urls}: {reason}{hint}")),
+        _ => Failure::refused(format_args!("no connection to {urls}: {reason}{hint}")),
     }
 }
 
@@ -170,8 +168,7 @@ impl Line {
     pub fn dialer(&self, mut dialer: WsDialer) -> WsDialer {
         for (name, value) in &self.headers {
             // It was checked when it was read.
-            let with = dialer.clone().with_secret_header(name, value);
-            dialer = with.unwrap_or(dialer);
+            dialer = (dialer.clone().with_secret_header(name, value)).unwrap_or(dialer);
         }
         dialer = dialer.with_proxy(self.proxy.clone());
         match &self.tls {

@@ -40,14 +40,8 @@ pub fn duplex(capacity: usize) -> (MemTransport, MemTransport) {
 /// [`duplex`] of this capacity.
 #[must_use]
 pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (
-        MemDialer {
-            accept: sender,
-            capacity,
-        },
-        MemListener { incoming: receiver },
-    )
+    let (accept, incoming) = mpsc::unbounded_channel();
+    (MemDialer { accept, capacity }, MemListener { incoming })
 }
 
 /// Pongs that may wait beyond the capacity.

@@ -143,9 +143,8 @@ impl<'a> DialAttempt<'a> {
     /// as a bad certificate, is passed over. Every other one ends the attempt: a server that
     /// refuses because it is busy must not send its clients to all others at once.
     pub(super) fn failed(&mut self, error: DialError) -> Result<(), DialError> {
-        let is_proxy = matches!(error, DialError::Proxy { .. });
-        let is_final = error.is_retryable() && !is_proxy;
-        if is_final || matches!(error, DialError::Status { status: 401, .. }) {
+        let is_busy = error.is_retryable() && !matches!(error, DialError::Proxy { .. });
+        if is_busy || matches!(error, DialError::Status { status: 401, .. }) {
             return Err(error);
         }
         self.note(error);

@@ -31,7 +31,6 @@ use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsConfig;
-use crate::secret::Secret;
 
 /// What `localhost` means, without a lookup: IPv4 first, wherever a round stands. Most servers listen
 /// there, and another program may listen at `::1`.
@@ -64,10 +63,10 @@ const LOCALHOST: [IpAddr; 2] = [
 #[derive(Clone)]
 pub struct WsDialer {
     /// At least one.
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     position: Position,
     resolver: Option<Arc<Resolve>>,
-    config: WsConfig,
+    pub(super) config: WsConfig,
     /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
     tls: OnceLock<TlsConfig>,
@@ -132,40 +131,6 @@ impl WsDialer {
         self
     }
 
-    /// Replaces the whole configuration.
-    #[must_use]
-    pub fn with_config(mut self, config: WsConfig) -> Self {
-        self.config = config;
-        self
-    }
-
-    /// Adds the path to URLs that are a base: `ws://host`, `ws://host?query`, `ws://host/prefix/` and
-    /// `http://host/prefix` get it, `ws://host/other` stays as it is.
-    ///
-    /// # Errors
-    /// [`DialError::BadUrl`] if `path` is not a path.
-    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        let targets = self.targets.into_iter().map(|it| it.or_path(path));
-        self.targets = targets.collect::<Result<_, _>>()?;
-        Ok(self)
-    }
-
-    /// Returns the first host of the list to which traffic could be read on the way: there is no TLS,
-    /// and it is not this machine. Nothing is resolved: of names, only `localhost` is this machine.
-    ///
-    /// ```
-    /// use rpc_core::net::ws::WsDialer;
-    /// assert_eq!(WsDialer::new("ws://example.com")?.exposed_host(), Some("example.com"));
-    /// assert_eq!(WsDialer::new("ws://127.0.0.1:9100")?.exposed_host(), None);
-    /// # Ok::<(), rpc_core::net::DialError>(())
-    /// ```
-    #[must_use]
-    pub fn exposed_host(&self) -> Option<&str> {
-        let mut targets = self.targets.iter();
-        let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
-        Some(&exposed.host)
-    }
-
     /// Adds a header; see [`WsConfig::with_header`].
     ///
     /// # Errors
@@ -175,40 +140,12 @@ impl WsDialer {
         Ok(self)
     }
 
-    /// Adds a header that is never printed; see [`WsConfig::with_secret_header`].
-    ///
-    /// # Errors
-    /// [`BadHeader`] if it cannot be sent.
-    pub fn with_secret_header(
-        mut self,
-        name: &str,
-        value: &Secret<String>,
-    ) -> Result<Self, BadHeader> {
-        self.config = self.config.with_secret_header(name, value)?;
-        Ok(self)
-    }
-
-    /// Offers a subprotocol; see [`WsConfig::with_subprotocol`].
-    ///
-    /// # Errors
-    /// [`BadHeader`] if it is not a token.
-    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
-        self.config = self.config.with_subprotocol(name)?;
-        Ok(self)
-    }
-
     /// Sets which certificates are trusted. Default: the platform's roots.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn with_tls(mut self, tls: TlsConfig) -> Self {
         self.tls = OnceLock::from(tls);
         self
-    }
-
-    /// Returns the configuration.
-    #[must_use]
-    pub const fn config(&self) -> &WsConfig {
-        &self.config
     }
 
     /// Requests the upgrade over an existing byte stream (an in-memory pipe, a Unix socket, a
@@ -244,16 +181,12 @@ impl WsDialer {
             return Err(self.target(0).bad("the path is invalid"));
         }
         let work = async {
-            let Reached {
-                target,
-                mut socket,
-                node,
-            } = self.reach().await?;
-            let headers = self.headers_for(target)?;
-            let got = get(&mut socket, path, &headers, max).await;
+            let mut at = self.reach().await?;
+            let headers = self.headers_for(at.target)?;
+            let got = get(&mut at.socket, path, &headers, max).await;
             got.map_err(|error| {
-                self.leave(&node);
-                refused(target, error)
+                self.leave(&at.node);
+                refused(at.target, error)
             })
         };
         self.in_time(work).await
@@ -384,14 +317,10 @@ impl WsDialer {
         self.position.leave();
         let mut visit = DialAttempt::new(self, &self.position);
         loop {
-            let Reached {
-                target,
-                socket,
-                node,
-            } = visit.next().await?;
-            match self.upgrade_now(target, socket).await {
+            let reached = visit.next().await?;
+            match self.upgrade_now(reached.target, reached.socket).await {
                 Ok(stream) => {
-                    visit.succeeded(&node);
+                    visit.succeeded(&reached.node);
                     return Ok(stream);
                 }
                 Err(error) => visit.failed(error)?,
@@ -497,9 +426,3 @@ impl Dialer for WsDialer {
         self.position.node()
     }
 }
-
-// The URLs without their queries, and no secrets.
-crate::debug::debug_fields!([] WsDialer, this => {
-    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
-    config: this.config,
-});

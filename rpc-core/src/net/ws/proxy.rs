@@ -89,9 +89,7 @@ impl ProxyConfig {
     }
 }
 
-crate::debug::debug_fields!([] ProxyConfig, this => {
-    is_set: this.0.is_some(),
-});
+crate::debug::debug_fields!([] ProxyConfig, this => { is_set: this.0.is_some() });
 
 /// The proxy of one target.
 pub(super) struct Proxy<'a> {
@@ -133,8 +131,7 @@ impl Proxy<'_> {
             Some("socks5h") => self.target.peer(),
             Some("socks5") => {
                 let found = dialer.look_up(host, *port).await?;
-                let first = found.first().ok_or("the name has no address")?;
-                first.to_string()
+                found.first().ok_or("the name has no address")?.to_string()
             }
             _ => return Err("it is none of http://, socks5:// and socks5h://".into()),
         };
@@ -188,11 +185,10 @@ impl WsDialer {
         target: &Target,
         tcp: TcpStream,
     ) -> Result<TcpStream, DialError> {
-        let Some(proxy) = self.proxy.of(target) else {
-            return Ok(tcp);
-        };
-        let opened = proxy.tunnel(self, tcp).await;
-        opened.map_err(|error| proxy.failed(error))
+        match self.proxy.of(target) {
+            Some(proxy) => (proxy.tunnel(self, tcp).await).map_err(|error| proxy.failed(error)),
+            None => Ok(tcp),
+        }
     }
 }
 
