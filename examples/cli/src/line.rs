@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use acolyte_proto::net::SseClient;
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::net::ws::{WsConfig, WsDialer, redact_urls, urls};
+use rpc_core::net::ws::{ProxyConfig, WsConfig, WsDialer, redact_urls, urls};
 use rpc_core::{CloseReason, Secret};
 
 use super::Failure;
@@ -54,7 +54,8 @@ impl fmt::Debug for Urls {
 )]
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct LineArgs {
-    /// A header for a proxy or server, as 'NAME: VALUE', or @FILE with one a line; may be repeated.
+    /// A header for a server or what is in front of it, as 'NAME: VALUE', or @FILE with one a line; may be
+    /// repeated. A proxy on the way comes from HTTPS_PROXY, HTTP_PROXY (ws://), ALL_PROXY and NO_PROXY.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<Secret>,
     /// Trust servers with a certificate of these issuers, or with one of these, and no others: a PEM file.
@@ -67,25 +68,25 @@ pub struct LineArgs {
 pub struct Line {
     headers: Vec<(String, Secret)>,
     tls: Option<TlsConfig>,
+    proxy: ProxyConfig,
 }
 
 impl LineArgs {
-    /// Reads the files and checks the headers like [`open`](Self::open), and whether each of these URLs has a
-    /// scheme.
+    /// Reads the files and the environment and checks the headers like [`open`](Self::open), and checks
+    /// whether each of these URLs has a scheme.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is invalid.
     pub fn to(&self, to: &Urls) -> Result<Line, Failure> {
         if let Some(url) = urls(&to.0).find(|url| !url.contains("://")) {
             let url = redact_urls(url);
-            return Err(Failure::usage(format_args!(
-                "{url:?} is not a URL: did you mean ws://{url}?"
-            )));
+            let wrong = format!("{url:?} is not a URL: did you mean ws://{url}?");
+            return Err(Failure::usage(wrong));
         }
         self.open()
     }
 
-    /// Reads the files and checks the headers.
+    /// Reads the files and the proxies of the environment, and checks the headers.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, or a header cannot be sent.
@@ -93,6 +94,7 @@ impl LineArgs {
         Ok(Line {
             headers: headers("--header", &self.headers)?,
             tls: trusted("--ca", self.ca.as_deref())?,
+            proxy: ProxyConfig::from_env(),
         })
     }
 }
@@ -139,25 +141,24 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
     let wrong =
         |error: &dyn Display| Failure::usage(format_args!("{place} {}: {error}", file.display()));
     let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-    let tls = TlsConfig::with_root_certificates(&pem).map_err(|error| wrong(&error))?;
-    Ok(Some(tls))
+    let tls = TlsConfig::with_root_certificates(&pem).map(Some);
+    tls.map_err(|error| wrong(&error))
 }
 
 /// Returns the failure that there is no connection to a server of a kind, such as `a gateway`, and ends with a
 /// `hint` if no server answers.
 #[must_use]
 pub fn unreached(kind: &str, urls: &Urls, reason: &CloseReason, hint: &str) -> Failure {
-    let refused = |words: fmt::Arguments<'_>| Failure::refused(words);
     match reason {
         // Somebody is there: with a certificate that is refused, or with another interface.
         CloseReason::Connect {
             message,
             retryable: false,
-        } => refused(format_args!("{urls} cannot be used as {kind}: {message}")),
+        } => Failure::refused(format_args!("{urls} cannot be used as {kind}: {message}")),
         CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => {
-            refused(format_args!("{urls} does not answer as {kind}: {reason}"))
+            Failure::refused(format_args!("{urls} does not answer as {kind}: {reason}"))
         }
-        _ => refused(format_args!("no connection to {urls}: {reason}{hint}")),
+        _ => Failure::refused(format_args!("no connection to {urls}: {reason}{hint}")),
     }
 }
 
@@ -167,9 +168,9 @@ impl Line {
     pub fn dialer(&self, mut dialer: WsDialer) -> WsDialer {
         for (name, value) in &self.headers {
             // It was checked when it was read.
-            let with = dialer.clone().with_secret_header(name, value);
-            dialer = with.unwrap_or(dialer);
+            dialer = (dialer.clone().with_secret_header(name, value)).unwrap_or(dialer);
         }
+        dialer = dialer.with_proxy(self.proxy.clone());
         match &self.tls {
             Some(tls) => dialer.with_tls(tls.clone()),
             None => dialer,

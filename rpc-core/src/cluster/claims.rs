@@ -1,7 +1,6 @@
 //! [`Claims`]: which node owns which name, on a bucket.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use super::claim::{Claim, ClaimEvent};
@@ -192,13 +191,7 @@ impl Claims {
     }
 }
 
-impl fmt::Debug for Claims {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claims")
-            .field("names", &self.shared.names)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] Claims, this => { names: this.shared.names });
 
 /// A name that this node owns while its lease is valid. Dropping it changes nothing: the name stays this
 /// node's.

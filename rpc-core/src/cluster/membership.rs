@@ -1,6 +1,5 @@
 //! [`Membership`]: a process as a node of its cluster, one lease after the other.
 
-use std::fmt;
 use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,10 +150,4 @@ impl<N> Clone for Membership<N> {
     }
 }
 
-impl<N> fmt::Debug for Membership<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Membership")
-            .field("is_joined", &self.current.borrow().is_some())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([N] Membership<N>, this => { is_joined: this.current.borrow().is_some() });

@@ -1,6 +1,5 @@
 //! [`NodeLease`]: this node's lease, kept on a bucket.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -216,13 +215,7 @@ impl AsRef<Self> for NodeLease {
     }
 }
 
-impl fmt::Debug for NodeLease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeLease")
-            .field("node", &self.shared.node)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] NodeLease, this => { node: this.shared.node });
 
 /// Keeps a [`NodeLease`] until it is lost: [`run`](Self::run) it in a task.
 #[must_use = "without `run` the lease is never acquired"]
@@ -285,13 +278,7 @@ impl Renewal {
     }
 }
 
-impl fmt::Debug for Renewal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Renewal")
-            .field("node", &self.shared.node)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] Renewal, this => { node: this.shared.node });
 
 /// Does what a lease or a claim asks for, with a key of this bucket.
 ///

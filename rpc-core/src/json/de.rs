@@ -463,10 +463,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.token() {
-            Some(b'"') => self.visit_quoted(visitor),
-            _ => Err(self.mismatch(STRING)),
-        }
+        self.deserialize_str(visitor)
     }
 
     numbers! {
@@ -542,19 +539,6 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         self.visit_array(visitor)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
-        self.visit_array(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value> {
-        self.visit_array(visitor)
-    }
-
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -582,5 +566,5 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         visitor.visit_unit()
     }
 
-    forward_to_deserialize_any! { i128 u128 char bytes byte_buf unit unit_struct }
+    forward_to_deserialize_any! { i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct }
 }

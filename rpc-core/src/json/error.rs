@@ -280,11 +280,6 @@ impl serde::de::Error for DecodeError {
     }
 
     #[cold]
-    fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("expected {expected}"))
-    }
-
-    #[cold]
     fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
         Self::new(DecodeErrorKind::Mismatch).expecting("a known word")
     }

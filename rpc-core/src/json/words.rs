@@ -49,12 +49,7 @@ macro_rules! words {
             }
         }
 
-        #[automatically_derived]
-        impl $crate::json::serde::Serialize for $Name {
-            fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(self.name())
-            }
-        }
+        $crate::words!(@serialize $Name);
 
         #[automatically_derived]
         impl<'de> $crate::json::serde::Deserialize<'de> for $Name {
@@ -110,6 +105,10 @@ macro_rules! words {
             }
         }
 
+        $crate::words!(@serialize $Name);
+    };
+
+    (@serialize $Name:ident) => {
         #[automatically_derived]
         impl $crate::json::serde::Serialize for $Name {
             fn serialize<S: $crate::json::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -134,6 +134,18 @@ pub enum DialError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The proxy was not reached, or opened no tunnel to the server.
+    #[error("could not reach {host} through the proxy {proxy}: {source}")]
+    Proxy {
+        /// Host and port of the server.
+        host: String,
+        /// Host and port of the proxy.
+        proxy: String,
+        /// The status of the proxy's answer, if it gave one.
+        status: Option<u16>,
+        /// What went wrong.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The server's certificate is not trusted: an unknown issuer, a wrong name, one that has
     /// expired.
     #[error("the certificate of {host} is refused: {why}")]
@@ -182,17 +194,22 @@ fn details(why: &str, retry_after: Option<Duration>) -> String {
 
 impl DialError {
     /// Returns whether another attempt may succeed: not for bad URLs, TLS failures and HTTP
-    /// statuses that rule it out (4xx other than 408, 425 and 429).
+    /// statuses, of the server or a proxy, that rule it out (4xx other than 408, 425 and 429).
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::BadUrl { .. } | Self::Certificate { .. } | Self::Tls { .. } | Self::Exhausted => {
                 false
             }
-            Self::Status { status, .. } => {
-                !matches!(*status, 400..=499) || matches!(*status, 408 | 425 | 429)
-            }
-            Self::TimedOut { .. } | Self::Unreachable { .. } | Self::Handshake(_) => true,
+            Self::Status { status, .. }
+            | Self::Proxy {
+                status: Some(status),
+                ..
+            } => !matches!(*status, 400..=499) || matches!(*status, 408 | 425 | 429),
+            Self::TimedOut { .. }
+            | Self::Unreachable { .. }
+            | Self::Proxy { status: None, .. }
+            | Self::Handshake(_) => true,
         }
     }
 }

@@ -87,7 +87,7 @@ impl<M: Machine, T: Transport> Driver<M, T> {
             transport,
             config,
             |text| Cow::Borrowed(text),
-            ConnectionMeter::none(),
+            ConnectionMeter::default(),
         );
         Self { machine, io }
     }

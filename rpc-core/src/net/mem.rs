@@ -10,6 +10,7 @@ use futures_sink::Sink;
 use tokio::sync::mpsc;
 
 use super::dial::{DialError, Dialer};
+use super::queue::wake;
 use super::transport::{Message, TransportError};
 use crate::message::Outgoing;
 use crate::sync::Mutex;
@@ -21,33 +22,26 @@ use crate::sync::Mutex;
 /// dropped end looks like a cut connection.
 #[must_use]
 pub fn duplex(capacity: usize) -> (MemTransport, MemTransport) {
-    let a = Arc::new(Pipe::new(capacity.max(1)));
-    let b = Arc::new(Pipe::new(capacity.max(1)));
-    let left = MemTransport {
-        incoming: Arc::clone(&a),
-        outgoing: Arc::clone(&b),
+    let [a, b] = [(); 2].map(|()| {
+        Arc::new(Pipe {
+            state: Mutex::default(),
+            capacity: capacity.max(1),
+        })
+    });
+    let end = |incoming: &Arc<Pipe>, outgoing: &Arc<Pipe>| MemTransport {
+        incoming: Arc::clone(incoming),
+        outgoing: Arc::clone(outgoing),
         closed: false,
     };
-    let right = MemTransport {
-        incoming: b,
-        outgoing: a,
-        closed: false,
-    };
-    (left, right)
+    (end(&a, &b), end(&b, &a))
 }
 
 /// Creates a listener in memory and the [`Dialer`] that reaches it. Each dial creates a fresh
 /// [`duplex`] of this capacity.
 #[must_use]
 pub fn listen(capacity: usize) -> (MemDialer, MemListener) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (
-        MemDialer {
-            accept: sender,
-            capacity,
-        },
-        MemListener { incoming: receiver },
-    )
+    let (accept, incoming) = mpsc::unbounded_channel();
+    (MemDialer { accept, capacity }, MemListener { incoming })
 }
 
 /// Pongs that may wait beyond the capacity.
@@ -97,13 +91,6 @@ struct PipeState {
 }
 
 impl Pipe {
-    fn new(capacity: usize) -> Self {
-        Self {
-            state: Mutex::default(),
-            capacity,
-        }
-    }
-
     fn push(&self, message: Message) {
         let mut state = self.state.lock();
         let mut fate = Fate::Arrives;
@@ -146,12 +133,6 @@ impl Pipe {
         drop(state);
         wake(wakers.0);
         wake(wakers.1);
-    }
-}
-
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
     }
 }
 

@@ -164,7 +164,7 @@ pub struct Consumer<T> {
 /// ```
 #[must_use]
 pub fn queue<T>(config: QueueConfig) -> (Producer<T>, Consumer<T>) {
-    metered(config, Queue::none())
+    metered(config, Queue::default())
 }
 
 /// Creates a queue that is counted.

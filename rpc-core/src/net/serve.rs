@@ -194,9 +194,7 @@ impl<M: Machine> Handle<M> {
 fn wake<M>(mut state: MutexGuard<'_, State<M>>) {
     let task = state.task.take();
     drop(state);
-    if let Some(task) = task {
-        task.wake();
-    }
+    crate::net::queue::wake(task);
 }
 
 impl<M> Clone for Handle<M> {
@@ -225,14 +223,10 @@ pub fn serve<H: ConnectionHandler, T: Transport>(
     config: DriverConfig,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> impl Future<Output = CloseReason> + Send {
+    let meter = ConnectionMeter::new(Side::Server, H::SYSTEM);
     let mut connection = Connection {
         handle,
-        io: Io::new(
-            transport,
-            config,
-            H::redact,
-            ConnectionMeter::new(Side::Server, H::SYSTEM),
-        ),
+        io: Io::new(transport, config, H::redact, meter),
         handler,
         tasks: Running::new(),
         shutdown: Some(Box::pin(shutdown)),

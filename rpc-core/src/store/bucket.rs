@@ -1,6 +1,5 @@
 //! [`Bucket`]: values by key, with revisions.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -253,11 +252,7 @@ impl Bucket {
     }
 }
 
-impl fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bucket").field(&self.prefix).finish()
-    }
-}
+crate::debug::debug_fields!([] Bucket, this => { prefix: this.prefix });
 
 fn key_of(prefix: &str, subject: &str) -> String {
     let key = subject.get(prefix.len()..).unwrap_or_default();

@@ -20,6 +20,7 @@ mod nats_nodes;
 #[cfg(feature = "nats")]
 mod nats_permissions;
 mod nodes;
+mod proxy;
 mod secrets;
 mod server;
 mod server_crowd;

@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use crate::server::Server;
 
 /// Texts in PEM.
-struct Authority {
-    root: String,
+pub struct Authority {
+    pub root: String,
     chain: String,
     key: String,
 }
 
 impl Authority {
-    fn acceptor(&self) -> TlsAcceptor {
+    pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from_pem(self.chain.as_bytes(), self.key.as_bytes()).unwrap()
     }
 
@@ -31,7 +31,7 @@ impl Authority {
 }
 
 /// An authority and a certificate that it signed for `name`.
-fn authority(name: &str) -> Authority {
+pub fn authority(name: &str) -> Authority {
     let mut root = CertificateParams::new(Vec::new()).unwrap();
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let root_key = KeyPair::generate().unwrap();
@@ -49,7 +49,7 @@ fn authority(name: &str) -> Authority {
     }
 }
 
-async fn start(acceptor: TlsAcceptor) -> SocketAddr {
+pub async fn start(acceptor: TlsAcceptor) -> SocketAddr {
     let config = HttpConfig::default().with_tls(acceptor);
     let echo = |mut accepted: Accepted| async move {
         while let Some(Ok(message)) = accepted.socket.next().await {

@@ -26,6 +26,7 @@ mod otlp;
 mod output;
 mod programs;
 mod promises;
+mod proxies;
 mod pty;
 mod readme_packages;
 mod readmes;

@@ -243,9 +243,7 @@ impl<P: Protocol> Inbox<P> {
 fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {
     let task = state.task.take();
     drop(state);
-    if let Some(task) = task {
-        task.wake();
-    }
+    crate::net::queue::wake(task);
 }
 
 /// Frees the memory of a burst of commands.

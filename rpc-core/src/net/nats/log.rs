@@ -1,6 +1,5 @@
 //! [`StreamLog`]: a log as a stream of JetStream.
 
-use std::fmt;
 use std::time::Duration;
 
 use async_nats::header::{HeaderMap, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
@@ -302,11 +301,7 @@ impl StreamLog {
     }
 }
 
-impl fmt::Debug for StreamLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StreamLog").field(&self.name).finish()
-    }
-}
+crate::debug::debug_fields!([] StreamLog, this => { name: this.name });
 
 /// A watch on a push consumer.
 struct Watching {

@@ -5,7 +5,6 @@ mod error;
 mod log;
 mod violations;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -411,13 +410,7 @@ impl Store for Nats {
     }
 }
 
-impl fmt::Debug for Nats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nats")
-            .field("prefix", &self.shared.prefix)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] Nats, this => { prefix: this.shared.prefix });
 
 fn answer_in<T: DeserializeOwned>(message: &async_nats::Message) -> Result<Answer<T>, StoreError> {
     match serde_json::from_slice(&message.payload) {

@@ -83,7 +83,7 @@ pub struct HttpConfig {
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) paths: Vec<String>,
     on_upgrade: Option<Arc<UpgradeHook>>,
-    http: Option<Arc<HttpHook>>,
+    pub(super) http: Option<Arc<HttpHook>>,
 }
 
 impl HttpConfig {
@@ -167,10 +167,6 @@ impl HttpConfig {
 
     pub(super) fn http(&self, request: Request<Bytes>, peer: SocketAddr) -> Option<HttpFuture> {
         self.http.as_ref().map(|service| service(request, peer))
-    }
-
-    pub(super) const fn has_http(&self) -> bool {
-        self.http.is_some()
     }
 }
 

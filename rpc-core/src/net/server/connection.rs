@@ -85,12 +85,8 @@ impl Accepted {
         driver: DriverConfig,
         is_logged_in: fn(&H::Machine) -> bool,
     ) -> impl Future<Output = ()> + Send + use<H> {
-        let shutdown = until_login(
-            self.permit.as_ref(),
-            &handle,
-            is_logged_in,
-            self.cancellation,
-        );
+        let permit = self.permit.as_ref();
+        let shutdown = until_login(permit, &handle, is_logged_in, self.cancellation);
         crate::net::serve(handle, self.socket, handler, driver, shutdown).map(drop)
     }
 }
@@ -129,17 +125,8 @@ pub(super) async fn upgraded(
         return None;
     };
     let socket = Socket::from_upgraded(upgraded);
-    Some(
-        accept(
-            &shared,
-            socket,
-            Bytes::new(),
-            peer,
-            agreed,
-            Arc::new(opening),
-        )
-        .await,
-    )
+    let opening = Arc::new(opening);
+    Some(accept(&shared, socket, Bytes::new(), peer, agreed, opening).await)
 }
 
 /// Runs everything before the handler, within its deadline. `None` if there is nothing to handle.

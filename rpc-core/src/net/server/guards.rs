@@ -360,10 +360,7 @@ fn is_loopback(address: IpAddr) -> bool {
 }
 
 fn is_localhost(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address == Ipv4Addr::LOCALHOST,
-        IpAddr::V6(address) => address == Ipv6Addr::LOCALHOST,
-    }
+    [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].contains(&address.to_canonical())
 }
 
 const fn forbidden(why: &'static str) -> Rejection {

@@ -98,7 +98,7 @@ pub(super) async fn answer<B: hyper::body::Body>(
         }
         return upgrade(shared, peer, parts, opening, agreed);
     }
-    if config.has_http() {
+    if config.http.is_some() {
         let body = match collect(body, config.limits.max_body_bytes).await {
             Ok(body) => body,
             Err((status, why)) => return plain(status, why),

@@ -148,8 +148,9 @@ impl AcceptLoop {
                     },
                     Err(error) if is_peers_fault(&error) => {}
                     Err(error) => {
-                        let room =
-                            is_exhausted(&error) && (hang_up(&mut told) || slots.evict(|_| true));
+                        // No file descriptors are left: EMFILE, ENFILE, and WSAEMFILE on Windows.
+                        let is_exhausted = matches!(error.raw_os_error(), Some(23 | 24 | 10_024));
+                        let room = is_exhausted && (hang_up(&mut told) || slots.evict(|_| true));
                         if !room || !std::mem::replace(&mut was_exhausted, true) {
                             tracing::warn!(%error, room, "accepting failed; a short pause follows");
                         }
@@ -225,11 +226,6 @@ const fn can_say_no(_: &Shared) -> bool {
 fn hang_up(told: &mut VecDeque<AbortHandle>) -> bool {
     let mut live = std::iter::from_fn(|| told.pop_front()).filter(|refusal| !refusal.is_finished());
     live.next().inspect(AbortHandle::abort).is_some()
-}
-
-/// Returns whether there are no file descriptors left: EMFILE, ENFILE, and WSAEMFILE on Windows.
-fn is_exhausted(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
 }
 
 fn is_peers_fault(error: &io::Error) -> bool {

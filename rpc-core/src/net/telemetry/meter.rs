@@ -60,21 +60,14 @@ fn active_calls(side: Side, system: &'static str) -> Gauge {
     }
 }
 
-#[derive(Debug)]
+/// Counts nothing by default.
+#[derive(Debug, Default)]
 pub(crate) struct ConnectionMeter {
     #[cfg(feature = "metrics")]
     meters: Option<(Gauge, Counter, Counter)>,
 }
 
 impl ConnectionMeter {
-    /// A connection that is not counted.
-    pub(crate) const fn none() -> Self {
-        Self {
-            #[cfg(feature = "metrics")]
-            meters: None,
-        }
-    }
-
     pub(crate) fn new(side: Side, system: &'static str) -> Self {
         Self {
             #[cfg(feature = "metrics")]
@@ -115,22 +108,14 @@ impl Drop for ConnectionMeter {
     }
 }
 
-/// One queue of events to the application.
-#[derive(Debug)]
+/// One queue of events to the application. Counts nothing by default.
+#[derive(Debug, Default)]
 pub(crate) struct Queue {
     #[cfg(feature = "metrics")]
     meters: Option<(Gauge, Counter)>,
 }
 
 impl Queue {
-    /// A queue that is not counted.
-    pub(crate) const fn none() -> Self {
-        Self {
-            #[cfg(feature = "metrics")]
-            meters: None,
-        }
-    }
-
     pub(crate) fn new(system: &'static str) -> Self {
         Self {
             #[cfg(feature = "metrics")]

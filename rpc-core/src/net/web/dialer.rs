@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 
-use super::config::{BadHeader, WsConfig};
+use super::config::WsConfig;
 use super::fetch::fetch;
 use super::stream::WsStream;
 use super::url::{Target, ascii, urls};
@@ -15,16 +15,15 @@ use crate::error::CloseReason;
 use crate::net::dial::{DialError, Dialer};
 use crate::net::link::entropy;
 use crate::net::time;
-use crate::secret::Secret;
 
 /// Dials one URL of a list, any number of times. An attempt tries the URLs in turn until one connects; the
 /// next attempt goes on behind it. Each client begins anywhere in the list. Clones share their position in it.
 #[derive(Clone)]
 pub struct WsDialer {
     /// At least one.
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     next: Arc<AtomicUsize>,
-    config: WsConfig,
+    pub(super) config: WsConfig,
 }
 
 impl WsDialer {
@@ -55,32 +54,6 @@ impl WsDialer {
     pub fn in_listed_order(mut self) -> Self {
         self.next = Arc::default();
         self
-    }
-
-    /// Replaces the whole configuration.
-    #[must_use]
-    pub fn with_config(mut self, config: WsConfig) -> Self {
-        self.config = config;
-        self
-    }
-
-    /// Sets the path for URLs without one.
-    ///
-    /// # Errors
-    /// [`DialError::BadUrl`] if `path` is not a path.
-    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        let targets = self.targets.into_iter().map(|it| it.or_path(path));
-        self.targets = targets.collect::<Result<_, _>>()?;
-        Ok(self)
-    }
-
-    /// Returns the first host of the list to which traffic could be read on the way: there is no TLS,
-    /// and it is not this machine.
-    #[must_use]
-    pub fn exposed_host(&self) -> Option<&str> {
-        let mut targets = self.targets.iter();
-        let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
-        Some(&exposed.host)
     }
 
     /// Returns the headers of a request over HTTP.
@@ -144,34 +117,6 @@ impl WsDialer {
         }
     }
 
-    /// Adds a header, with which the dialer does not dial: a page cannot send it.
-    ///
-    /// # Errors
-    /// [`BadHeader`] if it cannot be sent anywhere.
-    pub fn with_secret_header(
-        mut self,
-        name: &str,
-        value: &Secret<String>,
-    ) -> Result<Self, BadHeader> {
-        self.config = self.config.with_secret_header(name, value)?;
-        Ok(self)
-    }
-
-    /// Offers a subprotocol; see [`WsConfig::with_subprotocol`].
-    ///
-    /// # Errors
-    /// [`BadHeader`] if it is not a token.
-    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
-        self.config = self.config.with_subprotocol(name)?;
-        Ok(self)
-    }
-
-    /// Returns the configuration.
-    #[must_use]
-    pub const fn config(&self) -> &WsConfig {
-        &self.config
-    }
-
     fn next_target(&self) -> &Target {
         let node = self.next_node();
         self.leave(node);
@@ -199,9 +144,3 @@ impl Dialer for WsDialer {
         opened.unwrap_or(Err(DialError::TimedOut { after }))
     }
 }
-
-// The URLs without their queries, and no secrets.
-crate::debug::debug_fields!([] WsDialer, this => {
-    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
-    config: this.config,
-});

@@ -98,7 +98,7 @@ impl<'a> DialAttempt<'a> {
                             self.pass.resolved_in_order(&answers);
                         }
                         Ok(answers) => self.pass.resolved(&answers),
-                        Err(error) => self.note(target.unreachable(error)),
+                        Err(error) => self.note(self.dialer.unreachable(target, error)),
                     }
                 }
                 Step::Dial { url, address } => {
@@ -107,7 +107,7 @@ impl<'a> DialAttempt<'a> {
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
                         Err(error) => {
-                            self.note(target.unreachable(error));
+                            self.note(self.dialer.unreachable(target, error));
                             continue;
                         }
                     };
@@ -143,7 +143,8 @@ impl<'a> DialAttempt<'a> {
     /// as a bad certificate, is passed over. Every other one ends the attempt: a server that
     /// refuses because it is busy must not send its clients to all others at once.
     pub(super) fn failed(&mut self, error: DialError) -> Result<(), DialError> {
-        if error.is_retryable() || matches!(error, DialError::Status { status: 401, .. }) {
+        let is_busy = error.is_retryable() && !matches!(error, DialError::Proxy { .. });
+        if is_busy || matches!(error, DialError::Status { status: 401, .. }) {
             return Err(error);
         }
         self.note(error);

@@ -1,8 +1,11 @@
-//! [`ConnectError`]: why a client was not connected over WebSockets.
+//! [`ConnectError`]: why a client was not connected over WebSockets, and what every client sets before.
 
+use super::config::{BadHeader, WsConfig};
 use super::dialer::WsDialer;
+use super::url::Target;
 use crate::error::{CloseReason, Retry};
 use crate::net::dial::DialError;
+use crate::secret::Secret;
 
 /// Why a client was not connected. [`retry`](Self::retry) says whether another attempt may succeed.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +46,70 @@ impl ConnectError {
     }
 }
 
+/// What a client may set, natively and in a page.
 impl WsDialer {
+    /// Replaces the whole configuration.
+    #[must_use]
+    pub fn with_config(mut self, config: WsConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Adds the path to URLs that are a base: `ws://host`, `ws://host?query`, `ws://host/prefix/` and
+    /// `http://host/prefix` get it, `ws://host/other` stays as it is.
+    ///
+    /// # Errors
+    /// [`DialError::BadUrl`] if `path` is not a path.
+    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
+        let targets = self.targets.into_iter().map(|it| it.or_path(path));
+        self.targets = targets.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Adds a header that is never printed; see [`WsConfig::with_secret_header`].
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it cannot be sent.
+    pub fn with_secret_header(
+        mut self,
+        name: &str,
+        value: &Secret<String>,
+    ) -> Result<Self, BadHeader> {
+        self.config = self.config.with_secret_header(name, value)?;
+        Ok(self)
+    }
+
+    /// Offers a subprotocol; see [`WsConfig::with_subprotocol`].
+    ///
+    /// # Errors
+    /// [`BadHeader`] if it is not a token.
+    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
+        self.config = self.config.with_subprotocol(name)?;
+        Ok(self)
+    }
+
+    /// Returns the first host of the list to which traffic could be read on the way: there is no TLS,
+    /// and it is not this machine. Nothing is resolved: of names, only `localhost` is this machine.
+    ///
+    /// ```
+    /// use rpc_core::net::ws::WsDialer;
+    /// assert_eq!(WsDialer::new("ws://example.com")?.exposed_host(), Some("example.com"));
+    /// assert_eq!(WsDialer::new("ws://127.0.0.1:9100")?.exposed_host(), None);
+    /// # Ok::<(), rpc_core::net::DialError>(())
+    /// ```
+    #[must_use]
+    pub fn exposed_host(&self) -> Option<&str> {
+        let mut targets = self.targets.iter();
+        let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
+        Some(&exposed.host)
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub const fn config(&self) -> &WsConfig {
+        &self.config
+    }
+
     /// Rejects URLs over which `what`, such as `the password`, would go to another machine without
     /// encryption.
     ///
@@ -54,6 +120,12 @@ impl WsDialer {
         host.map_or(Ok(self), |host| Err(ConnectError::Insecure { what, host }))
     }
 }
+
+// The URLs without their queries, and no secrets.
+crate::debug::debug_fields!([] WsDialer, this => {
+    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
+    config: this.config,
+});
 
 #[cfg(test)]
 mod tests {

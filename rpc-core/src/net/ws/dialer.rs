@@ -21,6 +21,8 @@ use super::Role;
 use super::attempt::{DialAttempt, Position, Reached};
 use super::config::{BadHeader, WsConfig};
 use super::handshake::{UpgradeError, get, upgrade};
+#[cfg(feature = "proxy")]
+use super::proxy::ProxyConfig;
 use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
@@ -29,7 +31,6 @@ use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::link::entropy;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsConfig;
-use crate::secret::Secret;
 
 /// What `localhost` means, without a lookup: IPv4 first, wherever a round stands. Most servers listen
 /// there, and another program may listen at `::1`.
@@ -62,13 +63,15 @@ const LOCALHOST: [IpAddr; 2] = [
 #[derive(Clone)]
 pub struct WsDialer {
     /// At least one.
-    targets: Vec<Target>,
+    pub(super) targets: Vec<Target>,
     position: Position,
     resolver: Option<Arc<Resolve>>,
-    config: WsConfig,
+    pub(super) config: WsConfig,
     /// Set by the caller, or the platform's roots after the first use.
     #[cfg(feature = "tls")]
     tls: OnceLock<TlsConfig>,
+    #[cfg(feature = "proxy")]
+    pub(super) proxy: ProxyConfig,
 }
 
 type Resolve = dyn Fn(&str, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
@@ -98,6 +101,8 @@ impl WsDialer {
             config: WsConfig::default(),
             #[cfg(feature = "tls")]
             tls: OnceLock::new(),
+            #[cfg(feature = "proxy")]
+            proxy: ProxyConfig::default(),
         })
     }
 
@@ -126,40 +131,6 @@ impl WsDialer {
         self
     }
 
-    /// Replaces the whole configuration.
-    #[must_use]
-    pub fn with_config(mut self, config: WsConfig) -> Self {
-        self.config = config;
-        self
-    }
-
-    /// Adds the path to URLs that are a base: `ws://host`, `ws://host?query`, `ws://host/prefix/` and
-    /// `http://host/prefix` get it, `ws://host/other` stays as it is.
-    ///
-    /// # Errors
-    /// [`DialError::BadUrl`] if `path` is not a path.
-    pub fn or_path(mut self, path: &str) -> Result<Self, DialError> {
-        let targets = self.targets.into_iter().map(|it| it.or_path(path));
-        self.targets = targets.collect::<Result<_, _>>()?;
-        Ok(self)
-    }
-
-    /// Returns the first host of the list to which traffic could be read on the way: there is no TLS,
-    /// and it is not this machine. Nothing is resolved: of names, only `localhost` is this machine.
-    ///
-    /// ```
-    /// use rpc_core::net::ws::WsDialer;
-    /// assert_eq!(WsDialer::new("ws://example.com")?.exposed_host(), Some("example.com"));
-    /// assert_eq!(WsDialer::new("ws://127.0.0.1:9100")?.exposed_host(), None);
-    /// # Ok::<(), rpc_core::net::DialError>(())
-    /// ```
-    #[must_use]
-    pub fn exposed_host(&self) -> Option<&str> {
-        let mut targets = self.targets.iter();
-        let exposed = targets.find(|target| !target.is_tls && !target.is_this_machine())?;
-        Some(&exposed.host)
-    }
-
     /// Adds a header; see [`WsConfig::with_header`].
     ///
     /// # Errors
@@ -169,40 +140,12 @@ impl WsDialer {
         Ok(self)
     }
 
-    /// Adds a header that is never printed; see [`WsConfig::with_secret_header`].
-    ///
-    /// # Errors
-    /// [`BadHeader`] if it cannot be sent.
-    pub fn with_secret_header(
-        mut self,
-        name: &str,
-        value: &Secret<String>,
-    ) -> Result<Self, BadHeader> {
-        self.config = self.config.with_secret_header(name, value)?;
-        Ok(self)
-    }
-
-    /// Offers a subprotocol; see [`WsConfig::with_subprotocol`].
-    ///
-    /// # Errors
-    /// [`BadHeader`] if it is not a token.
-    pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
-        self.config = self.config.with_subprotocol(name)?;
-        Ok(self)
-    }
-
     /// Sets which certificates are trusted. Default: the platform's roots.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn with_tls(mut self, tls: TlsConfig) -> Self {
         self.tls = OnceLock::from(tls);
         self
-    }
-
-    /// Returns the configuration.
-    #[must_use]
-    pub const fn config(&self) -> &WsConfig {
-        &self.config
     }
 
     /// Requests the upgrade over an existing byte stream (an in-memory pipe, a Unix socket, a
@@ -238,16 +181,12 @@ impl WsDialer {
             return Err(self.target(0).bad("the path is invalid"));
         }
         let work = async {
-            let Reached {
-                target,
-                mut socket,
-                node,
-            } = self.reach().await?;
-            let headers = self.headers_for(target)?;
-            let got = get(&mut socket, path, &headers, max).await;
+            let mut at = self.reach().await?;
+            let headers = self.headers_for(at.target)?;
+            let got = get(&mut at.socket, path, &headers, max).await;
             got.map_err(|error| {
-                self.leave(&node);
-                refused(target, error)
+                self.leave(&at.node);
+                refused(at.target, error)
             })
         };
         self.in_time(work).await
@@ -321,12 +260,30 @@ impl WsDialer {
     }
 
     pub(super) async fn resolve(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
-        let (host, port) = (target.host.as_str(), target.port);
+        #[cfg(feature = "proxy")]
+        if let Some(proxy) = self.proxy.of(target) {
+            return self.look_up(proxy.host(), proxy.port()).await;
+        }
+        self.look_up(&target.host, target.port).await
+    }
+
+    pub(super) async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         match &self.resolver {
             Some(resolve) => resolve(host, port).await,
-            None if target.is_localhost() => Ok(LOCALHOST.map(|ip| (ip, port).into()).into()),
+            None if host.eq_ignore_ascii_case("localhost") => {
+                Ok(LOCALHOST.map(|ip| (ip, port).into()).into())
+            }
             None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
         }
+    }
+
+    /// Returns the error if the address was not reached at which the way to a target begins.
+    pub(super) fn unreachable(&self, target: &Target, source: io::Error) -> DialError {
+        #[cfg(feature = "proxy")]
+        if let Some(proxy) = self.proxy.of(target) {
+            return proxy.failed(source.into());
+        }
+        target.unreachable(source)
     }
 
     async fn in_time<T>(
@@ -360,14 +317,10 @@ impl WsDialer {
         self.position.leave();
         let mut visit = DialAttempt::new(self, &self.position);
         loop {
-            let Reached {
-                target,
-                socket,
-                node,
-            } = visit.next().await?;
-            match self.upgrade_now(target, socket).await {
+            let reached = visit.next().await?;
+            match self.upgrade_now(reached.target, reached.socket).await {
                 Ok(stream) => {
-                    visit.succeeded(&node);
+                    visit.succeeded(&reached.node);
                     return Ok(stream);
                 }
                 Err(error) => visit.failed(error)?,
@@ -383,29 +336,27 @@ impl WsDialer {
         Ok(reached)
     }
 
-    #[cfg(feature = "tls")]
+    /// Opens what is above TCP: the tunnel through a proxy, and TLS.
     pub(super) async fn secure(
         &self,
         target: &Target,
         tcp: TcpStream,
     ) -> Result<Socket, DialError> {
-        if !target.is_tls {
-            return Ok(tcp.into());
+        #[cfg(feature = "proxy")]
+        let tcp = self.tunnel(target, tcp).await?;
+        #[cfg(feature = "tls")]
+        if target.is_tls {
+            let tls = match self.tls.get() {
+                Some(tls) => tls,
+                None => {
+                    let platform =
+                        TlsConfig::platform().map_err(|error| tls_failed(target, error))?;
+                    self.tls.get_or_init(|| platform)
+                }
+            };
+            let connected = tls.connect(&target.host, tcp).await;
+            return connected.map_err(|error| broken(target, error));
         }
-        let tls = match self.tls.get() {
-            Some(tls) => tls,
-            None => {
-                let platform = TlsConfig::platform().map_err(|error| tls_failed(target, error))?;
-                self.tls.get_or_init(|| platform)
-            }
-        };
-        let connected = tls.connect(&target.host, tcp).await;
-        connected.map_err(|error| broken(target, error))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
-    pub(super) async fn secure(&self, _: &Target, tcp: TcpStream) -> Result<Socket, DialError> {
         Ok(tcp.into())
     }
 }
@@ -475,9 +426,3 @@ impl Dialer for WsDialer {
         self.position.node()
     }
 }
-
-// The URLs without their queries, and no secrets.
-crate::debug::debug_fields!([] WsDialer, this => {
-    url: this.targets.iter().map(Target::printable).collect::<Vec<_>>().join(","),
-    config: this.config,
-});

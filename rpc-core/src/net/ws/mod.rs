@@ -6,35 +6,12 @@
 //! for reading and 4 KiB for writing. Compression is not offered.
 //!
 //! # Proxies
-//! A [`WsDialer`] connects directly: it reads no proxy from the environment (`HTTP_PROXY`,
-//! `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) or the system, and does not speak `CONNECT`. To use a
-//! proxy, pass the client a [`Dialer`](super::Dialer) of your own that opens the tunnel, with TLS
-//! inside it for `wss`, and passes the stream to [`WsDialer::upgrade`]:
+//! A [`WsDialer`] connects directly, unless
+//! [`with_proxy`](WsDialer::with_proxy) (feature `proxy`) gives it the proxies of the environment or
+//! others: nothing is read from the environment otherwise.
 //!
-//! ```
-//! use rpc_core::net::ws::{WsDialer, WsStream};
-//! use rpc_core::net::{DialError, Dialer};
-//! use tokio::net::TcpStream;
-//!
-//! struct Proxied {
-//!     proxy: String,
-//!     server: WsDialer,
-//! }
-//!
-//! impl Dialer for Proxied {
-//!     type Transport = WsStream<TcpStream>;
-//!
-//!     async fn dial(&self) -> Result<Self::Transport, DialError> {
-//!         let unreachable = |source| DialError::Unreachable {
-//!             host: self.proxy.clone(),
-//!             source,
-//!         };
-//!         let tunnel = TcpStream::connect(&self.proxy).await.map_err(unreachable)?;
-//!         // Say `CONNECT host:port` here, or what else your proxy wants, and read its answer.
-//!         self.server.upgrade(tunnel).await
-//!     }
-//! }
-//! ```
+//! For another kind of way, pass the client a [`Dialer`](super::Dialer) of your own that opens a
+//! stream, with TLS inside it for `wss`, and passes it to [`WsDialer::upgrade`].
 
 mod attempt;
 mod config;
@@ -43,6 +20,8 @@ mod dialer;
 mod frames;
 mod handshake;
 mod linger;
+#[cfg(feature = "proxy")]
+mod proxy;
 mod rotation;
 mod socket;
 mod stream;
@@ -53,6 +32,8 @@ pub use connect::ConnectError;
 pub use dialer::WsDialer;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
+#[cfg(feature = "proxy")]
+pub use proxy::ProxyConfig;
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use http::Uri;
-use http::uri::{Authority, PathAndQuery};
+use http::uri::PathAndQuery;
 
 use crate::net::dial::DialError;
 
@@ -76,23 +76,15 @@ impl Target {
         let port = match (authority.port_u16(), spelled.len() == bracketed.len()) {
             (Some(0), _) | (None, false) => return Err(bad("the port is not a port")),
             (Some(port), _) => port,
-            (None, true) => {
-                if is_tls {
-                    443
-                } else {
-                    80
-                }
-            }
+            (None, true) if is_tls => 443,
+            (None, true) => 80,
         };
         let (host, authority) = (host.to_owned(), spelled.to_owned());
         let is_http = scheme.is_some_and(|scheme| scheme.starts_with("http"));
         let scheme = if is_tls { "wss" } else { "ws" };
         parts.scheme = Some(scheme.parse().map_err(|_| bad("not a URL"))?);
-        parts.authority = Some(
-            authority
-                .parse::<Authority>()
-                .map_err(|_| bad("not a URL"))?,
-        );
+        let parsed = authority.parse().map_err(|_| bad("not a URL"))?;
+        parts.authority = Some(parsed);
         let path = parts.path_and_query.as_ref();
         if path.is_none_or(|path| path.as_str().is_empty()) {
             parts.path_and_query = Some(PathAndQuery::from_static("/"));

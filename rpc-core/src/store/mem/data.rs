@@ -155,12 +155,12 @@ impl Data {
         let later = self.records.range(after.saturating_add(1)..);
         later
             .map(|(_, (_, record))| record)
-            .filter(move |record| matches(pattern, &record.subject))
+            .filter(move |record| overlap(pattern, &record.subject))
     }
 
     /// The last record of each subject that matches a pattern, in order.
     pub(super) fn heads(&self, pattern: &str) -> Vec<Record> {
-        let matching = self.subjects.iter().filter(|(it, _)| matches(pattern, it));
+        let matching = self.subjects.iter().filter(|(it, _)| overlap(pattern, it));
         let lasts: BTreeSet<u64> = matching
             .filter_map(|(_, them)| them.last().copied())
             .collect();
@@ -198,20 +198,7 @@ pub(super) fn full(message: &str) -> StoreError {
     StoreError::Full { message }
 }
 
-pub(super) fn matches(pattern: &str, subject: &str) -> bool {
-    let mut tokens = subject.split('.');
-    for part in pattern.split('.') {
-        match (part, tokens.next()) {
-            (">", token) => return token.is_some(),
-            ("*", Some(_)) => {}
-            (part, Some(token)) if part == token => {}
-            _ => return false,
-        }
-    }
-    tokens.next().is_none()
-}
-
-/// Whether some subject matches both patterns.
+/// Whether some subject matches both patterns. A subject is the pattern of itself.
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let mut tokens = other.split('.');
     for part in one.split('.') {

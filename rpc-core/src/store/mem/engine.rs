@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Link;
-use super::data::{Data, feed, full, matches, overlap};
+use super::data::{Data, feed, full, overlap};
 use crate::Str;
 use crate::store::{LogConfig, Message, Position, Record, StoreError, Stored};
 
@@ -105,7 +105,7 @@ impl Engine {
     ) -> Result<Stored, StoreError> {
         let (is_full, time) = (self.is_full, self.time().as_secs());
         let data = self.data(name, config)?;
-        if !matches(&data.config.subjects, &record.subject) {
+        if !overlap(&data.config.subjects, &record.subject) {
             let message = format!("{} is not in the log {name}", record.subject);
             return Err(StoreError::Config { message });
         }
@@ -143,7 +143,7 @@ impl Engine {
         self.subscribers.retain(|it| !it.queue.is_closed());
         for it in &self.subscribers {
             let faults = it.link.faults();
-            if !faults.is_cut && matches(&it.pattern, &message.subject) {
+            if !faults.is_cut && overlap(&it.pattern, &message.subject) {
                 is_heard = true;
                 let at = Instant::now() + faults.delay;
                 if it.queue.try_send((at, message.clone())).is_err() {

@@ -1,7 +1,6 @@
 //! [`MemoryLog`]: a log of a [`MemoryStore`], and those who watch it.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
@@ -46,11 +45,7 @@ impl MemoryLog {
     }
 }
 
-impl fmt::Debug for MemoryLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MemoryLog").field(&self.name).finish()
-    }
-}
+crate::debug::debug_fields!([] MemoryLog, this => { name: this.name });
 
 #[async_trait]
 impl Log for MemoryLog {

@@ -5,7 +5,6 @@ mod engine;
 mod log;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -299,11 +298,7 @@ impl Default for MemoryStore {
     }
 }
 
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").finish_non_exhaustive()
-    }
-}
+crate::debug::debug_fields!([] MemoryStore, _ => {});
 
 /// # Errors
 /// [`StoreError::TooLarge`].

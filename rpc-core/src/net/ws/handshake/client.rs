@@ -24,23 +24,20 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_WHY: usize = 300;
 
 /// Why a client's upgrade failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(in crate::net::ws) enum UpgradeError {
-    Io(io::Error),
-    /// The server answered with another status than 101.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The server answered with another status than 101, or a proxy with none of success.
+    #[error("it answered {status}; {why}")]
     Refused {
         status: StatusCode,
         why: String,
         retry_after: Option<Duration>,
     },
     /// The server's answer is not a valid answer to a WebSocket upgrade.
+    #[error("{0}")]
     Answer(&'static str),
-}
-
-impl From<io::Error> for UpgradeError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 /// Requests the upgrade from a server. Returns the subprotocol that it selected, and the bytes that it
@@ -59,22 +56,31 @@ where
         .write_all(&write_request(path, &key, headers, offered))
         .await?;
     stream.flush().await?;
-    let mut interim = 0;
-    let (mut answer, mut behind) = (Response::new(()), Vec::new());
-    *answer.status_mut() = StatusCode::CONTINUE;
-    while answer.status().is_informational() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        if interim > MAX_INTERIM {
-            return Err(UpgradeError::Answer("the server gives no final answer"));
-        }
-        interim += 1;
-        (answer, behind) = read_head(stream, behind, parse_response)
-            .await?
-            .map_err(UpgradeError::Answer)?;
-    }
+    let (answer, behind) = read_answer(stream).await?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(refusal(stream, &answer, behind).await);
     }
     Ok((check_response(&answer, &key, offered)?, behind))
+}
+
+/// Reads up to the head of the final answer. Returns it, and the bytes read past it.
+pub(in crate::net::ws) async fn read_answer<S>(
+    stream: &mut S,
+) -> Result<(Response<()>, Vec<u8>), UpgradeError>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut behind = Vec::new();
+    for _ in 0..=MAX_INTERIM {
+        let read = read_head(stream, behind, parse_response).await?;
+        let (answer, rest) = read.map_err(UpgradeError::Answer)?;
+        let status = answer.status();
+        if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok((answer, rest));
+        }
+        behind = rest;
+    }
+    Err(UpgradeError::Answer("the server gives no final answer"))
 }
 
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {

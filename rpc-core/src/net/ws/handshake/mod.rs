@@ -11,6 +11,8 @@ mod server;
 
 use http::header::{self, HeaderMap, HeaderName};
 
+#[cfg(feature = "proxy")]
+pub(super) use client::read_answer;
 pub(super) use client::{UpgradeError, upgrade};
 pub(super) use get::get;
 pub(super) use server::accept;

@@ -132,7 +132,11 @@ fn parse_request(bytes: &[u8]) -> Parsed<Parts> {
     let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
         return Ok(None);
     };
-    if has_bare_lf(bytes.get(..len).unwrap_or_default()) {
+    let lines = bytes
+        .get(..len)
+        .unwrap_or_default()
+        .split(|byte| *byte == b'\n');
+    if lines.rev().skip(1).any(|line| !line.ends_with(b"\r")) {
         return Err("a line of the request ends without CR");
     }
     let mut request = Request::new(());
@@ -144,12 +148,6 @@ fn parse_request(bytes: &[u8]) -> Parsed<Parts> {
     }
     copy_headers(raw.headers, request.headers_mut())?;
     Ok(Some((request.into_parts().0, len)))
-}
-
-fn has_bare_lf(head: &[u8]) -> bool {
-    let ends = head.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    ends.into_iter()
-        .any(|(at, _)| at == 0 || head.get(at - 1) != Some(&b'\r'))
 }
 
 #[cfg(test)]
