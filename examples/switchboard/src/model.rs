@@ -32,7 +32,7 @@ use self::refusal::finds;
 use crate::text::counted;
 
 pub use assembler::Assembler;
-pub use error::{ModelError, Wait};
+pub use error::ModelError;
 pub use refusal::Refusal;
 pub(crate) use request::{find_tool, is_object};
 

@@ -34,6 +34,8 @@ pub struct Pieces {
     counts: [u64; 4],
     /// The places of the calls in the answer.
     pub(super) calls: Vec<usize>,
+    /// How many blocks of text have come.
+    pub(super) texts: usize,
     /// The members of a message that have come in pieces.
     pub(super) told: BTreeSet<String>,
     /// Whether any part of an answer has arrived.
@@ -282,7 +284,7 @@ impl AnswerReader {
             let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
             bytes = rest;
             if line.len() + part.len() > MAX_EVENT {
-                return Err(ModelError::EventTooLarge { max: MAX_EVENT });
+                return Err(ModelError::TooLarge { max: MAX_EVENT });
             }
             line.extend_from_slice(part);
             if end.is_some() {
@@ -310,7 +312,7 @@ impl AnswerReader {
             && let Body::Lines(_, Some(decoder)) = &mut self.body
             && let Some(event) = decoder.decode(&mut line)
         {
-            let event = event.map_err(|_| ModelError::EventTooLarge { max: MAX_EVENT })?;
+            let event = event.map_err(|_| ModelError::TooLarge { max: MAX_EVENT })?;
             self.event(event.event.as_deref(), &event.data)?;
         }
         Ok(())

@@ -136,7 +136,6 @@ fn router_error(error: &ModelError) -> RouterError {
         }
         ModelError::BadAnswer { .. }
         | ModelError::TooLarge { .. }
-        | ModelError::EventTooLarge { .. }
         | ModelError::TooManyCalls { .. } => RouterError::Failed(message.into()),
         _ => RouterError::Unavailable(message.into()),
     }

@@ -7,7 +7,6 @@ use exoclaw_proto::limits::PROVIDER_IDLE_TIMEOUT;
 use super::{Overrides, SetupError};
 use crate::assistant::conversation::ConversationLimits;
 use crate::gateway::config::Config;
-use crate::model::config::ModelConfig;
 use crate::model::http::{HttpClient, RequestPolicy};
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
@@ -50,7 +49,7 @@ pub(super) fn model(
     let scripted = Scripted::default().with_commands(true).with_pace(pace);
     let mut limits = ConversationLimits::default().with_sent(usize::MAX);
     let mut place = "none".to_owned();
-    let model = ModelConfig::resolve(&overrides.model, &file, &|name| env(name), policy);
+    let model = overrides.model.resolve(&file, &|name| env(name), policy);
     let model = model.and_then(|model| {
         limits.tokens = model.context_tokens;
         place = model.place();

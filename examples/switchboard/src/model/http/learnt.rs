@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use regex::Regex;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
-use crate::model::extra::is_one;
+use crate::model::answer::text_of;
+use crate::model::extra::{is_one, unknown};
+use crate::model::openai::{CALL, MESSAGE};
 use crate::model::refusal::{Report, finds};
 
 /// The members that carry the conversation and its tools: without one of them it would be another question.
@@ -20,13 +22,19 @@ const OPAQUE: &str = "parameters input_schema arguments input";
 pub(super) const NOT_TAKEN: &str =
     "support|permit|allow|accept|enabl|requires|unknown|unrecogni|unexpected|extra|invalid|capab";
 /// How it says that one is missing.
-const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
+const MISSING: &str = r"missing|(?:field|is) required|\bback\b|\b(?:has|have) no\b|\blacks?\b|\bwithout\b|must (?:start|begin|contain|include|have)|expected";
+
+/// What is refused if a provider misses something with calls, such as those of another model.
+const CALLS: &str = "tool calls that lack what it gives with its own";
+const TEXT: &str = "text in place of them";
 
 /// What is known of a model at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Learnt {
     /// The members that it refuses, with what takes their place.
     pub(super) refused: BTreeMap<String, Option<String>>,
+    /// Whether it misses something with calls even since the last question. Not remembered.
+    misses_own: bool,
     /// Whether it closes thoughts without having opened them.
     pub(super) closes_thoughts: bool,
 }
@@ -34,6 +42,9 @@ pub(super) struct Learnt {
 impl Learnt {
     /// Returns a request without what is refused.
     pub(super) fn apply(&self, body: &Bytes) -> Bytes {
+        let misses = self.misses_own || self.refused.contains_key(CALLS);
+        let changed = misses.then(|| in_words(body, self.misses_own)).flatten();
+        let body = changed.as_ref().unwrap_or(body);
         if self.refused.is_empty() {
             return body.clone();
         }
@@ -51,8 +62,19 @@ impl Learnt {
     ) -> Option<(String, Option<String>)> {
         let mut sent = BTreeSet::new();
         names(&serde_json::from_slice(&self.apply(body)).ok()?, &mut sent);
-        let member = refused(report, &sent)?;
         let says = report.message.to_lowercase();
+        let Some(member) = refused(report, &sent) else {
+            let calls = CALLS.to_owned();
+            let text = Some(TEXT.to_owned()).filter(|_| finds(MISSING, &says))?;
+            let is_old = !self.refused.contains_key(CALLS) && in_words(body, false).is_some();
+            if is_old {
+                self.refused.insert(calls.clone(), Some(text.clone()));
+            } else if self.misses_own || in_words(body, true).is_none() {
+                return None;
+            }
+            self.misses_own = !is_old;
+            return Some((calls, Some(text)));
+        };
         let other = Regex::new("[a-z]+(?:_[a-z]+)+").ok()?;
         let proposed = other.find_iter(&says).map(|it| it.as_str()).find(|it| {
             let is_near = it
@@ -114,6 +136,89 @@ impl Learnt {
                 .is_some_and(|rest| rest.starts_with('_'))
         })
     }
+}
+
+/// Returns a request with text in place of the calls without further members and of their results: of those before the
+/// last question, or of all. `None` if there are no such calls.
+fn in_words(body: &Bytes, all: bool) -> Option<Bytes> {
+    let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(body).ok()?;
+    let messages: Vec<Value> = serde_json::from_str(members.get("messages")?.get()).ok()?;
+    let is_question =
+        |it: &Value| it["role"] == "user" && it["content"][0]["type"] != "tool_result";
+    let question = messages.iter().rposition(is_question).unwrap_or_default();
+    let mut changed: Vec<Value> = Vec::new();
+    let (mut is_bare, mut is_any) = (false, false);
+    for (at, mut message) in messages.into_iter().enumerate() {
+        if message["role"] == "assistant" {
+            is_bare = (all || at < question) && has_bare_calls(&message);
+            is_any |= is_bare;
+        }
+        if is_bare {
+            say(&mut message);
+        }
+        match changed.last_mut() {
+            Some(last) if is_bare && last["role"] == message["role"] => {
+                let both = [&last["content"], &message["content"]].map(text_of);
+                last["content"] = both.join("\n").into();
+            }
+            _ => changed.push(message),
+        }
+    }
+    members.insert("messages".to_owned(), to_raw_value(&changed).ok()?);
+    let body = serde_json::to_vec(&members).ok()?;
+    is_any.then(|| body.into())
+}
+
+/// Returns whether an answer has calls, and nothing beside them and its text.
+fn has_bare_calls(message: &Value) -> bool {
+    let calls = message["tool_calls"].as_array().into_iter().flatten();
+    let blocks = message["content"].as_array().into_iter().flatten();
+    let mut uses = blocks.clone().filter(|it| it["type"] == "tool_use");
+    let is_bare = |call: &Value| {
+        unknown(call, CALL).is_empty() && unknown(&call["function"], CALL).is_empty()
+    };
+    (calls.clone().next().is_some() || uses.next().is_some())
+        && unknown(message, MESSAGE).is_empty()
+        && calls.clone().all(is_bare)
+        && blocks
+            .clone()
+            .all(|it| it["type"] == "text" || it["type"] == "tool_use")
+}
+
+/// Puts text in place of the calls of an answer, or of results.
+fn say(message: &mut Value) {
+    let call = |name: &Value, arguments: &Value| {
+        format!("I call {} with {}.", text_of(name), text_of(arguments))
+    };
+    let result = |content: &Value| format!("The result: {}", text_of(content));
+    for block in message["content"].as_array_mut().into_iter().flatten() {
+        let text = match block["type"].as_str() {
+            Some("tool_use") => call(&block["name"], &block["input"]),
+            Some("tool_result") => result(&block["content"]),
+            _ => continue,
+        };
+        *block = json!({ "type": "text", "text": text });
+    }
+    if message["role"] == "tool" {
+        *message = json!({ "role": "user", "content": result(&message["content"]) });
+    }
+    let Some(calls) = message
+        .as_object_mut()
+        .and_then(|it| it.remove("tool_calls"))
+    else {
+        return;
+    };
+    let calls = calls
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| &it["function"]);
+    let calls = calls.map(|it| call(&it["name"], &it["arguments"]));
+    let texts = [text_of(&message["content"])]
+        .into_iter()
+        .filter(|it| !it.is_empty());
+    let texts: Vec<String> = texts.chain(calls).collect();
+    message["content"] = texts.join("\n").into();
 }
 
 /// Collects the names of all members.

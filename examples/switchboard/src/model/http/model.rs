@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::HttpClient;
 use super::ask::{Asker, Query};
 use super::client::{endpoint, is_loopback};
-use super::failure_message::Subject;
+use super::failure_message::unreachable;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, extra, ollama, openai};
@@ -51,15 +51,13 @@ impl HttpModel {
     /// Returns what to do if the provider should be on this machine and nothing listens there.
     pub fn absence(&self) -> Option<ModelError> {
         let (config, url) = (&self.config, self.asker.url());
-        let model = &config.model;
         let is_local = matches!(config.provider, Provider::Ollama | Provider::Vllm);
         if !is_local || !is_loopback(url) {
             return None;
         }
         let mut addresses = url.socket_addrs(|| None).ok()?.into_iter();
         let is_there = addresses.any(|at| TcpStream::connect_timeout(&at, NEAR).is_ok());
-        let subject = Subject { config, model, url };
-        (!is_there).then(|| subject.unreachable("connection refused", true))
+        (!is_there).then(|| unreachable(config, url, "connection refused", true))
     }
 
     fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {

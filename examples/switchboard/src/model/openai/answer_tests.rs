@@ -179,8 +179,8 @@ fn rejects_garbage_and_endless_input() {
     }
     let max = 1024 * 1024;
     for (endless, error) in [
-        ("data: x", ModelError::EventTooLarge { max }),
-        ("data: \n", ModelError::EventTooLarge { max }),
+        ("data: x", ModelError::TooLarge { max }),
+        ("data: \n", ModelError::TooLarge { max }),
         ("{\"a\":\"", ModelError::TooLarge { max }),
         (": x\n\n", ModelError::TooLarge { max: 16 * max }),
     ] {

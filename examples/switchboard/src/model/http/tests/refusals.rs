@@ -111,7 +111,7 @@ async fn an_unreadable_part_is_skipped_and_a_huge_one_is_an_error() {
         let huge = String::leak(format!("data: {}", "x".repeat(50_000)));
         let (_, outcome, _) = told(kind, vec![Does::Repeats(huge)]).await;
         let max = 1024 * 1024;
-        assert_eq!(outcome, Err(ModelError::EventTooLarge { max }), "{kind}");
+        assert_eq!(outcome, Err(ModelError::TooLarge { max }), "{kind}");
     }
 }
 
@@ -163,7 +163,7 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::Ollama,
             "404 Not Found",
             r#"{"error":"model \"toy\" not found, try pulling it first"}"#,
-            "Ollama does not have the model toy (HTTP 404): run 'ollama pull toy'. Ollama says: \
+            "Ollama does not have the model toy (HTTP 404): check --model. Ollama says: \
              model \"toy\" not found, try pulling it first",
             1,
         ),
@@ -186,9 +186,8 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::OpenAi,
             "404 Not Found",
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
-            "OpenAI serves this model through another interface only (HTTP 404): choose another with \
-             --model. OpenAI says: This model is only supported in v1/responses and not in \
-             v1/chat/completions.",
+            "OpenAI refused the request (HTTP 404): check --model. OpenAI says: This model is only \
+             supported in v1/responses and not in v1/chat/completions.",
             1,
         ),
         (
