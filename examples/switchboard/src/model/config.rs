@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rpc_core::Secret;
 
-use super::http::{HttpClient, HttpModel, RequestPolicy};
+use super::http::{HttpModel, RequestPolicy};
 use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
@@ -50,15 +50,11 @@ impl ModelConfig {
     ///
     /// # Errors
     /// [`ModelError::Setup`] for an invalid address or key, and for TLS that cannot be set up.
-    pub fn build(
-        &self,
-        scripted: Scripted,
-        http: &HttpClient,
-    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+    pub fn build(&self, scripted: Scripted) -> Result<Arc<dyn ChatModel>, ModelError> {
         if self.provider == Provider::Scripted {
             return Ok(Arc::new(scripted));
         }
-        let model = HttpModel::new(self.clone(), http)?;
+        let model = HttpModel::new(self.clone())?;
         if model.goes_unencrypted() {
             let key = if self.key.is_some() {
                 "the key and "

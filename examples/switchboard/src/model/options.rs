@@ -8,14 +8,11 @@ use std::time::Duration;
 use rpc_core::Secret;
 
 use super::config::ModelConfig;
-use super::http::{HttpClient, RequestPolicy};
+use super::http::RequestPolicy;
 use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
 use crate::cli::{self, Failure, secret_file, secret_text};
-
-/// How long a model may be silent, unless the user or the program says otherwise.
-const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
 
 /// The settings of a model that a user has made. What is left out comes from the environment, or
 /// has a default.
@@ -81,15 +78,6 @@ pub fn temperature(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a number from 0 to 2, like 0.7".to_owned())
 }
 
-/// A model that is ready for use.
-#[derive(Clone, Debug)]
-pub struct BuiltModel {
-    /// The model.
-    pub model: Arc<dyn ChatModel>,
-    /// Its settings.
-    pub config: ModelConfig,
-}
-
 impl ModelArgs {
     /// Returns the provider.
     pub fn provider(&self) -> Provider {
@@ -119,36 +107,24 @@ impl ModelArgs {
         settings
     }
 
-    /// Returns the model of these options and the environment; `scripted` is the one without a
-    /// provider.
+    /// Returns the model of these options and the environment, and its settings; `scripted` is the one without a provider,
+    /// and `policy` that of a program where the options do not name another timeout.
     ///
     /// # Errors
     /// [`Failure`] if an option is missing or wrong, or this build does not support it.
-    pub fn build(&self, scripted: Scripted, http: &HttpClient) -> Result<BuiltModel, Failure> {
-        let policy = RequestPolicy::default()
-            .with_head_timeout(MODEL_TIMEOUT)
-            .with_idle_timeout(MODEL_TIMEOUT);
-        self.build_with(scripted, http, policy)
-    }
-
-    /// Returns the model, with this policy where the options do not name another timeout.
-    ///
-    /// # Errors
-    /// As for [`build`](Self::build).
-    pub fn build_with(
+    pub fn build(
         &self,
         scripted: Scripted,
-        http: &HttpClient,
         policy: RequestPolicy,
-    ) -> Result<BuiltModel, Failure> {
+    ) -> Result<(Arc<dyn ChatModel>, ModelConfig), Failure> {
         let config = self.resolve(&Self::default(), &cli::variable, policy);
         let config = config.map_err(Failure::usage)?;
         let scripted = match self.pace {
             Some(pace) => scripted.with_pace(pace),
             None => scripted,
         };
-        let model = config.build(scripted, http).map_err(Failure::usage)?;
-        Ok(BuiltModel { model, config })
+        let model = config.build(scripted).map_err(Failure::usage)?;
+        Ok((model, config))
     }
 
     /// Joins these options with the settings of a file: each comes from an option, else from the environment, else from
@@ -224,7 +200,7 @@ impl ModelArgs {
         config.context_tokens = tokens.unwrap_or(config.context_tokens);
         config.temperature = options.temperature.or(file.temperature);
         config.policy = match options.model_timeout.or(file.model_timeout) {
-            Some(timeout) => policy.with_head_timeout(timeout).with_idle_timeout(timeout),
+            Some(timeout) => policy.with_silence(timeout),
             None => policy,
         };
         Ok(config)

@@ -7,7 +7,7 @@ use exoclaw_proto::limits::PROVIDER_IDLE_TIMEOUT;
 use super::{Overrides, SetupError};
 use crate::assistant::conversation::ConversationLimits;
 use crate::gateway::config::Config;
-use crate::model::http::{HttpClient, RequestPolicy};
+use crate::model::http::RequestPolicy;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 use crate::model::{ChatModel, ModelError};
@@ -37,9 +37,7 @@ pub(super) fn model(
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<GatewayModel, SetupError> {
-    let policy = RequestPolicy::default()
-        .with_head_timeout(PROVIDER_IDLE_TIMEOUT)
-        .with_idle_timeout(PROVIDER_IDLE_TIMEOUT);
+    let policy = RequestPolicy::default().with_silence(PROVIDER_IDLE_TIMEOUT);
     let mut file = config.agent.model.clone();
     if let (None, Some(folder)) = (&file.key_file, &overrides.folder) {
         let name = format!("credentials/{}.key", file.provider());
@@ -53,7 +51,7 @@ pub(super) fn model(
     let model = model.and_then(|model| {
         limits.tokens = model.context_tokens;
         place = model.place();
-        model.build(scripted, &HttpClient::default())
+        model.build(scripted)
     });
     let model = match model {
         Ok(model) => Ok(model),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Response, Url};
+use reqwest::{Client, Response, Url};
 use rpc_core::backoff::Backoff;
 use rpc_core::net::entropy;
 use rpc_core::net::http::compressed;
@@ -18,9 +18,8 @@ use rpc_core::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::HttpClient;
 use super::auth::Auth;
-use super::client::{chain, is_loopback};
+use super::client::{chain, client};
 use super::failure_message::{refused, unreachable};
 use super::learnt::{Learnt, NOT_TAKEN};
 use super::wait::in_headers;
@@ -53,11 +52,11 @@ const MAX_LEARNT: usize = 64;
 
 /// An address with its headers.
 pub(super) struct Asker {
-    http: HttpClient,
+    client: Client,
     /// Whether an answer was read to its end, so that the next request may take the same connection.
     keeps: AtomicBool,
-    url: Url,
-    config: ModelConfig,
+    pub(super) url: Url,
+    pub(super) config: ModelConfig,
     auth: Mutex<Auth>,
     /// What is known of each model.
     learnt: Mutex<HashMap<String, Learnt>>,
@@ -74,30 +73,15 @@ pub(super) struct Query {
 type Pieces = mpsc::Sender<Result<Delta, ModelError>>;
 
 impl Asker {
-    pub(super) fn new(
-        http: &HttpClient,
-        url: Url,
-        config: &ModelConfig,
-    ) -> Result<Self, ModelError> {
-        // Fails here and not at the first question.
-        http.client(&url, true)?;
+    pub(super) fn new(url: Url, config: ModelConfig) -> Result<Self, ModelError> {
         Ok(Self {
-            http: http.clone(),
+            client: client(&url, true)?,
             keeps: AtomicBool::new(false),
-            auth: Mutex::new(Auth::new(config, &url)?),
+            auth: Mutex::new(Auth::new(&config, &url)?),
             url,
-            config: config.clone(),
+            config,
             learnt: Mutex::default(),
         })
-    }
-
-    pub(super) const fn url(&self) -> &Url {
-        &self.url
-    }
-
-    /// Returns whether the key and the conversation leave this machine unencrypted.
-    pub(super) fn goes_unencrypted(&self) -> bool {
-        self.url.scheme() == "http" && !is_loopback(&self.url)
     }
 
     /// Asks when the answer is first polled, and again until there is one or a retry cannot help.
@@ -191,9 +175,7 @@ impl Asker {
         change(learnt.entry(model.to_owned()).or_default());
     }
 
-    /// Sends a question, on a connection that was kept or on a new one.
-    async fn send(&self, body: &Bytes, may_be_kept: bool) -> Result<Response, Failed> {
-        let client = self.http.client(&self.url, may_be_kept)?;
+    async fn send(&self, client: &Client, body: &Bytes) -> Result<Response, Failed> {
         let headers = self.auth.lock().headers.clone();
         let request = client.post(self.url.clone()).headers(headers);
         let after = self.config.policy.head_timeout;
@@ -219,10 +201,10 @@ impl Asker {
     /// Makes one attempt. Returns the answer's head, or an error.
     async fn attempt(&self, query: &Query, learnt: &Learnt) -> Result<Response, Failed> {
         let body = learnt.apply(&query.body);
-        let response = match self.send(&body, true).await {
+        let response = match self.send(&self.client, &body).await {
             // The provider has ended a kept connection just when it was used again.
             Err(failed) if failed.is_lost && self.keeps.swap(false, Ordering::Relaxed) => {
-                self.send(&body, false).await?
+                self.send(&client(&self.url, false)?, &body).await?
             }
             other => other?,
         };
@@ -468,33 +450,27 @@ fn leave_out(
 /// Describes an error without the names of hosts.
 fn plain_words(error: &reqwest::Error) -> &'static str {
     use io::ErrorKind::*;
-    if error.is_timeout() {
-        return "connection timed out";
-    }
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| {
-        error.source()
-    });
-    let mut otherwise = if error.is_connect() {
-        "connection failed"
-    } else {
-        LOST
-    };
-    for cause in causes {
+    let first = error as &dyn std::error::Error;
+    let mut causes = std::iter::successors(Some(first), |error| error.source());
+    let known = causes.find_map(|cause| {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let text = cause.to_string();
         match kind {
-            Some(ConnectionRefused) => return "connection refused",
-            Some(TimedOut) => return "connection timed out",
-            Some(HostUnreachable | NetworkUnreachable) => return "host unreachable",
-            Some(ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof) => {
-                otherwise = LOST;
-            }
+            Some(ConnectionRefused) => Some("connection refused"),
+            Some(TimedOut) => Some("connection timed out"),
+            Some(HostUnreachable | NetworkUnreachable) => Some("host unreachable"),
             // A certificate that is not trusted, as a rule.
-            Some(InvalidData) => otherwise = UNTRUSTED,
-            _ if cause.to_string().starts_with("dns error") => otherwise = "host not found",
-            _ if cause.to_string().starts_with("invalid HTTP") => otherwise = "unreadable answer",
-            _ if cause.to_string().starts_with("message head") => otherwise = "unreadable answer",
-            _ => {}
+            Some(InvalidData) => Some(UNTRUSTED),
+            _ if text.starts_with("dns error") => Some("host not found"),
+            _ if text.starts_with("invalid HTTP") || text.starts_with("message head") => {
+                Some("unreadable answer")
+            }
+            _ => None,
         }
-    }
-    otherwise
+    });
+    known.unwrap_or(match (error.is_timeout(), error.is_connect()) {
+        (true, _) => "connection timed out",
+        (_, true) => "connection failed",
+        _ => LOST,
+    })
 }

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use self::testing::{Does, OK, Provider, ask, policy, read_request};
-use super::{HttpClient, HttpModel, RequestPolicy};
+use super::{HttpModel, RequestPolicy};
 use crate::model::ModelError;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
@@ -29,7 +29,7 @@ fn model(url: &str, policy: RequestPolicy) -> HttpModel {
         .with_base_url(url)
         .with_key(Some(Secret::from("sk-hunter2")))
         .with_policy(policy);
-    HttpModel::new(config, &HttpClient::default()).unwrap()
+    HttpModel::new(config).unwrap()
 }
 
 async fn failure(url: &str, policy: RequestPolicy) -> ModelError {
@@ -161,7 +161,7 @@ async fn comments_after_the_end_do_not_keep_an_answer_open() {
     let provider = Provider::start(&[Does::Drips(FINISHED)]).await;
     let config = ModelConfig::new(Kind::OpenAi, "toy").with_base_url(&provider.url);
     let policy = policy().with_tail_timeout(Duration::from_millis(60));
-    let model = HttpModel::new(config.with_policy(policy), &HttpClient::default()).unwrap();
+    let model = HttpModel::new(config.with_policy(policy)).unwrap();
     let (answer, outcome) = ask(&model).await;
     assert_eq!(outcome, Ok(()));
     assert!(answer.text().starts_with("hi"));

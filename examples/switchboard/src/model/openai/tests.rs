@@ -9,8 +9,8 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::config::ModelConfig;
+use crate::model::http::HttpModel;
 use crate::model::http::tests::testing::{Does, OK, Provider, ask, policy};
-use crate::model::http::{HttpClient, HttpModel};
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
 
@@ -20,7 +20,7 @@ const HELLO: &str = concat!(
 );
 
 fn http_model(config: ModelConfig) -> Result<HttpModel, ModelError> {
-    HttpModel::new(config, &HttpClient::default())
+    HttpModel::new(config)
 }
 
 impl Provider {

@@ -118,10 +118,10 @@ fn headers_of_ones_own_are_enough_and_secret() {
     options.model_header = vec![Secret::from("api-key: sk-hunter2")];
     let config = resolve(&options, &ModelArgs::default(), &nothing).unwrap();
     assert!(!format!("{options:?} {config:?}").contains("hunter2"));
-    assert!(HttpModel::new(config.clone(), &HttpClient::default()).is_ok());
+    assert!(HttpModel::new(config.clone()).is_ok());
     for bad in ["api-key", ": x", "a b: c", "@/no/such/file"] {
         let config = config.clone().with_headers(vec![Secret::from(bad)]);
-        let error = HttpModel::new(config, &HttpClient::default()).unwrap_err();
+        let error = HttpModel::new(config).unwrap_err();
         assert!(matches!(error, ModelError::Setup { .. }), "{bad}");
     }
 }
@@ -270,7 +270,7 @@ fn the_scripted_model_needs_nothing() {
     let config = resolve(&ModelArgs::default(), &ModelArgs::default(), &nothing).unwrap();
     assert_eq!(config.model, "scripted");
     let scripted = Scripted::default().with_commands(true);
-    let model = config.build(scripted, &HttpClient::default()).unwrap();
+    let model = config.build(scripted).unwrap();
     assert!(format!("{model:?}").contains("commands: true"));
 }
 

@@ -6,7 +6,7 @@ use rpc_core::Secret;
 use snek_proto::llm::chat::ChatMessage;
 
 use super::testing::{Does, OK, Provider, ask, policy};
-use super::{HttpClient, HttpModel, RequestPolicy};
+use super::{HttpModel, RequestPolicy};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError};
@@ -21,7 +21,7 @@ fn config(kind: Kind, url: &str) -> ModelConfig {
 }
 
 fn model(kind: Kind, url: &str) -> HttpModel {
-    HttpModel::new(config(kind, url), &HttpClient::default()).unwrap()
+    HttpModel::new(config(kind, url)).unwrap()
 }
 
 /// The beginning of an answer that says `grüß dich`, and its end.
@@ -68,7 +68,7 @@ async fn an_answer_comes_in_any_chunks_with_its_usage() {
             // Its usage may come late on a busy machine.
             let patient = policy().with_tail_timeout(RequestPolicy::default().tail_timeout);
             let config = config(kind, &provider.url).with_policy(patient);
-            let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+            let model = HttpModel::new(config).unwrap();
             let (answer, outcome) = ask(&model).await;
             assert_eq!((answer.text(), outcome), ("grüß dich", Ok(())), "{kind}");
             assert_eq!(answer.finish(), Some(&Finish::Stop), "{kind}");
@@ -294,7 +294,7 @@ async fn a_server_that_does_not_run_is_named_with_the_command_that_starts_it() {
         assert_eq!(error, text);
         // Who configures by a file serves strangers.
         let config = config(kind, &url).with_in_file(true);
-        let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+        let model = HttpModel::new(config).unwrap();
         let error = ask(&model).await.1.unwrap_err().to_string();
         assert!(!error.contains("127.0.0.1"), "{error}");
     }
@@ -408,7 +408,7 @@ async fn a_key_file_is_read_again_when_its_key_is_refused() {
         } else {
             config = config.with_key_file(Some(file.clone()));
         }
-        let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+        let model = HttpModel::new(config).unwrap();
         std::fs::write(
             &file,
             header
