@@ -254,24 +254,18 @@ fn spoken(text: &str) -> Vec<Delta> {
     words.map(Delta::Text).chain([end]).collect()
 }
 
-/// Returns calls with interleaved pieces, and ids that count from a number.
+/// Returns calls, with ids that count from a number.
 fn calls(wanted: &[(String, String)], from: usize) -> Vec<Delta> {
-    let mut deltas = Vec::new();
-    for half in 0..2 {
-        for (index, (name, arguments)) in wanted.iter().enumerate() {
-            let middle = arguments.floor_char_boundary(arguments.len() / 2);
-            let (begin, end) = arguments.split_at(middle);
-            deltas.push(Delta::ToolCall(CallPiece {
-                index: Some(index),
-                id: (half == 0).then(|| format!("call_{}", from + index)),
-                name: (half == 0).then(|| name.clone()),
-                arguments: if half == 0 { begin } else { end }.to_owned(),
-                ..CallPiece::default()
-            }));
-        }
-    }
-    deltas.push(Delta::Finish(Finish::ToolCalls));
-    deltas
+    let pieces = wanted.iter().enumerate().map(|(index, (name, arguments))| {
+        Delta::ToolCall(CallPiece {
+            index: Some(index),
+            id: Some(format!("call_{}", from + index)),
+            name: Some(name.clone()),
+            arguments: arguments.clone(),
+            ..CallPiece::default()
+        })
+    });
+    pieces.chain([Delta::Finish(Finish::ToolCalls)]).collect()
 }
 
 #[cfg(test)]

@@ -62,9 +62,13 @@ pub(super) struct Asker {
     learnt: Mutex<HashMap<String, Learnt>>,
 }
 
-/// A question: the body of a request.
+/// A question.
+#[derive(Debug)]
 pub(super) struct Query {
+    /// The body of the request.
     pub(super) body: Bytes,
+    /// The same without earlier calls of other models, if there are any.
+    pub(super) own: Option<Bytes>,
     /// The provider's name of the model.
     pub(super) model: String,
 }
@@ -200,7 +204,7 @@ impl Asker {
 
     /// Makes one attempt. Returns the answer's head, or an error.
     async fn attempt(&self, query: &Query, learnt: &Learnt) -> Result<Response, Failed> {
-        let body = learnt.apply(&query.body);
+        let body = learnt.apply(query);
         let response = match self.send(&self.client, &body).await {
             // The provider has ended a kept connection just when it was used again.
             Err(failed) if failed.is_lost && self.keeps.swap(false, Ordering::Relaxed) => {
@@ -444,7 +448,7 @@ fn leave_out(
         (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
         (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),
     };
-    learnt.learn(is_meant.then_some(&query.body)?, report)
+    learnt.learn(is_meant.then_some(query)?, report)
 }
 
 /// Describes an error without the names of hosts.

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use regex::Regex;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
-use crate::model::answer::text_of;
-use crate::model::extra::{is_one, unknown};
-use crate::model::openai::{CALL, MESSAGE};
+use super::ask::Query;
+use crate::model::extra::is_one;
 use crate::model::refusal::{Report, finds};
 
 /// The members that carry the conversation and its tools: without one of them it would be another question.
@@ -22,29 +21,30 @@ const OPAQUE: &str = "parameters input_schema arguments input";
 pub(super) const NOT_TAKEN: &str =
     "support|permit|allow|accept|enabl|requires|unknown|unrecogni|unexpected|extra|invalid|capab";
 /// How it says that one is missing.
-const MISSING: &str = r"missing|(?:field|is) required|\bback\b|\b(?:has|have) no\b|\blacks?\b|\bwithout\b|must (?:start|begin|contain|include|have)|expected";
+const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
+/// How it says that of a call.
+const LACKS: &str = r"\b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b";
 
-/// What is refused if a provider misses something with calls, such as those of another model.
-const CALLS: &str = "tool calls that lack what it gives with its own";
-const TEXT: &str = "text in place of them";
+/// What is left out if a provider misses something with calls.
+const CALLS: &str = "earlier tool calls of another model";
 
 /// What is known of a model at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Learnt {
     /// The members that it refuses, with what takes their place.
     pub(super) refused: BTreeMap<String, Option<String>>,
-    /// Whether it misses something with calls even since the last question. Not remembered.
-    misses_own: bool,
     /// Whether it closes thoughts without having opened them.
     pub(super) closes_thoughts: bool,
 }
 
 impl Learnt {
     /// Returns a request without what is refused.
-    pub(super) fn apply(&self, body: &Bytes) -> Bytes {
-        let misses = self.misses_own || self.refused.contains_key(CALLS);
-        let changed = misses.then(|| in_words(body, self.misses_own)).flatten();
-        let body = changed.as_ref().unwrap_or(body);
+    pub(super) fn apply(&self, query: &Query) -> Bytes {
+        let own = query
+            .own
+            .as_ref()
+            .filter(|_| self.refused.contains_key(CALLS));
+        let body = own.unwrap_or(&query.body);
         if self.refused.is_empty() {
             return body.clone();
         }
@@ -57,24 +57,16 @@ impl Learnt {
     /// provider proposes instead.
     pub(super) fn learn(
         &mut self,
-        body: &Bytes,
+        query: &Query,
         report: &Report,
     ) -> Option<(String, Option<String>)> {
         let mut sent = BTreeSet::new();
-        names(&serde_json::from_slice(&self.apply(body)).ok()?, &mut sent);
+        names(&serde_json::from_slice(&self.apply(query)).ok()?, &mut sent);
         let says = report.message.to_lowercase();
-        let Some(member) = refused(report, &sent) else {
-            let calls = CALLS.to_owned();
-            let text = Some(TEXT.to_owned()).filter(|_| finds(MISSING, &says))?;
-            let is_old = !self.refused.contains_key(CALLS) && in_words(body, false).is_some();
-            if is_old {
-                self.refused.insert(calls.clone(), Some(text.clone()));
-            } else if self.misses_own || in_words(body, true).is_none() {
-                return None;
-            }
-            self.misses_own = !is_old;
-            return Some((calls, Some(text)));
-        };
+        let is_missing = query.own.is_some() && finds(LACKS, &says);
+        let calls =
+            || Some(CALLS.to_owned()).filter(|it| is_missing && !self.refused.contains_key(it));
+        let member = refused(report, &sent).or_else(calls)?;
         let other = Regex::new("[a-z]+(?:_[a-z]+)+").ok()?;
         let proposed = other.find_iter(&says).map(|it| it.as_str()).find(|it| {
             let is_near = it
@@ -82,8 +74,9 @@ impl Learnt {
                 .any(|part| member.split('_').any(|known| known == part));
             is_near && !sent.contains(*it)
         });
-        let instead =
-            proposed.filter(|_| finds("use |instead|did you mean|replace|favou?r", &says));
+        let instead = proposed.filter(|_| {
+            member != CALLS && finds("use |instead|did you mean|replace|favou?r", &says)
+        });
         let instead = instead.map(str::to_owned);
         self.refused.insert(member.clone(), instead.clone());
         // What was proposed before is refused as well.
@@ -136,89 +129,6 @@ impl Learnt {
                 .is_some_and(|rest| rest.starts_with('_'))
         })
     }
-}
-
-/// Returns a request with text in place of the calls without further members and of their results: of those before the
-/// last question, or of all. `None` if there are no such calls.
-fn in_words(body: &Bytes, all: bool) -> Option<Bytes> {
-    let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(body).ok()?;
-    let messages: Vec<Value> = serde_json::from_str(members.get("messages")?.get()).ok()?;
-    let is_question =
-        |it: &Value| it["role"] == "user" && it["content"][0]["type"] != "tool_result";
-    let question = messages.iter().rposition(is_question).unwrap_or_default();
-    let mut changed: Vec<Value> = Vec::new();
-    let (mut is_bare, mut is_any) = (false, false);
-    for (at, mut message) in messages.into_iter().enumerate() {
-        if message["role"] == "assistant" {
-            is_bare = (all || at < question) && has_bare_calls(&message);
-            is_any |= is_bare;
-        }
-        if is_bare {
-            say(&mut message);
-        }
-        match changed.last_mut() {
-            Some(last) if is_bare && last["role"] == message["role"] => {
-                let both = [&last["content"], &message["content"]].map(text_of);
-                last["content"] = both.join("\n").into();
-            }
-            _ => changed.push(message),
-        }
-    }
-    members.insert("messages".to_owned(), to_raw_value(&changed).ok()?);
-    let body = serde_json::to_vec(&members).ok()?;
-    is_any.then(|| body.into())
-}
-
-/// Returns whether an answer has calls, and nothing beside them and its text.
-fn has_bare_calls(message: &Value) -> bool {
-    let calls = message["tool_calls"].as_array().into_iter().flatten();
-    let blocks = message["content"].as_array().into_iter().flatten();
-    let mut uses = blocks.clone().filter(|it| it["type"] == "tool_use");
-    let is_bare = |call: &Value| {
-        unknown(call, CALL).is_empty() && unknown(&call["function"], CALL).is_empty()
-    };
-    (calls.clone().next().is_some() || uses.next().is_some())
-        && unknown(message, MESSAGE).is_empty()
-        && calls.clone().all(is_bare)
-        && blocks
-            .clone()
-            .all(|it| it["type"] == "text" || it["type"] == "tool_use")
-}
-
-/// Puts text in place of the calls of an answer, or of results.
-fn say(message: &mut Value) {
-    let call = |name: &Value, arguments: &Value| {
-        format!("I call {} with {}.", text_of(name), text_of(arguments))
-    };
-    let result = |content: &Value| format!("The result: {}", text_of(content));
-    for block in message["content"].as_array_mut().into_iter().flatten() {
-        let text = match block["type"].as_str() {
-            Some("tool_use") => call(&block["name"], &block["input"]),
-            Some("tool_result") => result(&block["content"]),
-            _ => continue,
-        };
-        *block = json!({ "type": "text", "text": text });
-    }
-    if message["role"] == "tool" {
-        *message = json!({ "role": "user", "content": result(&message["content"]) });
-    }
-    let Some(calls) = message
-        .as_object_mut()
-        .and_then(|it| it.remove("tool_calls"))
-    else {
-        return;
-    };
-    let calls = calls
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|it| &it["function"]);
-    let calls = calls.map(|it| call(&it["name"], &it["arguments"]));
-    let texts = [text_of(&message["content"])]
-        .into_iter()
-        .filter(|it| !it.is_empty());
-    let texts: Vec<String> = texts.chain(calls).collect();
-    message["content"] = texts.join("\n").into();
 }
 
 /// Collects the names of all members.
@@ -280,8 +190,16 @@ mod tests {
         "function":{"name":"f","arguments":"{\"cache_control\":1}"}}]}],
         "tools":[{"function":{"name":"f","parameters":{"z":{},"cache_control":{},"a":{}}}}],"tool_choice":"auto"}"#;
 
+    fn query(body: &'static str) -> Query {
+        Query {
+            body: Bytes::from_static(body.as_bytes()),
+            own: None,
+            model: String::new(),
+        }
+    }
+
     fn learn(refusal: &str) -> Option<(String, Option<String>)> {
-        Learnt::default().learn(&Bytes::from_static(BODY.as_bytes()), &Report::read(refusal))
+        Learnt::default().learn(&query(BODY), &Report::read(refusal))
     }
 
     #[test]
@@ -389,9 +307,9 @@ mod tests {
 
     #[test]
     fn a_refused_member_is_left_out_or_gets_the_name_that_is_proposed() {
-        let body = Bytes::from_static(BODY.as_bytes());
+        let body = query(BODY);
         let mut learnt = Learnt::default();
-        assert_eq!(learnt.apply(&body), body);
+        assert_eq!(learnt.apply(&body), body.body);
         for refusal in [
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             "does not support tools",
@@ -431,7 +349,7 @@ mod tests {
     fn a_block_of_a_refused_kind_goes_as_a_whole() {
         let body = r#"{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},
             {"type":"text","text":"a"}]}]}"#;
-        let body = Bytes::from_static(body.as_bytes());
+        let body = query(body);
         let mut learnt = Learnt::default();
         let refusal = "messages.0.content.0.thinking: Extra inputs are not permitted";
         learnt.learn(&body, &Report::read(refusal)).unwrap();
@@ -442,7 +360,7 @@ mod tests {
 
     #[test]
     fn the_schema_of_a_tool_is_not_touched() {
-        let body = Bytes::from_static(BODY.as_bytes());
+        let body = query(BODY);
         let mut learnt = Learnt::default();
         learnt
             .learn(&body, &Report::read("cache_control is not permitted"))
@@ -456,5 +374,24 @@ mod tests {
             sent.contains(r#""arguments":"{\"cache_control\":1}""#),
             "{sent}"
         );
+    }
+
+    #[test]
+    fn calls_of_another_model_are_left_out_once_something_is_missing_with_them() {
+        let mut query = query(BODY);
+        query.own = Some(Bytes::from_static(b"{\"messages\":[]}"));
+        for says in [
+            "Function call is missing a thought_signature in functionCall parts.",
+            "a function call in the history has no thought_signature",
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        ] {
+            let mut learnt = Learnt::default();
+            let report = Report::read(says);
+            let member = learnt.learn(&query, &report).map(|it| it.0);
+            assert_eq!(member.as_deref(), Some(CALLS), "{says}");
+            let sent = String::from_utf8(learnt.apply(&query).to_vec()).unwrap();
+            assert!(!sent.contains("reasoning_content"), "{sent}");
+            assert_eq!(learnt.learn(&query, &report), None, "{says}");
+        }
     }
 }
