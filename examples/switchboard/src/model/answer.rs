@@ -29,7 +29,7 @@ static WORDS: LazyLock<Option<Regex>> =
 #[derive(Debug, Default)]
 pub struct Pieces {
     ready: VecDeque<Delta>,
-    think: Think,
+    pub(super) think: Think,
     /// The counts of tokens so far: read, stored in a cache, read from one, and written.
     counts: [u64; 4],
     /// The places of the calls in the answer.
@@ -73,6 +73,9 @@ impl Pieces {
     /// Adds what only this provider knows, of a block of the content or of the message.
     pub fn extra(&mut self, block: Option<usize>, members: Map<String, Value>) {
         if !members.is_empty() {
+            if block.is_some() {
+                self.think.release(&mut self.ready);
+            }
             self.ready.push_back(Delta::Extra(block, members));
         }
     }

@@ -65,12 +65,6 @@ pub enum ModelError {
         /// The limit in bytes.
         max: usize,
     },
-    /// The answer has too many tool calls.
-    #[error("the answer calls more than {max} tools: try again, or ask for less at once")]
-    TooManyCalls {
-        /// The limit.
-        max: usize,
-    },
     /// The answer does not fit the interface.
     #[error(
         "the answer is not one of this provider ({message}): check the provider and its address"

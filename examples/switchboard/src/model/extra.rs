@@ -205,7 +205,10 @@ mod tests {
         let one = of(Provider::OpenAi, "https://user:hunter2@h/v1");
         assert_eq!(one, of(Provider::OpenAi, "https://user:hunter2@h/v1/"));
         assert_ne!(one, of(Provider::Vllm, "https://user:hunter2@h/v1"));
-        assert_ne!(one, of(Provider::OpenAi, "https://h/v1"));
+        // Who asks there is no part of it, nor is a query, which may hold a key.
+        assert_eq!(one, of(Provider::OpenAi, "https://user:new@h/v1"));
+        assert_eq!(one, of(Provider::OpenAi, "https://h/v1?key=k"));
+        assert_ne!(one, of(Provider::OpenAi, "https://h:1/v1"));
         assert_eq!(one.len(), 16);
     }
 }

@@ -65,7 +65,7 @@ impl Auth {
 fn redact(private: &[Secret], text: &str) -> String {
     let private = private
         .iter()
-        .map(|it| it.expose())
+        .map(Secret::expose)
         .filter(|it| it.len() >= 8);
     private.fold(text.to_owned(), |text, secret| {
         text.replace(secret.as_str(), "***")
