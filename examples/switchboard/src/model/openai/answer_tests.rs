@@ -583,7 +583,8 @@ fn thoughts_in_content_go_back_as_they_came() {
     let request = ChatRequest::new(vec![&question, &answer]);
     let body: Value = serde_json::from_slice(&request_body(&config, &request).unwrap()).unwrap();
     let mut first = thought("I should ");
-    first["thinking"][1] = json!({"type": "text", "text": "look."});
+    let more = json!({"type": "text", "text": "look."});
+    first["thinking"].as_array_mut().unwrap().push(more);
     assert_eq!(
         body["messages"][1]["content"],
         json!([first, text, thought("Done.")])
