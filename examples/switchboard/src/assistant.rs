@@ -82,10 +82,9 @@ impl AnswerError {
                 Refusal::Key
                 | Refusal::Permission
                 | Refusal::Model
-                | Refusal::Interface
                 | Refusal::Address
                 | Refusal::Quota => NOT_SET_UP,
-                Refusal::TooLong | Refusal::TooLarge | Refusal::Request => NOT_TAKEN,
+                Refusal::TooLong | Refusal::Request => NOT_TAKEN,
                 Refusal::Broken => BROKEN_OFF,
                 _ => NOT_NOW,
             },
@@ -107,6 +106,8 @@ pub struct Assistant {
     pub format: ImageFormat,
     /// The conversations, with their limits.
     pub conversations: Conversations,
+    /// Gets what whoever runs the assistant should know: that the model is asked without something. Default: ignored.
+    pub on_notice: Box<dyn Fn(&Notice) + Send + Sync>,
     /// Shared by all questions: when tools keep failing, they are not called for a while.
     limits: ToolLoopConfig,
 }
@@ -121,6 +122,7 @@ impl Assistant {
             system: SYSTEM.to_owned(),
             format: ImageFormat::default(),
             conversations: Conversations::default(),
+            on_notice: Box::new(|_| {}),
             limits: ToolLoopConfig::default(),
         }
     }
@@ -255,6 +257,7 @@ impl Speaker<'_> {
                 Delta::Notice(notice @ (Notice::Lost { .. } | Notice::TooLong { .. })) => {
                     self.say(&format!("({notice})"), true).await?;
                 }
+                Delta::Notice(notice @ Notice::LeftOut { .. }) => (assistant.on_notice)(&notice),
                 _ => {}
             }
         }

@@ -32,7 +32,7 @@ use self::refusal::finds;
 use crate::text::counted;
 
 pub use assembler::Assembler;
-pub use error::{ModelError, Wait};
+pub use error::ModelError;
 pub use refusal::Refusal;
 pub(crate) use request::{find_tool, is_object};
 
@@ -122,7 +122,7 @@ pub enum Notice {
         wait: Duration,
     },
     /// The provider refuses a member of the request, and is asked without it from now on.
-    #[error("the model does not take {member}: it is asked {}", without(instead.as_deref()))]
+    #[error("the model does not take {member}: it is asked with{}", instead.as_ref().map_or_else(|| "out".to_owned(), |it| format!(" {it}")))]
     LeftOut {
         /// The name of the member.
         member: String,
@@ -132,7 +132,7 @@ pub enum Notice {
     /// The conversation is too long for the model, which gets it without the oldest messages.
     #[error(
         "this conversation has grown too long for the model: it no longer gets the {}",
-        oldest(*left_out)
+        counted(*left_out, "oldest message")
     )]
     Shortened {
         /// The number of messages left out.
@@ -150,34 +150,16 @@ pub enum Notice {
         max: usize,
     },
     /// Parts of the answer could not be read.
-    #[error("{} of the model's answer could not be read and {}", counted(*parts, "part"), missing(*parts))]
+    #[error("{} of the model's answer could not be read: it is not whole", counted(*parts, "part"))]
     Lost {
         /// The number of parts.
         parts: usize,
     },
 }
 
-fn without(instead: Option<&str>) -> String {
-    instead.map_or_else(|| "without".to_owned(), |instead| format!("with {instead}"))
-}
-
-const fn missing(parts: usize) -> &'static str {
-    match parts {
-        1 => "is missing",
-        _ => "are missing",
-    }
-}
-
 /// Returns a time in words, not shorter than it is.
 pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_millis().div_ceil(1000))
-}
-
-fn oldest(messages: usize) -> String {
-    match messages {
-        1 => "oldest message".to_owned(),
-        many => counted(many, "oldest message"),
-    }
 }
 
 /// A piece of a tool call. Calls may be interleaved; the index says which one continues.

@@ -3,7 +3,7 @@
 use std::future::{Future, ready};
 use std::time::Duration;
 
-use rpc_core::{CloseReason, Delivery};
+use rpc_core::{CloseReason, Delivery, Str};
 
 use super::context::Context;
 use crate::client::Warning;
@@ -124,10 +124,13 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Handles something that happened to the bot itself. Runs on the bot's own task: do not block.
-    /// By default logs it, a [`Notice::Warning`] as a warning.
+    /// By default logs it, a [`Notice::Warning`] and a [`Notice::Stopped`] as a warning.
     fn on_notice(&self, notice: &Notice) {
         match notice {
             Notice::Warning(warning) => tracing::warn!(%warning, "bot"),
+            Notice::Stopped { channel, author } => {
+                tracing::warn!(%channel, %author, "stopped answering, it may be a loop");
+            }
             notice => tracing::debug!(?notice, "bot"),
         }
     }
@@ -171,6 +174,14 @@ pub enum Notice {
     TooManyChannels {
         /// The channel.
         channel: ChannelUid,
+    },
+    /// An author is not answered for a while in a channel, because they and the bot keep answering each other; see
+    /// [`max_answers`](super::BotConfig::max_answers).
+    Stopped {
+        /// The channel.
+        channel: ChannelUid,
+        /// The login name of the author.
+        author: Str,
     },
     /// A frame was skipped, or something else odd was survived.
     Warning(Warning),

@@ -404,7 +404,11 @@ impl<H: Handler> Runner<H> {
 
     /// Says that the author of a message is not answered for a while.
     fn stop(&mut self, channel: ChannelUid, message: &Message) {
-        tracing::warn!(%channel, author = %message.username, "stopped answering, it may be a loop");
+        let author = message.username.clone();
+        self.shared.notice(&Notice::Stopped {
+            channel: channel.clone(),
+            author,
+        });
         self.spawn(
             channel,
             |_, cx| async move { cx.reply(STOPPED).await.map(drop) },

@@ -346,8 +346,8 @@ impl Turn {
             refusal,
             message,
         } = &mut error
-            && let (Refusal::TooLong | Refusal::TooLarge, _)
-            | (Refusal::Request, Some(400 | 413 | 422)) = (*refusal, *status)
+            && let (Refusal::TooLong, _) | (Refusal::Request, Some(400 | 413 | 422)) =
+                (*refusal, *status)
         {
             leaves = true;
             message.push_str(LEFT_OUT);

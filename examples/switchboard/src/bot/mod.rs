@@ -103,6 +103,13 @@ impl Handler for BotHandler {
                 let words = format!("too many channels, not joining {}", channel.as_str());
                 self.tell("not_joined", json!({ "channel": channel.as_str() }), &words);
             }
+            Notice::Stopped { channel, author } => {
+                let channel = channel.as_str();
+                let words =
+                    format!("stopped answering {author} in {channel} for now, it may be a loop");
+                let about = json!({ "channel": channel, "author": author.as_str() });
+                self.tell("stopped", about, &words);
+            }
             Notice::Resent { attempt, delivery } => {
                 let note = match delivery {
                     Delivery::NotSent => "the last one was not sent",

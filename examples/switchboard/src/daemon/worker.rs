@@ -36,9 +36,7 @@ pub const SYSTEM: &str = "You are a coding agent that works in one folder, the w
 
 /// Returns the policy of a coding agent's requests: a model that is silent for 120 s is given up.
 pub fn policy() -> RequestPolicy {
-    RequestPolicy::default()
-        .with_head_timeout(MODEL_IDLE_TIMEOUT)
-        .with_idle_timeout(MODEL_IDLE_TIMEOUT)
+    RequestPolicy::default().with_silence(MODEL_IDLE_TIMEOUT)
 }
 
 /// The observer of a chat.

@@ -29,11 +29,13 @@ static WORDS: LazyLock<Option<Regex>> =
 #[derive(Debug, Default)]
 pub struct Pieces {
     ready: VecDeque<Delta>,
-    think: Think,
+    pub(super) think: Think,
     /// The counts of tokens so far: read, stored in a cache, read from one, and written.
     counts: [u64; 4],
     /// The places of the calls in the answer.
     pub(super) calls: Vec<usize>,
+    /// How many blocks of text have come.
+    pub(super) texts: usize,
     /// The members of a message that have come in pieces.
     pub(super) told: BTreeSet<String>,
     /// Whether any part of an answer has arrived.
@@ -71,6 +73,9 @@ impl Pieces {
     /// Adds what only this provider knows, of a block of the content or of the message.
     pub fn extra(&mut self, block: Option<usize>, members: Map<String, Value>) {
         if !members.is_empty() {
+            if block.is_some() {
+                self.think.release(&mut self.ready);
+            }
             self.ready.push_back(Delta::Extra(block, members));
         }
     }
@@ -282,7 +287,7 @@ impl AnswerReader {
             let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
             bytes = rest;
             if line.len() + part.len() > MAX_EVENT {
-                return Err(ModelError::EventTooLarge { max: MAX_EVENT });
+                return Err(ModelError::TooLarge { max: MAX_EVENT });
             }
             line.extend_from_slice(part);
             if end.is_some() {
@@ -310,7 +315,7 @@ impl AnswerReader {
             && let Body::Lines(_, Some(decoder)) = &mut self.body
             && let Some(event) = decoder.decode(&mut line)
         {
-            let event = event.map_err(|_| ModelError::EventTooLarge { max: MAX_EVENT })?;
+            let event = event.map_err(|_| ModelError::TooLarge { max: MAX_EVENT })?;
             self.event(event.event.as_deref(), &event.data)?;
         }
         Ok(())

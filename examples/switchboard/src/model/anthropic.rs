@@ -19,7 +19,7 @@ use snek_proto::llm::tool::ToolDefinition;
 
 use super::answer::{Pieces, filled, place, text_of};
 use super::config::ModelConfig;
-use super::extra::{BLOCKS, origin, sent, unknown};
+use super::extra::{in_order, origin, sent, unknown};
 use super::request::{acceptable, body, object, parameters};
 use super::{CallPiece, ChatRequest, ModelError};
 use crate::assistant::FAILED;
@@ -113,10 +113,7 @@ fn parts(message: &ChatMessage) -> Vec<Value> {
         }
         return vec![part];
     }
-    let filled = |part: &str| (!part.trim().is_empty()).then(|| text(part));
-    let mut parts = Vec::new();
-    let mut rest = &*content;
-    let mut calls = message.tool_calls.iter().map(|call| {
+    let calls = message.tool_calls.iter().map(|call| {
         let mut part = sent(call.extra.clone());
         part["type"] = "tool_use".into();
         part["id"] = json!(call.id);
@@ -124,29 +121,16 @@ fn parts(message: &ChatMessage) -> Vec<Value> {
         part["input"] = object(&call.arguments);
         part
     });
-    let (mut bytes, mut count) = (0, 0);
-    let kept = message.extra.get(BLOCKS).and_then(Value::as_array);
-    for kept in kept.into_iter().flatten() {
-        let [before, made] = [0, 1].map(|at| place(&kept["at"][at]).unwrap_or_default());
-        if let Some((text, behind)) = rest.split_at_checked(before.saturating_sub(bytes)) {
-            (bytes, rest) = (bytes + text.len(), behind);
-            parts.extend(filled(text));
-        }
-        parts.extend(calls.by_ref().take(made.saturating_sub(count)));
-        count = count.max(made);
-        parts.push(kept["block"].clone());
-    }
-    match &message.content {
-        Content::Blocks(blocks) => parts.extend(blocks.iter().filter_map(|block| match block {
-            Block::Text(part) => filled(part),
-            Block::ImageUrl(url) => Some(json!({ "type": "image", "source": source(url) })),
-            Block::Other(value) => Some(value.clone()),
-            _ => None,
-        })),
-        _ => parts.extend(filled(rest)),
-    }
-    parts.extend(calls);
-    parts
+    let Content::Blocks(blocks) = &message.content else {
+        return in_order(message, calls);
+    };
+    let parts = blocks.iter().filter_map(|block| match block {
+        Block::Text(part) => (!part.trim().is_empty()).then(|| text(part)),
+        Block::ImageUrl(url) => Some(json!({ "type": "image", "source": source(url) })),
+        Block::Other(value) => Some(value.clone()),
+        _ => None,
+    });
+    parts.chain(calls).collect()
 }
 
 fn source(url: &str) -> Value {

@@ -30,7 +30,7 @@ impl Assembler {
     /// Takes the next piece.
     ///
     /// # Errors
-    /// [`ModelError::TooLarge`] or [`ModelError::TooManyCalls`]. The piece was not taken then.
+    /// [`ModelError::TooLarge`], or [`ModelError::BadAnswer`] for too many calls. The piece was not taken then.
     pub fn push(&mut self, delta: &Delta) -> Result<(), ModelError> {
         match delta {
             Delta::Text(text) => {
@@ -150,7 +150,9 @@ impl Assembler {
         });
         let at = at.unwrap_or(self.calls.len());
         if at >= MAX_CALLS {
-            return Err(ModelError::TooManyCalls { max: MAX_CALLS });
+            return Err(ModelError::bad(format_args!(
+                "it calls more than {MAX_CALLS} tools"
+            )));
         }
         if at == self.calls.len() {
             let next = self.calls.iter().map(|(index, _)| index + 1).max();
@@ -367,7 +369,7 @@ mod tests {
                 .push(&piece(Some(index * 7), "i", "n", ""))
                 .unwrap();
         }
-        let error = Err(ModelError::TooManyCalls { max: MAX_CALLS });
+        let error = Err(ModelError::bad("it calls more than 128 tools"));
         assert_eq!(assembler.push(&piece(Some(1), "i", "n", "")), error);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rpc_core::Secret;
 
-use super::http::{HttpClient, HttpModel, RequestPolicy};
+use super::http::{HttpModel, RequestPolicy};
 use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
@@ -50,15 +50,11 @@ impl ModelConfig {
     ///
     /// # Errors
     /// [`ModelError::Setup`] for an invalid address or key, and for TLS that cannot be set up.
-    pub fn build(
-        &self,
-        scripted: Scripted,
-        http: &HttpClient,
-    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+    pub fn build(&self, scripted: Scripted) -> Result<Arc<dyn ChatModel>, ModelError> {
         if self.provider == Provider::Scripted {
             return Ok(Arc::new(scripted));
         }
-        let model = HttpModel::new(self.clone(), http)?;
+        let model = HttpModel::new(self.clone())?;
         if model.goes_unencrypted() {
             let key = if self.key.is_some() {
                 "the key and "
@@ -78,19 +74,23 @@ impl ModelConfig {
 
     /// Returns the model and where it is, for a log: the address has neither a path nor a password.
     pub fn place(&self) -> String {
-        let Self {
-            provider,
-            model,
-            base_url,
-            ..
-        } = self;
-        if *provider == Provider::Scripted {
-            return provider.title().to_owned();
+        let title = self.provider.title();
+        match self.provider {
+            Provider::Scripted => title.to_owned(),
+            _ => format!("{} of {title} at {}", self.model, self.address().0),
         }
-        let (scheme, rest) = base_url.split_once("://").unwrap_or(("http", base_url));
-        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    }
+
+    /// Returns the address without a user, a password and a query: the server and the path.
+    pub(super) fn address(&self) -> (String, &str) {
+        let (scheme, rest) = self
+            .base_url
+            .split_once("://")
+            .unwrap_or(("http", &self.base_url));
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let host = host.rsplit('@').next().unwrap_or_default();
-        format!("{model} of {} at {scheme}://{host}", provider.title())
+        (format!("{scheme}://{host}"), path.trim_end_matches('/'))
     }
 
     /// Returns the name of a setting where the user has it.

@@ -27,7 +27,7 @@ pub enum ModelError {
         /// The provider.
         provider: &'static str,
         /// The environment variable that can hold the key.
-        variable: &'static str,
+        variable: String,
         /// The setting that can name a file with the key.
         setting: String,
     },
@@ -38,10 +38,10 @@ pub enum ModelError {
         message: String,
     },
     /// The provider took too long.
-    #[error("{}", wait.text(*after))]
+    #[error("{what} after {after:?}; try again, or raise model_timeout (--model-timeout)")]
     TimedOut {
         /// The awaited part.
-        wait: Wait,
+        what: &'static str,
         /// The time limit.
         after: Duration,
     },
@@ -59,22 +59,10 @@ pub enum ModelError {
     /// The answer broke off.
     #[error("the answer broke off: the provider closed the connection before the end; try again")]
     Cut,
-    /// The answer is over the size limit.
-    #[error("the answer is larger than {max} bytes: ask for a shorter one")]
+    /// The answer, or an event of it, is over the size limit.
+    #[error("the answer has a part of more than {max} bytes: ask for a shorter one")]
     TooLarge {
         /// The limit in bytes.
-        max: usize,
-    },
-    /// An event of a streamed answer is over the size limit.
-    #[error("a part of the answer is larger than {max} bytes: check the provider and its address")]
-    EventTooLarge {
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// The answer has too many tool calls.
-    #[error("the answer calls more than {max} tools: try again, or ask for less at once")]
-    TooManyCalls {
-        /// The limit.
         max: usize,
     },
     /// The answer does not fit the interface.
@@ -85,33 +73,6 @@ pub enum ModelError {
         /// The reason.
         message: String,
     },
-}
-
-/// The part of an answer that did not arrive in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wait {
-    /// Its head, before any of its text.
-    Head,
-    /// The next piece.
-    Piece,
-    /// The end.
-    End,
-}
-
-impl Wait {
-    fn text(self, after: Duration) -> String {
-        match self {
-            Self::Head => format!(
-                "request timed out: the model did not begin to answer within {after:?}; try again, \
-                 or raise model_timeout (--model-timeout)"
-            ),
-            Self::Piece => format!(
-                "stream idle timeout after {after:?}: the model sent nothing more, and its answer is \
-                 not complete; try again, or raise model_timeout (--model-timeout)"
-            ),
-            Self::End => format!("the answer took longer than {after:?}: ask for a shorter one"),
-        }
-    }
 }
 
 impl ModelError {
@@ -189,31 +150,4 @@ pub(super) fn one_line(text: &str) -> String {
         c => (!c.is_control()).then_some(c),
     });
     chars.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_timeout_says_what_is_missing() {
-        for (wait, begin) in [
-            (
-                Wait::Head,
-                "request timed out: the model did not begin to answer within 45s;",
-            ),
-            (
-                Wait::Piece,
-                "stream idle timeout after 45s: the model sent nothing more",
-            ),
-            (Wait::End, "the answer took longer than 45s: "),
-        ] {
-            let after = Duration::from_secs(45);
-            let text = ModelError::TimedOut { wait, after }.to_string();
-            assert!(text.starts_with(begin), "{text}");
-            // By its names in a file and on a command line.
-            let names_it = text.contains("model_timeout (--model-timeout)");
-            assert_eq!(names_it, wait != Wait::End, "{text}");
-        }
-    }
 }

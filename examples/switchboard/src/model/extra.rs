@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 
+use super::answer::place;
 use super::config::ModelConfig;
 
 /// The member of a message with the [origin] of the others.
@@ -18,10 +19,11 @@ pub(super) const MAX_BYTES: usize = 1024 * 1024;
 /// Among how many of the last items of a list a piece finds its own.
 const MAX_OPEN: usize = 64;
 
-/// Returns whose members these are: a hash of the provider and its address, which may be private.
+/// Returns whose members these are: a hash of the provider and its address, which may be private; another password is
+/// the same address.
 pub fn origin(config: &ModelConfig) -> String {
-    let base = config.base_url.trim_end_matches('/');
-    let hash = Sha256::digest(format!("{} {base}", config.provider));
+    let (server, path) = config.address();
+    let hash = Sha256::digest(format!("{} {server}{path}", config.provider));
     hash.iter().take(8).map(|it| format!("{it:02x}")).collect()
 }
 
@@ -83,9 +85,36 @@ pub(super) fn unknown(object: &Value, known: &str) -> Map<String, Value> {
     members
 }
 
+/// Returns the texts of an answer, the blocks between them, and its calls, in order.
+pub(super) fn in_order(message: &ChatMessage, calls: impl Iterator<Item = Value>) -> Vec<Value> {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let filled = |part: &str| (!part.trim().is_empty()).then(|| text(part));
+    let content = message.content.text();
+    let (mut parts, mut rest, mut calls) = (Vec::new(), &*content, calls);
+    let (mut bytes, mut count) = (0, 0);
+    let blocks = message.extra.get(BLOCKS).and_then(Value::as_array);
+    for kept in blocks.into_iter().flatten() {
+        let [before, made] = [0, 1].map(|at| place(&kept["at"][at]).unwrap_or_default());
+        if let Some((text, behind)) = rest.split_at_checked(before.saturating_sub(bytes)) {
+            (bytes, rest) = (bytes + text.len(), behind);
+            parts.extend(filled(text));
+        }
+        parts.extend(calls.by_ref().take(made.saturating_sub(count)));
+        count = count.max(made);
+        parts.push(kept["block"].clone());
+    }
+    parts.extend(filled(rest));
+    parts.extend(calls);
+    parts
+}
+
 /// Adds a piece to the members that have come: texts go on, and lists by the `index` of their items.
 pub(super) fn merge(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
+        // A type is whole.
+        if name == "type" && known.contains_key(name) {
+            continue;
+        }
         let known = known.entry(name.as_str()).or_insert(Value::Null);
         merge_value(known, value, true);
     }
@@ -176,7 +205,10 @@ mod tests {
         let one = of(Provider::OpenAi, "https://user:hunter2@h/v1");
         assert_eq!(one, of(Provider::OpenAi, "https://user:hunter2@h/v1/"));
         assert_ne!(one, of(Provider::Vllm, "https://user:hunter2@h/v1"));
-        assert_ne!(one, of(Provider::OpenAi, "https://h/v1"));
+        // Who asks there is no part of it, nor is a query, which may hold a key.
+        assert_eq!(one, of(Provider::OpenAi, "https://user:new@h/v1"));
+        assert_eq!(one, of(Provider::OpenAi, "https://h/v1?key=k"));
+        assert_ne!(one, of(Provider::OpenAi, "https://h:1/v1"));
         assert_eq!(one.len(), 16);
     }
 }

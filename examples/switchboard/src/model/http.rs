@@ -1,4 +1,4 @@
-//! [`HttpClient`] and [`RequestPolicy`]: the common parts of all models over HTTP.
+//! [`HttpModel`] and its [`RequestPolicy`]: the common parts of all models over HTTP.
 
 mod ask;
 mod auth;
@@ -6,7 +6,6 @@ mod client;
 mod failure_message;
 mod learnt;
 mod model;
-mod redact;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(super) mod wait;
@@ -14,38 +13,8 @@ pub(super) mod wait;
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::sync::Mutex;
 
 pub use model::HttpModel;
-
-/// Connections to providers. Cheap to clone; clones share their connections, so one is enough for a
-/// whole program. Opens and loads nothing before the first model uses it.
-///
-/// Does not follow redirects, so that a key and a conversation go only to the configured server.
-/// Uses the proxies from the environment, except for this machine.
-#[derive(Clone, Debug)]
-pub struct HttpClient {
-    shared: std::sync::Arc<client::Shared>,
-}
-
-impl Default for HttpClient {
-    /// Creates a client with a connect timeout of 10 s.
-    fn default() -> Self {
-        Self::new(Duration::from_secs(10))
-    }
-}
-
-impl HttpClient {
-    /// Creates a client with this connect timeout, which includes TLS.
-    pub fn new(connect_timeout: Duration) -> Self {
-        Self {
-            shared: std::sync::Arc::new(client::Shared {
-                connect_timeout,
-                clients: Mutex::default(),
-            }),
-        }
-    }
-}
 
 rpc_core::config! {
     /// The timeouts and attempts of requests to a provider.
@@ -74,5 +43,12 @@ rpc_core::config! {
         /// The longest wait that a provider may request. Beyond it, the request fails. Default 30
         /// s.
         pub max_wait: Duration = Duration::from_secs(30) => with_max_wait,
+    }
+}
+
+impl RequestPolicy {
+    /// Sets how long the provider may be silent, before its answer and within it.
+    pub const fn with_silence(self, time: Duration) -> Self {
+        self.with_head_timeout(time).with_idle_timeout(time)
     }
 }

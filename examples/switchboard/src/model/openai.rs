@@ -14,13 +14,14 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Pieces, filled, is_thought, place, text_of};
 use super::config::ModelConfig;
-use super::extra::{origin, sent, unknown};
+use super::extra::{BLOCKS, in_order, origin, sent, unknown};
 use super::request::{acceptable, body};
 use super::{CallPiece, ChatRequest, ModelError};
 
 /// The members of a message, and of a call and its function, in the interfaces that have calls in messages.
-const MESSAGE: &str = "role content refusal tool_calls function_call tool_call_id tool_name";
-const CALL: &str = "id index type function name arguments";
+pub(super) const MESSAGE: &str =
+    "role content refusal tool_calls function_call tool_call_id tool_name";
+pub(super) const CALL: &str = "id index type function name arguments";
 
 /// Returns a request for a streamed answer.
 ///
@@ -33,7 +34,14 @@ pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<B
         "stream_options": { "include_usage": true },
     });
     let messages = acceptable(request, &origin(config));
-    let messages = messages.iter().map(|it| sent(json!(it))).collect();
+    let messages = messages.iter().map(|it| {
+        let mut message = sent(json!(it));
+        if it.extra.contains_key(BLOCKS) {
+            message["content"] = in_order(it, std::iter::empty()).into();
+        }
+        message
+    });
+    let messages = messages.collect();
     let model = request.model.unwrap_or(&config.model);
     body(model, messages, request.tools, more)
 }
@@ -86,6 +94,12 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
         out.thought(text_of(&block["thinking"]));
         if is_thought(block) {
             out.thought(text_of(&block["text"]));
+        }
+        match block.as_object() {
+            Some(members) if block["type"] != "text" && block["type"].is_string() => {
+                out.extra(Some(out.texts), members.clone());
+            }
+            _ => out.texts += 1,
         }
     }
     out.text(&text_of(content));

@@ -8,14 +8,11 @@ use std::time::Duration;
 use rpc_core::Secret;
 
 use super::config::ModelConfig;
-use super::http::{HttpClient, RequestPolicy};
+use super::http::RequestPolicy;
 use super::provider::Provider;
 use super::scripted::Scripted;
 use super::{ChatModel, ModelError};
 use crate::cli::{self, Failure, secret_file, secret_text};
-
-/// How long a model may be silent, unless the user or the program says otherwise.
-const MODEL_TIMEOUT: Duration = Duration::from_secs(190);
 
 /// The settings of a model that a user has made. What is left out comes from the environment, or
 /// has a default.
@@ -81,15 +78,6 @@ pub fn temperature(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a number from 0 to 2, like 0.7".to_owned())
 }
 
-/// A model that is ready for use.
-#[derive(Clone, Debug)]
-pub struct BuiltModel {
-    /// The model.
-    pub model: Arc<dyn ChatModel>,
-    /// Its settings.
-    pub config: ModelConfig,
-}
-
 impl ModelArgs {
     /// Returns the provider.
     pub fn provider(&self) -> Provider {
@@ -98,11 +86,11 @@ impl ModelArgs {
 
     /// Returns the name of the model, or an empty one if a name is missing.
     pub fn model_name(&self) -> &str {
-        let given = self.model.as_deref().map(str::trim);
-        let given = given.filter(|name| !name.is_empty());
+        let given = self.model.as_deref().unwrap_or_default().trim();
+        if given.is_empty() {
+            return self.provider().default_model();
+        }
         given
-            .or_else(|| self.provider().default_model())
-            .unwrap_or_default()
     }
 
     /// Returns the settings of a file for this provider: the address, the key and the model of another one are none.
@@ -119,58 +107,44 @@ impl ModelArgs {
         settings
     }
 
-    /// Returns the model of these options and the environment; `scripted` is the one without a
-    /// provider.
+    /// Returns the model of these options and the environment, and its settings; `scripted` is the one without a provider,
+    /// and `policy` that of a program where the options do not name another timeout.
     ///
     /// # Errors
     /// [`Failure`] if an option is missing or wrong, or this build does not support it.
-    pub fn build(&self, scripted: Scripted, http: &HttpClient) -> Result<BuiltModel, Failure> {
-        let policy = RequestPolicy::default()
-            .with_head_timeout(MODEL_TIMEOUT)
-            .with_idle_timeout(MODEL_TIMEOUT);
-        self.build_with(scripted, http, policy)
-    }
-
-    /// Returns the model, with this policy where the options do not name another timeout.
-    ///
-    /// # Errors
-    /// As for [`build`](Self::build).
-    pub fn build_with(
+    pub fn build(
         &self,
         scripted: Scripted,
-        http: &HttpClient,
         policy: RequestPolicy,
-    ) -> Result<BuiltModel, Failure> {
-        let config = ModelConfig::resolve(self, &Self::default(), &cli::variable, policy);
+    ) -> Result<(Arc<dyn ChatModel>, ModelConfig), Failure> {
+        let config = self.resolve(&Self::default(), &cli::variable, policy);
         let config = config.map_err(Failure::usage)?;
         let scripted = match self.pace {
             Some(pace) => scripted.with_pace(pace),
             None => scripted,
         };
-        let model = config.build(scripted, http).map_err(Failure::usage)?;
-        Ok(BuiltModel { model, config })
+        let model = config.build(scripted).map_err(Failure::usage)?;
+        Ok((model, config))
     }
-}
 
-impl ModelConfig {
-    /// Joins the settings: each comes from an option, else from the environment, else from the file,
-    /// else it has a default. Reads the file of the key.
+    /// Joins these options with the settings of a file: each comes from an option, else from the environment, else from
+    /// the file, else it has a default. Reads the file of the key.
     ///
     /// # Errors
     /// [`ModelError::NoKey`]; [`ModelError::Setup`] for a missing name or a file that cannot be read.
     pub fn resolve(
-        options: &ModelArgs,
-        file: &ModelArgs,
+        &self,
+        file: &Self,
         env: &dyn Fn(&str) -> Option<String>,
         policy: RequestPolicy,
-    ) -> Result<Self, ModelError> {
-        let setup = |message: String| ModelError::Setup { message };
+    ) -> Result<ModelConfig, ModelError> {
+        let options = self;
         let provider = options.provider.or(file.provider).unwrap_or_default();
         let file = &file.of(provider);
-        let is_given = options.provider.is_some() || file.provider.is_some();
+        let is_given = options.provider.or(file.provider).is_some();
         if !is_given && options.model.is_none() && file.model.is_some() {
-            let message = "model needs provider, such as provider = \"openai\"".to_owned();
-            return Err(setup(message));
+            let message = "model needs provider, such as provider = \"openai\"";
+            return Err(ModelError::setup(message));
         }
         let stray = [
             ("model", options.model.is_some() && !is_given),
@@ -178,59 +152,55 @@ impl ModelConfig {
             ("key-file", options.key_file.is_some()),
             ("model-header", !options.model_header.is_empty()),
         ];
-        if provider == Provider::Scripted
-            && let Some((name, _)) = stray.into_iter().find(|(_, given)| *given)
-        {
-            let message = format!("--{name} needs --provider, such as --provider openai");
-            return Err(setup(message));
+        let stray = stray.iter().find(|(_, is_set)| *is_set);
+        if let Some((name, _)) = stray.filter(|_| provider == Provider::Scripted) {
+            return Err(ModelError::setup(format_args!(
+                "--{name} needs --provider, such as --provider openai"
+            )));
         }
-        let named = ModelArgs {
+        let named = Self {
             provider: Some(provider),
             model: options.model.clone().or_else(|| file.model.clone()),
-            ..ModelArgs::default()
+            ..Self::default()
         };
-        let mut config = Self::new(provider, named.model_name())
+        let mut config = ModelConfig::new(provider, named.model_name())
             .with_in_file(options.provider.is_none() && file.provider.is_some());
         if config.model.is_empty() {
-            let message = format!(
-                "{provider} needs the name of a model: give {}",
-                config.setting("model")
-            );
-            return Err(setup(message));
+            let setting = config.setting("model");
+            return Err(ModelError::setup(format_args!(
+                "{provider} needs the name of a model: give {setting}"
+            )));
         }
-        let filled = |text: &String| !text.trim().is_empty();
-        let from_env = |name: Option<&str>| name.and_then(env).filter(filled);
+        let from_env = |name: &str| env(name).filter(|text| !text.trim().is_empty());
         let base = options.base_url.clone();
         let base = base
-            .or_else(|| from_env(provider.base_variable()))
+            .or_else(|| from_env(&provider.base_variable()))
             .or_else(|| file.base_url.clone());
-        let is_own = base.is_none();
-        if let Some(base) = base {
-            base.trim().clone_into(&mut config.base_url);
-        }
+        config
+            .headers
+            .clone_from(match options.model_header.is_empty() {
+                true => &file.model_header,
+                false => &options.model_header,
+            });
         (config.key, config.key_file) = key(provider, options, file, &from_env)?;
-        let mut headers = [&options.model_header, &file.model_header].into_iter();
-        config.headers = headers
-            .find(|it| !it.is_empty())
-            .cloned()
-            .unwrap_or_default();
-        let is_given = config.key.is_some() || !config.headers.is_empty();
-        if !is_given && is_own && provider.needs_key() {
+        let is_open = base.is_some() || config.key.is_some() || !config.headers.is_empty();
+        if provider.needs_key() && !is_open {
             return Err(ModelError::NoKey {
                 provider: provider.as_str(),
-                variable: provider.key_variable().unwrap_or_default(),
+                variable: provider.key_variable(),
                 setting: config.setting("key-file"),
             });
         }
-        if let Some(most) = options.max_tokens.or(file.max_tokens) {
-            config.max_tokens = most;
+        if let Some(base) = base {
+            base.trim().clone_into(&mut config.base_url);
         }
-        if let Some(most) = options.context_tokens.or(file.context_tokens) {
-            config.context_tokens = most;
-        }
+        let tokens = options.max_tokens.or(file.max_tokens);
+        config.max_tokens = tokens.unwrap_or(config.max_tokens);
+        let tokens = options.context_tokens.or(file.context_tokens);
+        config.context_tokens = tokens.unwrap_or(config.context_tokens);
         config.temperature = options.temperature.or(file.temperature);
         config.policy = match options.model_timeout.or(file.model_timeout) {
-            Some(timeout) => policy.with_head_timeout(timeout).with_idle_timeout(timeout),
+            Some(timeout) => policy.with_silence(timeout),
             None => policy,
         };
         Ok(config)
@@ -243,9 +213,9 @@ impl ModelConfig {
         let key = match &self.key_file {
             Some(file) => read(file)?,
             None => {
-                let variable = self.provider.key_variable().unwrap_or_default();
-                let given = cli::variable(variable).unwrap_or_default();
-                text(variable, &given)?.or_else(|| self.key.clone())
+                let variable = self.provider.key_variable();
+                let given = cli::variable(&variable).unwrap_or_default();
+                text(&variable, &given)?.or_else(|| self.key.clone())
             }
         };
         Ok(self.clone().with_key(key))
@@ -257,26 +227,26 @@ fn key(
     provider: Provider,
     options: &ModelArgs,
     file: &ModelArgs,
-    from_env: &dyn Fn(Option<&str>) -> Option<String>,
+    from_env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(Option<Secret>, Option<PathBuf>), ModelError> {
-    let Some(variable) = provider.key_variable() else {
+    if provider == Provider::Scripted {
         return Ok((None, None));
-    };
-    let in_file = |path: &Option<PathBuf>| -> Result<_, ModelError> {
-        let Some(path) = path else { return Ok(None) };
-        Ok(read(path)?.map(|key| (Some(key), Some(path.clone()))))
-    };
-    if let Some(found) = in_file(&options.key_file)? {
-        return Ok(found);
     }
-    let in_env = from_env(Some(variable)).unwrap_or_default();
+    let in_file = |path: &Option<PathBuf>| path.as_deref().map_or(Ok(None), read);
+    if let key @ Some(_) = in_file(&options.key_file)? {
+        return Ok((key, options.key_file.clone()));
+    }
+    let variable = provider.key_variable();
+    let in_env = from_env(&variable).unwrap_or_default();
     let given = file.key.as_ref().map_or("", |key| key.expose());
-    for (place, given) in [(variable, in_env.as_str()), ("key", given)] {
-        if let Some(key) = text(place, given)? {
-            return Ok((Some(key), None));
+    for (place, given) in [(&*variable, &*in_env), ("key", given)] {
+        if let key @ Some(_) = text(place, given)? {
+            return Ok((key, None));
         }
     }
-    Ok(in_file(&file.key_file)?.unwrap_or_default())
+    let key = in_file(&file.key_file)?;
+    let path = file.key_file.clone().filter(|_| key.is_some());
+    Ok((key, path))
 }
 
 fn text(place: &str, text: &str) -> Result<Option<Secret>, ModelError> {

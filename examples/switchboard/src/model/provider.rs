@@ -1,114 +1,72 @@
 //! [`Provider`]: the providers of models, with the facts about each.
 
 use std::fmt;
-use std::str::FromStr;
 
 use clap::ValueEnum;
-use clap::builder::PossibleValue;
 use snek_proto::limits::CONTEXT_WINDOW_TOKEN_LIMIT;
 
 /// A provider of models, by the interface that it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
+#[value(rename_all = "lower")]
 pub enum Provider {
-    /// A few rules, no network, no key: [`Scripted`](super::scripted::Scripted).
+    /// Scripted answers, no network.
     #[default]
     Scripted,
-    /// OpenAI's chat completions, which many other servers have too.
+    /// OpenAI's chat completions, and every server with this interface.
     OpenAi,
-    /// Anthropic's Messages API.
+    /// Anthropic, and every server with its interface.
     Anthropic,
-    /// Ollama's own interface.
+    /// Models on your own machine.
     Ollama,
-    /// A vLLM server: OpenAI's chat completions on an address of your own.
+    /// A vLLM server.
     Vllm,
 }
 
-/// The error for an unknown name of a provider.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown provider '{name}'; choose one of {}", Provider::names())]
-pub struct UnknownProvider {
-    /// The name.
-    pub name: String,
-}
-
 impl Provider {
-    /// All providers.
-    pub const ALL: [Self; 5] = [
-        Self::Scripted,
-        Self::OpenAi,
-        Self::Anthropic,
-        Self::Ollama,
-        Self::Vllm,
-    ];
-
-    /// Returns its name in options, configurations and the names of key files.
-    pub const fn as_str(self) -> &'static str {
+    /// Returns its name in options, its name for people, the beginning of its environment variables, and its address.
+    const fn facts(self) -> [&'static str; 4] {
         match self {
-            Self::Scripted => "scripted",
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Ollama => "ollama",
-            Self::Vllm => "vllm",
+            Self::Scripted => ["scripted", "the scripted model", "", ""],
+            Self::OpenAi => ["openai", "OpenAI", "OPENAI", "https://api.openai.com/v1"],
+            Self::Anthropic => [
+                "anthropic",
+                "Anthropic",
+                "ANTHROPIC",
+                "https://api.anthropic.com",
+            ],
+            Self::Ollama => ["ollama", "Ollama", "OLLAMA", "http://127.0.0.1:11434"],
+            Self::Vllm => ["vllm", "vLLM", "VLLM", "http://127.0.0.1:8000/v1"],
         }
     }
 
-    /// Returns the names of all, for a message.
-    pub fn names() -> String {
-        Self::ALL.map(Self::as_str).join(", ")
+    /// Returns its name in options, configurations and the names of key files.
+    pub const fn as_str(self) -> &'static str {
+        self.facts()[0]
     }
 
     /// Returns its name for people.
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::Scripted => "the scripted model",
-            Self::OpenAi => "OpenAI",
-            Self::Anthropic => "Anthropic",
-            Self::Ollama => "Ollama",
-            Self::Vllm => "vLLM",
-        }
+        self.facts()[1]
     }
 
-    const fn help(self) -> &'static str {
-        match self {
-            Self::Scripted => "scripted answers, no network",
-            Self::OpenAi => "OpenAI's chat completions, and every server with this interface",
-            Self::Anthropic => "Anthropic, and every server with its interface",
-            Self::Ollama => "models on your own machine",
-            Self::Vllm => "a vLLM server",
-        }
-    }
-
-    /// Returns the environment variable for its key, or `None` if it never has one.
-    pub const fn key_variable(self) -> Option<&'static str> {
-        match self {
-            Self::Scripted => None,
-            Self::OpenAi => Some("OPENAI_API_KEY"),
-            Self::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Self::Ollama => Some("OLLAMA_API_KEY"),
-            Self::Vllm => Some("VLLM_API_KEY"),
-        }
+    /// Returns the environment variable for its key.
+    pub fn key_variable(self) -> String {
+        self.facts()[2].to_owned() + "_API_KEY"
     }
 
     /// Returns the environment variable for another address.
-    pub const fn base_variable(self) -> Option<&'static str> {
-        match self {
-            Self::Scripted => None,
-            Self::Vllm => Some("VLLM_BASE_URL"),
-            Self::OpenAi => Some("OPENAI_BASE_URL"),
-            Self::Anthropic => Some("ANTHROPIC_BASE_URL"),
-            Self::Ollama => Some("OLLAMA_HOST"),
-        }
+    pub fn base_variable(self) -> String {
+        let end = if self == Self::Ollama {
+            "_HOST"
+        } else {
+            "_BASE_URL"
+        };
+        self.facts()[2].to_owned() + end
     }
 
     /// Returns its own address.
     pub const fn default_base(self) -> &'static str {
-        match self {
-            Self::Scripted => "",
-            Self::OpenAi => "https://api.openai.com/v1",
-            Self::Anthropic => "https://api.anthropic.com",
-            Self::Ollama => "http://127.0.0.1:11434",
-            Self::Vllm => "http://127.0.0.1:8000/v1",
-        }
+        self.facts()[3]
     }
 
     /// Returns whether its own address refuses requests without a key.
@@ -125,41 +83,30 @@ impl Provider {
         }
     }
 
-    /// Returns its usual model, or `None` if it has none.
-    pub const fn default_model(self) -> Option<&'static str> {
+    /// Returns its usual model, or an empty text if it has none.
+    pub const fn default_model(self) -> &'static str {
         match self {
-            Self::Scripted => Some("scripted"),
-            Self::Anthropic => Some("claude-sonnet-4-5-20250929"),
-            _ => None,
+            Self::Scripted => "scripted",
+            Self::Anthropic => "claude-sonnet-4-5-20250929",
+            _ => "",
         }
+    }
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// A message for people with all names.
+    pub fn read(name: &str) -> Result<Self, String> {
+        let all = Self::value_variants().iter().map(|it| it.as_str());
+        let all = all.collect::<Vec<_>>().join(", ");
+        let name = super::error::excerpt(name);
+        Self::from_str(&name, true)
+            .map_err(|_| format!("unknown provider '{name}'; choose one of {all}"))
     }
 }
 
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Provider {
-    type Err = UnknownProvider;
-
-    fn from_str(name: &str) -> Result<Self, UnknownProvider> {
-        let mut all = Self::ALL.into_iter();
-        let name = name.trim();
-        let known = all.find(|known| known.as_str().eq_ignore_ascii_case(name));
-        known.ok_or_else(|| UnknownProvider {
-            name: super::error::excerpt(name),
-        })
-    }
-}
-
-impl ValueEnum for Provider {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.as_str()).help(self.help()))
     }
 }

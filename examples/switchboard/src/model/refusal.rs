@@ -19,8 +19,6 @@ pub enum Refusal {
     Permission,
     /// The provider does not have the model.
     Model,
-    /// The provider has the model through another interface only, such as OpenAI's Responses.
-    Interface,
     /// There is nothing at the address.
     Address,
     /// Too many requests for now.
@@ -31,10 +29,8 @@ pub enum Refusal {
     Overloaded,
     /// The provider has failed, or is not there for the moment.
     Unavailable,
-    /// The conversation is longer than the model's context.
+    /// The conversation is longer than the model's context, or the request has too many bytes.
     TooLong,
-    /// The request has too many bytes.
-    TooLarge,
     /// Something else in the request.
     Request,
     /// An error in an answer, without a known reason.
@@ -147,11 +143,10 @@ impl Report {
             }
             Some(401) => Refusal::Key,
             Some(403) => Refusal::Permission,
-            Some(413) => Refusal::TooLarge,
+            Some(413) => Refusal::TooLong,
             Some(429) => Refusal::RateLimit,
             Some(529) => Refusal::Overloaded,
             Some(300..=399) => Refusal::Address,
-            _ if finds("v1/responses|responses api|not a chat model", &says) => Refusal::Interface,
             _ if has("model_not_found") || says.contains("model") && is_missing() => Refusal::Model,
             // A provider that is there has a sentence of its own.
             Some(404 | 405)
@@ -166,7 +161,7 @@ impl Report {
             _ if has("rate_limit") => Refusal::RateLimit,
             _ if has("authentication|invalid_api_key") => Refusal::Key,
             _ if has("permission") => Refusal::Permission,
-            _ if has("request_too_large") => Refusal::TooLarge,
+            _ if has("request_too_large") => Refusal::TooLong,
             None if !has("invalid_request|invalid_prompt") => Refusal::Broken,
             _ => Refusal::Request,
         }

@@ -121,6 +121,26 @@ pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMes
     said
 }
 
+/// Returns a conversation without the calls that other models have made before the last question, if there are any.
+pub(super) fn without_foreign_calls(
+    request: &ChatRequest<'_>,
+    origin: &str,
+) -> Option<Vec<ChatMessage>> {
+    let messages = request.messages.iter();
+    let question = messages.clone().rposition(|it| it.role == Role::User)?;
+    let mut is_any = false;
+    let own = messages.enumerate().map(|(at, message)| {
+        let mut message = (*message).clone();
+        if at < question && message.extra.get(FROM) != Some(&origin.into()) {
+            is_any |= !message.tool_calls.is_empty();
+            message.tool_calls.clear();
+        }
+        message
+    });
+    let own = own.collect();
+    is_any.then_some(own)
+}
+
 /// Adds a message, or joins it with the last one if that is of the same side.
 fn push(said: &mut Vec<ChatMessage>, message: ChatMessage) {
     let is_empty = is_blank(&message.content) && message.tool_calls.is_empty();

@@ -134,10 +134,9 @@ fn router_error(error: &ModelError) -> RouterError {
         ModelError::Refused { refusal, .. } if !refusal.passes() && *refusal != Refusal::Broken => {
             RouterError::Failed(message.into())
         }
-        ModelError::BadAnswer { .. }
-        | ModelError::TooLarge { .. }
-        | ModelError::EventTooLarge { .. }
-        | ModelError::TooManyCalls { .. } => RouterError::Failed(message.into()),
+        ModelError::BadAnswer { .. } | ModelError::TooLarge { .. } => {
+            RouterError::Failed(message.into())
+        }
         _ => RouterError::Unavailable(message.into()),
     }
 }

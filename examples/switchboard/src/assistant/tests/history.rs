@@ -71,7 +71,6 @@ async fn a_question_without_an_answer_leaves_the_conversation() {
     };
     for (error, is_refused) in [
         (refused(400, Refusal::Request), true),
-        (refused(413, Refusal::TooLarge), true),
         (refused(422, Refusal::Request), true),
         (refused(401, Refusal::Key), false),
         (ModelError::Cut, false),

@@ -20,13 +20,15 @@ use crate::agent::{Lists, SpentFile, Worker};
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 use crate::daemon::Workspace;
-use crate::model::http::HttpClient;
+use crate::model::http::RequestPolicy;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 use crate::{metrics, page};
 
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
+/// How long the model may be silent, unless the user says otherwise.
+const SILENCE: Duration = Duration::from_secs(190);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -228,11 +230,12 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let uploads = args.uploads.clone();
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
     let scripted = Scripted::default().with_commands(true);
-    let built = args.model.build(scripted, &HttpClient::default())?;
-    let place = built.config.place();
-    let mut worker = Worker::new(built.model, built.config.model, tools(Some(&folder)));
+    let policy = RequestPolicy::default().with_silence(SILENCE);
+    let (model, config) = args.model.build(scripted, policy)?;
+    let place = config.place();
+    let mut worker = Worker::new(model, config.model, tools(Some(&folder)));
     worker.folder = Some(folder);
-    worker.limits.tokens = built.config.context_tokens;
+    worker.limits.tokens = config.context_tokens;
     if let Some(system) = &args.model.system {
         worker.system.clone_from(system);
     }

@@ -90,7 +90,13 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         )
     })?;
     let config = config(args)?;
-    let (assistant, pictures, place) = model::assistant(&args.model)?;
+    let (mut assistant, pictures, place) = model::assistant(&args.model)?;
+    let json = args.json;
+    assistant.on_notice = Box::new(move |notice| {
+        let message = notice.to_string();
+        let words = format!("bot: {message}");
+        cli::tell(json, "notice", json!({ "message": message }), words);
+    });
 
     let (answers, mut answered) = watch::channel(0_u64);
     let triggers = config.triggers.clone();
@@ -116,7 +122,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
 
     // It was empty until now.
     let _ = client.set(bot.client());
-    let (json, mut is_interrupted) = (args.json, false);
+    let mut is_interrupted = false;
     let ending = |why: &str| {
         let words = format!("bot: {why}");
         cli::tell(json, "note", json!({ "message": why }), words);

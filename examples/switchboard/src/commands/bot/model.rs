@@ -10,7 +10,7 @@ use crate::assistant::Assistant;
 use crate::assistant::conversation::{ConversationLimits, Conversations};
 use crate::assistant::pictures::Pictures;
 use crate::cli::Failure;
-use crate::model::http::{HttpClient, RequestPolicy};
+use crate::model::http::RequestPolicy;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 
@@ -67,16 +67,15 @@ pub(crate) fn assistant(args: &BotModelArgs) -> Result<Thinker, Failure> {
         .with_idle_timeout(SILENCE)
         .with_total_timeout(Some(TOTAL));
     let scripted = Scripted::default().with_pace(PACE);
-    let http = HttpClient::new(HTTP_CONNECT_TIMEOUT);
-    let built = args.model.build_with(scripted, &http, policy)?;
-    let limits = ConversationLimits::default().with_tokens(built.config.context_tokens);
-    let mut assistant = Assistant::new(built.model);
+    let (model, config) = args.model.build(scripted, policy)?;
+    let limits = ConversationLimits::default().with_tokens(config.context_tokens);
+    let mut assistant = Assistant::new(model);
     assistant.format = args.images.image_format.into();
     assistant.conversations = Conversations::new(limits);
     if let Some(system) = &args.model.system {
         assistant.system.clone_from(system);
     }
-    Ok((assistant, pictures(&args.images)?, built.config.place()))
+    Ok((assistant, pictures(&args.images)?, config.place()))
 }
 
 #[cfg(feature = "fetch")]

@@ -16,7 +16,6 @@ use super::tool_options::{ToolArgs, Tools};
 use crate::chat::daemon::api_key;
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
 use crate::daemon::{Worker, worker};
-use crate::model::http::HttpClient;
 use crate::model::options::ModelArgs;
 use crate::model::provider::Provider;
 use crate::model::scripted::Scripted;
@@ -83,18 +82,12 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let _ = cli::raise_file_limit(cli::SOME_FILES);
     let tools = Tools::open(&args.workspace, &args.tools).await?;
     let scripted = Scripted::default().with_commands(true).with_echo(true);
-    let http = HttpClient::default();
-    let built = args.model.build_with(scripted, &http, worker::policy())?;
-    let place = built.config.place();
+    let (model, config) = args.model.build(scripted, worker::policy())?;
+    let place = config.place();
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
     let reach_servers = tools.reach_servers();
-    let mut worker = Worker::new(
-        built.model,
-        built.config.model,
-        tools.workspace,
-        tools.toolbox,
-    );
-    worker.limits.tokens = built.config.context_tokens;
+    let mut worker = Worker::new(model, config.model, tools.workspace, tools.toolbox);
+    worker.limits.tokens = config.context_tokens;
     if let Some(system) = &args.model.system {
         worker.system.clone_from(system);
     }

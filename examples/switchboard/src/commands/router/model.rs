@@ -5,7 +5,6 @@ use std::time::Duration;
 use smarthole_proto::router::Keywords;
 
 use crate::cli::Failure;
-use crate::model::http::HttpClient;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 use crate::router::model::{Chooser, ModelRouter, policy};
@@ -37,20 +36,18 @@ pub(crate) fn router(args: &ChooserArgs) -> Result<(Chooser, String), Failure> {
     let args = &args.model;
     if args.provider.is_none() {
         // Complains about options that are of no use.
-        args.build(Scripted::default(), &HttpClient::default())?;
+        args.build(Scripted::default(), policy())?;
         let words = "the words of the descriptions".to_owned();
         return Ok((Chooser::Keywords(Keywords::new()), words));
     }
-    let policy = policy()
-        .with_head_timeout(TIMEOUT)
-        .with_idle_timeout(TIMEOUT);
+    let policy = policy().with_silence(TIMEOUT);
     let mut args = args.clone();
     args.max_tokens.get_or_insert(MAX_TOKENS);
     let scripted = Scripted::default().with_commands(true);
-    let built = args.build_with(scripted, &HttpClient::default(), policy)?;
-    let mut router = ModelRouter::new(built.model);
+    let (model, config) = args.build(scripted, policy)?;
+    let mut router = ModelRouter::new(model);
     if let Some(system) = &args.system {
         router.system.clone_from(system);
     }
-    Ok((Chooser::Model(router), built.config.place()))
+    Ok((Chooser::Model(router), config.place()))
 }

@@ -476,8 +476,8 @@ async fn history_and_skills_reach_the_model() {
 
 #[tokio::test]
 async fn a_model_that_is_silent_for_120_seconds_times_out() {
+    use crate::model::http::HttpModel;
     use crate::model::http::tests::testing::{Does, Provider};
-    use crate::model::http::{HttpClient, HttpModel};
     let hangs = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     let provider = Provider::start(Vec::leak(vec![Does::Hangs(hangs)])).await;
     let config =
@@ -485,7 +485,7 @@ async fn a_model_that_is_silent_for_120_seconds_times_out() {
             .with_base_url(&provider.url)
             .with_policy(policy());
     let mut place = Place::new("silent");
-    place.1.model = Arc::new(HttpModel::new(config, &HttpClient::default()).unwrap());
+    place.1.model = Arc::new(HttpModel::new(config).unwrap());
     let seen = Seen::new();
     let request = ChatRequest::new("hello", "scripted");
     let mut chat = std::pin::pin!(place.ask(&request, &seen));

@@ -115,7 +115,7 @@ pub(crate) fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret
 
 fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Provider>, D::Error> {
     let text = String::deserialize(from)?;
-    text.parse().map(Some).map_err(D::Error::custom)
+    Provider::read(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn heat<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {

@@ -7,8 +7,7 @@ use exoclaw_proto::limits::PROVIDER_IDLE_TIMEOUT;
 use super::{Overrides, SetupError};
 use crate::assistant::conversation::ConversationLimits;
 use crate::gateway::config::Config;
-use crate::model::config::ModelConfig;
-use crate::model::http::{HttpClient, RequestPolicy};
+use crate::model::http::RequestPolicy;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 use crate::model::{ChatModel, ModelError};
@@ -38,9 +37,7 @@ pub(super) fn model(
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<GatewayModel, SetupError> {
-    let policy = RequestPolicy::default()
-        .with_head_timeout(PROVIDER_IDLE_TIMEOUT)
-        .with_idle_timeout(PROVIDER_IDLE_TIMEOUT);
+    let policy = RequestPolicy::default().with_silence(PROVIDER_IDLE_TIMEOUT);
     let mut file = config.agent.model.clone();
     if let (None, Some(folder)) = (&file.key_file, &overrides.folder) {
         let name = format!("credentials/{}.key", file.provider());
@@ -50,11 +47,11 @@ pub(super) fn model(
     let scripted = Scripted::default().with_commands(true).with_pace(pace);
     let mut limits = ConversationLimits::default().with_sent(usize::MAX);
     let mut place = "none".to_owned();
-    let model = ModelConfig::resolve(&overrides.model, &file, &|name| env(name), policy);
+    let model = overrides.model.resolve(&file, &|name| env(name), policy);
     let model = model.and_then(|model| {
         limits.tokens = model.context_tokens;
         place = model.place();
-        model.build(scripted, &HttpClient::default())
+        model.build(scripted)
     });
     let model = match model {
         Ok(model) => Ok(model),

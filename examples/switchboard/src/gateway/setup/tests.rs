@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::gateway::config::Origin;
 use crate::model::http::tests::testing::{Does, Provider as Fake};
-use crate::model::{ChatModel, ChatRequest, Delta, ModelError, Wait};
+use crate::model::{ChatModel, ChatRequest, Delta, ModelError};
 
 const FIRST: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
 const SILENCE: Duration = Duration::from_secs(45);
@@ -38,8 +38,8 @@ async fn a_provider_that_is_silent_for_45_seconds_times_out() {
     assert_eq!(first, Delta::Text("hi".to_owned()));
     tokio::time::pause();
     let error = deltas.next().await.unwrap().unwrap_err();
-    let (wait, after) = (Wait::Piece, SILENCE);
-    assert_eq!(error, ModelError::TimedOut { wait, after });
+    let (what, after) = ("stream idle timeout", SILENCE);
+    assert_eq!(error, ModelError::TimedOut { what, after });
 }
 
 #[tokio::test]
@@ -55,8 +55,8 @@ async fn a_provider_that_does_not_begin_to_answer_within_45_seconds_times_out() 
     let (mut socket, _) = listener.accept().await.unwrap();
     assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
     tokio::time::pause();
-    let (wait, after) = (Wait::Head, SILENCE);
-    assert_eq!(asked.await.unwrap(), ModelError::TimedOut { wait, after });
+    let (what, after) = ("request timed out", SILENCE);
+    assert_eq!(asked.await.unwrap(), ModelError::TimedOut { what, after });
 }
 
 #[test]

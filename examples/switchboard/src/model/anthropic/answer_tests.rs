@@ -262,7 +262,7 @@ fn garbage_is_not_an_answer_and_unknown_parts_are_omitted() {
     let max = 1024 * 1024;
     for (endless, error) in [
         (": comment\n", ModelError::TooLarge { max: 16 * max }),
-        ("data: x", ModelError::EventTooLarge { max }),
+        ("data: x", ModelError::TooLarge { max }),
     ] {
         let endless = endless.repeat(16 * max / endless.len() + 2);
         let (_, outcome) = decode(endless.as_bytes(), 8192);

@@ -4,8 +4,8 @@
 use rpc_core::Secret;
 
 use crate::model::config::ModelConfig;
+use crate::model::http::HttpModel;
 use crate::model::http::tests::testing::{Does, OK, Provider, ask, policy};
-use crate::model::http::{HttpClient, HttpModel};
 use crate::model::provider::Provider as Kind;
 use crate::model::{Finish, ModelError};
 
@@ -25,7 +25,7 @@ fn model(provider: &Provider) -> HttpModel {
         .with_key(Some(Secret::from(" sk-hunter2\n")))
         .with_max_tokens(7)
         .with_policy(policy());
-    HttpModel::new(config, &HttpClient::default()).unwrap()
+    HttpModel::new(config).unwrap()
 }
 
 #[tokio::test]
@@ -119,12 +119,12 @@ async fn a_refusal_is_reported_as_clients_see_it() {
 fn a_bad_address_or_key_is_refused_at_once_and_not_repeated() {
     for url in ["", "hunter2", "ftp://hunter2", "http://", "/v1/messages"] {
         let config = ModelConfig::new(Kind::Anthropic, "toy").with_base_url(url);
-        let error = HttpModel::new(config, &HttpClient::default()).unwrap_err();
+        let error = HttpModel::new(config).unwrap_err();
         assert!(matches!(error, ModelError::Setup { .. }), "{url}");
         assert!(!error.to_string().contains("hunter2"));
     }
     let config =
         ModelConfig::new(Kind::Anthropic, "toy").with_key(Some(Secret::from("hunter2\n\nx")));
-    let error = HttpModel::new(config.clone(), &HttpClient::default()).unwrap_err();
+    let error = HttpModel::new(config.clone()).unwrap_err();
     assert!(!format!("{error} {error:?} {config:?}").contains("hunter2"));
 }

@@ -1,6 +1,7 @@
 //! [`Asker`]: sends a question over HTTP and reads the answer, with deadlines and repeats.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,24 +10,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Response, Url};
+use reqwest::{Client, Response, Url};
 use rpc_core::backoff::Backoff;
 use rpc_core::net::entropy;
 use rpc_core::net::http::compressed;
 use rpc_core::sync::Mutex;
-use tokio::time::Instant;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::auth::Auth;
-use super::client::{chain, is_loopback};
-use super::failure_message::Subject;
+use super::client::{chain, client};
+use super::failure_message::{refused, unreachable};
 use super::learnt::{Learnt, NOT_TAKEN};
 use super::wait::in_headers;
-use super::{HttpClient, RequestPolicy};
 use crate::model::answer::AnswerReader;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
 use crate::model::refusal::{Report, finds};
-use crate::model::{Delta, Deltas, ModelError, Notice, Refusal, Wait};
+use crate::model::{Delta, Deltas, ModelError, Notice, Refusal};
 
 /// The most bytes to read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
@@ -34,8 +35,6 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 /// What a lost connection is called.
 const LOST: &str = "connection lost";
 
-/// What is called that is no answer in HTTP.
-pub(super) const UNREADABLE: &str = "unreadable answer";
 /// What a refused certificate is called.
 pub(super) const UNTRUSTED: &str = "no trusted TLS connection";
 
@@ -45,83 +44,115 @@ const LAST_BYTES: Duration = Duration::from_millis(50);
 /// How long the first words of an answer wait for the mark that makes them a thought.
 const FIRST_WORDS: Duration = Duration::from_millis(150);
 
+/// Most pieces of an answer that wait for whoever reads it: what comes at once is passed on at once.
+const MAX_PIECES: usize = 256;
+
 /// Most models of an address to know.
 const MAX_LEARNT: usize = 64;
 
 /// An address with its headers.
 pub(super) struct Asker {
-    http: HttpClient,
+    client: Client,
     /// Whether an answer was read to its end, so that the next request may take the same connection.
     keeps: AtomicBool,
-    url: Url,
-    config: ModelConfig,
+    pub(super) url: Url,
+    pub(super) config: ModelConfig,
     auth: Mutex<Auth>,
     /// What is known of each model.
     learnt: Mutex<HashMap<String, Learnt>>,
 }
 
-/// A question: the body of a request.
+/// A question.
+#[derive(Debug)]
 pub(super) struct Query {
+    /// The body of the request.
     pub(super) body: Bytes,
+    /// The same without earlier calls of other models, if there are any.
+    pub(super) own: Option<Bytes>,
     /// The provider's name of the model.
     pub(super) model: String,
 }
 
+/// Takes the pieces of an answer. Nobody needs them any more if it is closed; then the stream is dropped, too.
+type Pieces = mpsc::Sender<Result<Delta, ModelError>>;
+
 impl Asker {
-    pub(super) fn new(
-        http: &HttpClient,
-        url: Url,
-        config: &ModelConfig,
-    ) -> Result<Self, ModelError> {
-        // Fails here and not at the first question.
-        http.client(&url, true)?;
+    pub(super) fn new(url: Url, config: ModelConfig) -> Result<Self, ModelError> {
         Ok(Self {
-            http: http.clone(),
+            client: client(&url, true)?,
             keeps: AtomicBool::new(false),
-            auth: Mutex::new(Auth::new(config, &url)?),
+            auth: Mutex::new(Auth::new(&config, &url)?),
             url,
-            config: config.clone(),
+            config,
             learnt: Mutex::default(),
         })
     }
 
-    pub(super) const fn url(&self) -> &Url {
-        &self.url
-    }
-
-    /// Returns whether the key and the conversation leave this machine unencrypted.
-    pub(super) fn goes_unencrypted(&self) -> bool {
-        self.url.scheme() == "http" && !is_loopback(&self.url)
-    }
-
     /// Asks when the answer is first polled, and again until there is one or a retry cannot help.
     pub(super) fn ask(self: &Arc<Self>, query: Query) -> Deltas {
-        let learnt = self.learnt.lock().get(&query.model).cloned();
-        let asking = Asking {
-            asker: Arc::clone(self),
-            backoff: Backoff::new(self.config.policy.retry),
-            learnt: learnt.unwrap_or_default(),
-            refused: None,
-            is_renewed: false,
-            query,
-            notices: VecDeque::new(),
-            left_out: Vec::new(),
-            wait: None,
-            reading: None,
-            is_begun: false,
-            is_over: false,
+        let asker = Arc::clone(self);
+        let (pieces, mut receiver) = mpsc::channel(MAX_PIECES);
+        let asking = async move {
+            if let Err(error) = asker.answer(&query, &pieces).await {
+                pieces.send(Err(error)).await.ok();
+            }
         };
-        stream::unfold(asking, |mut asking| async move {
-            let next = asking.next().await?;
-            Some((next, asking))
-        })
-        .boxed()
+        let asking = stream::once(asking).filter_map(|()| ready(None));
+        let answer = stream::poll_fn(move |cx| receiver.poll_recv(cx));
+        stream::select(answer, asking).boxed()
     }
 
-    fn subject<'a>(&'a self, query: &'a Query) -> Subject<'a> {
-        let (config, url) = (&self.config, &self.url);
-        let model = &query.model;
-        Subject { config, model, url }
+    async fn answer(&self, query: &Query, out: &Pieces) -> Result<(), ModelError> {
+        let mut learnt = self.learnt.lock().get(&query.model).cloned();
+        let learnt = learnt.get_or_insert_default();
+        let mut backoff = Backoff::new(self.config.policy.retry);
+        let (mut is_renewed, mut is_begun) = (false, false);
+        // What was left out since the last answer, and the refusal before that.
+        let (mut left_out, mut first) = (Vec::new(), None);
+        loop {
+            let failed = match self.attempt(query, learnt).await {
+                Ok(response) => {
+                    for notice in left_out.drain(..) {
+                        tracing::info!(model = query.model, "{notice}");
+                        self.learn(&query.model, |it| it.refused.extend(learnt.refused.clone()));
+                        out.send(Ok(Delta::Notice(notice))).await.ok();
+                    }
+                    match self.read(query, response, learnt, &mut is_begun, out).await {
+                        Ok(()) => return Ok(()),
+                        Err(error) => self.reported(query, error),
+                    }
+                }
+                Err(failed) => failed,
+            };
+            if is_begun {
+                return Err(failed.error);
+            }
+            let refusal = failed.error.refusal();
+            if refusal == Some(Refusal::Key) && !is_renewed && self.renew() {
+                tracing::info!("the key was refused, and has changed: asking again");
+                is_renewed = true;
+                continue;
+            }
+            if let Some((member, instead)) = leave_out(learnt, query, &failed) {
+                left_out.push(Notice::LeftOut { member, instead });
+                first.get_or_insert(failed.error);
+                continue;
+            }
+            let delay = failed
+                .again
+                .then(|| backoff.next_delay(entropy()))
+                .flatten();
+            let Some(delay) = delay else {
+                // What was left out has not helped, unless something else has happened since.
+                let is_same = !refusal.is_none_or(Refusal::passes);
+                return Err(first.filter(|_| is_same).unwrap_or(failed.error));
+            };
+            let (reason, wait) = (failed.reason, failed.wait.unwrap_or(delay));
+            let notice = Notice::Retry { reason, wait };
+            tracing::warn!("{notice}");
+            out.send(Ok(Delta::Notice(notice))).await.ok();
+            sleep(wait).await;
+        }
     }
 
     /// Reads the key and the headers again. Returns whether they have changed.
@@ -148,52 +179,36 @@ impl Asker {
         change(learnt.entry(model.to_owned()).or_default());
     }
 
-    /// Sends a question, on a connection that was kept or on a new one.
-    async fn send(
-        &self,
-        query: &Query,
-        body: &Bytes,
-        may_be_kept: bool,
-    ) -> Result<Response, Failed> {
-        let client = self.http.client(&self.url, may_be_kept);
-        let request = client
-            .map_err(Failed::for_good)?
-            .post(self.url.clone())
-            .headers(self.auth.lock().headers.clone())
-            .body(body.clone());
+    async fn send(&self, client: &Client, body: &Bytes) -> Result<Response, Failed> {
+        let headers = self.auth.lock().headers.clone();
+        let request = client.post(self.url.clone()).headers(headers);
         let after = self.config.policy.head_timeout;
-        match tokio::time::timeout(after, request.send()).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => {
+        // A model that thinks for long will think as long again.
+        let what = "request timed out";
+        let sent = timeout(after, request.body(body.clone()).send()).await;
+        sent.map_err(|_| ModelError::TimedOut { what, after })?
+            .map_err(|error| {
                 // Anything later may have been handled, and charged.
                 let again = error.is_connect();
                 let cause = plain_words(&error);
-                let is_lost = !again && cause == LOST;
                 let error = error.without_url();
                 tracing::info!(error = chain(&error), "the model cannot be reached");
-                Err(Failed {
-                    error: self.subject(query).unreachable(cause, again),
+                Failed {
                     reason: format!("{cause}: no connection to the model"),
                     again,
-                    is_lost,
-                    ..Failed::for_good(ModelError::Cut)
-                })
-            }
-            // A model that thinks for long will think as long again.
-            Err(_) => {
-                let wait = Wait::Head;
-                Err(Failed::for_good(ModelError::TimedOut { wait, after }))
-            }
-        }
+                    is_lost: !again && cause == LOST,
+                    ..unreachable(&self.config, &self.url, cause, again).into()
+                }
+            })
     }
 
     /// Makes one attempt. Returns the answer's head, or an error.
     async fn attempt(&self, query: &Query, learnt: &Learnt) -> Result<Response, Failed> {
-        let body = learnt.apply(&query.body);
-        let response = match self.send(query, &body, true).await {
+        let body = learnt.apply(query);
+        let response = match self.send(&self.client, &body).await {
             // The provider has ended a kept connection just when it was used again.
             Err(failed) if failed.is_lost && self.keeps.swap(false, Ordering::Relaxed) => {
-                self.send(query, &body, false).await?
+                self.send(&client(&self.url, false)?, &body).await?
             }
             other => other?,
         };
@@ -220,17 +235,36 @@ impl Asker {
         let wait = in_headers(headers, false)
             .or(report.wait)
             .or_else(of_limits);
-        let subject = self.subject(query);
         // A secret that was cut is not known as one.
         let says = excerpt(&self.auth.lock().redact(&report.message));
+        let (reason, error) = refused(&self.config, &query.model, status, refusal, &says, wait);
         Failed {
-            reason: subject.what(status, refusal),
-            error: subject.refused(status, refusal, &says, wait),
+            error,
+            reason,
             // The reason counts, and not the status: a budget that is used up is reported as "too many requests".
             again: refusal.passes() && wait.is_none_or(|wait| wait <= self.config.policy.max_wait),
             is_lost: false,
             wait,
             report: Some(report),
+        }
+    }
+
+    /// Reads what an error in an answer says.
+    fn reported(&self, query: &Query, error: ModelError) -> Failed {
+        match error {
+            ModelError::Refused {
+                status,
+                refusal,
+                message,
+            } => {
+                let report = Report::said(message);
+                self.refused(query, status, refusal, report, &HeaderMap::new())
+            }
+            ModelError::BadAnswer { message } => {
+                let message = self.auth.lock().redact(&message);
+                ModelError::BadAnswer { message }.into()
+            }
+            other => other.into(),
         }
     }
 
@@ -243,29 +277,128 @@ impl Asker {
                 body.extend_from_slice(&chunk);
             }
         };
-        let _ = tokio::time::timeout(self.config.policy.tail_timeout, read).await;
+        timeout(self.config.policy.tail_timeout, read).await.ok();
         body.truncate(MAX_ERROR_BYTES);
-        if let Some(why) = compressed(response.headers(), &body) {
-            return why;
-        }
-        String::from_utf8_lossy(&body).into_owned()
+        compressed(response.headers(), &body)
+            .unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned())
     }
 
-    fn reading(self: &Arc<Self>, response: Response, learnt: &Learnt) -> Reading {
+    /// Reads an answer. `is_begun` becomes whether people may have seen a part of it.
+    async fn read(
+        &self,
+        query: &Query,
+        mut response: Response,
+        learnt: &Learnt,
+        is_begun: &mut bool,
+        out: &Pieces,
+    ) -> Result<(), ModelError> {
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        Reading {
-            reader: AnswerReader::new(self.config.provider, &excerpt(kind))
-                .with_closed_thoughts(learnt.closes_thoughts),
-            asker: Arc::clone(self),
-            response,
-            failure: None,
-            is_begun: false,
-            since: Instant::now(),
+        let mut reader = AnswerReader::new(self.config.provider, &excerpt(kind))
+            .with_closed_thoughts(learnt.closes_thoughts);
+        let mut times = Times {
+            head: Instant::now(),
             complete: None,
-            waits: None,
+            words: None,
+            has_bytes: false,
+        };
+        while !reader.is_done() {
+            let read = self.read_more(&mut response, &mut reader, &mut times).await;
+            if read.is_err() {
+                reader.release();
+            }
+            while let Some(delta) = reader.pop() {
+                *is_begun |= !matches!(delta, Delta::Usage(_));
+                let closes = reader.closes_thoughts();
+                if matches!(delta, Delta::Finish(_)) && closes != learnt.closes_thoughts {
+                    self.learn(&query.model, |it| it.closes_thoughts = closes);
+                }
+                out.send(Ok(delta)).await.ok();
+            }
+            read?;
+        }
+        // The connection can be used again after its last bytes. A provider that keeps the line open all the same only
+        // costs a new connection.
+        let rest = async {
+            while let Ok(rest) = response.chunk().await {
+                if rest.is_none() {
+                    self.keeps.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+        };
+        timeout(LAST_BYTES, rest).await.ok();
+        Ok(())
+    }
+
+    async fn read_more(
+        &self,
+        response: &mut Response,
+        reader: &mut AnswerReader,
+        times: &mut Times,
+    ) -> Result<(), ModelError> {
+        let policy = self.config.policy;
+        let now = Instant::now();
+        let left = |since, after: Duration| after.saturating_sub(now - since);
+        // The wait that ends first. None of them begins again with a comment after the end.
+        let (what, after, left_all) = match (reader.is_finished(), policy.total_timeout) {
+            (true, _) => {
+                let since = *times.complete.get_or_insert(now);
+                (
+                    "end timed out",
+                    policy.tail_timeout,
+                    left(since, policy.tail_timeout),
+                )
+            }
+            (_, Some(total)) if left(times.head, total) < policy.idle_timeout => {
+                ("answer timed out", total, left(times.head, total))
+            }
+            _ => (
+                "stream idle timeout",
+                policy.idle_timeout,
+                policy.idle_timeout,
+            ),
+        };
+        let words = reader
+            .waits()
+            .then(|| left(*times.words.get_or_insert(now), FIRST_WORDS));
+        let until = words.map_or(left_all, |words| words.min(left_all));
+        let chunk = match until.is_zero() {
+            true => None,
+            false => timeout(until, response.chunk()).await.ok(),
+        };
+        match chunk {
+            Some(Ok(Some(chunk))) => {
+                let is_first = !std::mem::replace(&mut times.has_bytes, true);
+                match is_first
+                    .then(|| compressed(response.headers(), &chunk))
+                    .flatten()
+                {
+                    Some(message) => Err(ModelError::BadAnswer { message }),
+                    None => reader.push(&chunk),
+                }
+            }
+            // A line that is lost after the answer loses nothing; before its end, `end` says so.
+            Some(end) => {
+                self.keeps.fetch_or(end.is_ok(), Ordering::Relaxed);
+                reader.end()
+            }
+            None if until < left_all => {
+                reader.release();
+                Ok(())
+            }
+            None if reader.is_finished() => reader.end(),
+            None => Err(ModelError::TimedOut { what, after }),
         }
     }
+}
+
+/// The times of an answer: of its head, when it was complete, and since when its first words wait.
+struct Times {
+    head: Instant,
+    complete: Option<Instant>,
+    words: Option<Instant>,
+    has_bytes: bool,
 }
 
 struct Failed {
@@ -281,8 +414,8 @@ struct Failed {
     report: Option<Report>,
 }
 
-impl Failed {
-    const fn for_good(error: ModelError) -> Self {
+impl From<ModelError> for Failed {
+    fn from(error: ModelError) -> Self {
         Self {
             error,
             reason: String::new(),
@@ -294,293 +427,54 @@ impl Failed {
     }
 }
 
-/// A question that is asked until it is answered.
-struct Asking {
-    asker: Arc<Asker>,
-    query: Query,
-    /// What is left out of the request, or is about to be.
-    learnt: Learnt,
-    /// The refusal after which something was left out.
-    refused: Option<ModelError>,
-    /// Whether the key was read again.
-    is_renewed: bool,
-    /// What people are told next.
-    notices: VecDeque<Notice>,
-    /// What they are told if the request is taken.
-    left_out: Vec<Notice>,
-    backoff: Backoff,
-    /// Before the next attempt.
-    wait: Option<Duration>,
-    reading: Option<Reading>,
-    /// Whether people may have seen a part of the answer.
-    is_begun: bool,
-    is_over: bool,
-}
-
-impl Asking {
-    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
-        loop {
-            if self.is_over {
-                return None;
-            }
-            if let Some(notice) = self.notices.pop_front() {
-                return Some(Ok(Delta::Notice(notice)));
-            }
-            let failed = match &mut self.reading {
-                Some(reading) => match reading.next().await? {
-                    Ok(delta) => {
-                        self.is_begun |= !matches!(delta, Delta::Usage(_));
-                        let closes = reading.reader.closes_thoughts();
-                        if closes != self.learnt.closes_thoughts
-                            && matches!(delta, Delta::Finish(_))
-                        {
-                            let model = &self.query.model;
-                            self.asker.learn(model, |it| it.closes_thoughts = closes);
-                        }
-                        return Some(Ok(delta));
-                    }
-                    Err(error) => self.reported(error),
-                },
-                None => {
-                    if let Some(wait) = self.wait.take() {
-                        tokio::time::sleep(wait).await;
-                    }
-                    match self.asker.attempt(&self.query, &self.learnt).await {
-                        Ok(response) => {
-                            self.reading = Some(self.asker.reading(response, &self.learnt));
-                            self.taken();
-                            continue;
-                        }
-                        Err(failed) => failed,
-                    }
-                }
-            };
-            if let Some(error) = self.failed(failed) {
-                self.is_over = true;
-                return Some(Err(error));
-            }
-        }
-    }
-
-    /// Decides about an error in an answer.
-    fn reported(&self, error: ModelError) -> Failed {
-        match error {
-            ModelError::Refused {
-                status,
-                refusal,
-                message,
-            } => {
-                let report = Report::said(message);
-                let asker = &self.asker;
-                asker.refused(&self.query, status, refusal, report, &HeaderMap::new())
-            }
-            ModelError::BadAnswer { message } => {
-                let message = self.asker.auth.lock().redact(&message);
-                Failed::for_good(ModelError::BadAnswer { message })
-            }
-            other => Failed::for_good(other),
-        }
-    }
-
-    /// Prepares another attempt, or returns the error.
-    fn failed(&mut self, failed: Failed) -> Option<ModelError> {
-        self.reading = None;
-        let refusal = failed.error.refusal();
-        if refusal == Some(Refusal::Key)
-            && !self.is_begun
-            && !std::mem::replace(&mut self.is_renewed, true)
-            && self.asker.renew()
-        {
-            tracing::info!("the key was refused, and has changed: asking again");
-            return None;
-        }
-        if let Some((member, instead)) = self.leave_out(&failed) {
-            self.left_out.push(Notice::LeftOut { member, instead });
-            self.refused.get_or_insert(failed.error);
-            return None;
-        }
-        let again = failed.again && !self.is_begun;
-        let Some(delay) = again.then(|| self.backoff.next_delay(entropy())).flatten() else {
-            // What was left out has not helped, unless something else has happened since.
-            let is_same = !refusal.is_none_or(Refusal::passes);
-            let first = self.refused.take().filter(|_| is_same);
-            return Some(first.unwrap_or(failed.error));
-        };
-        let wait = failed.wait.unwrap_or(delay);
-        let reason = failed.reason;
-        let notice = Notice::Retry { reason, wait };
-        tracing::warn!("{notice}");
-        self.notices.push_back(notice);
-        self.wait = Some(wait);
-        None
-    }
-
-    /// Remembers what was left out, after the request was taken without.
-    fn taken(&mut self) {
-        let model = &self.query.model;
-        for notice in self.left_out.drain(..) {
-            tracing::warn!(model, "{notice}");
-            let refused = self.learnt.refused.clone();
-            self.asker.learn(model, |it| it.refused.extend(refused));
-            self.notices.push_back(notice);
-        }
-    }
-
-    /// Leaves out the member that a refusal names, if there is one, or changes its name.
-    fn leave_out(&mut self, failed: &Failed) -> Option<(String, Option<String>)> {
-        let ModelError::Refused {
-            status, refusal, ..
-        } = failed.error
-        else {
-            return None;
-        };
-        let report = failed.report.as_ref().filter(|_| !self.is_begun)?;
-        let says = report.message.to_lowercase();
-        let is_meant = match (status, refusal) {
-            // Only the answer may be too long.
-            (_, Refusal::TooLong) => finds(r"\bmax_\w+\W+is too", &says),
-            // A failure may have any reason.
-            (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
-            (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),
-        };
-        let body = is_meant.then_some(&self.query.body)?;
-        self.learnt.learn(body, report)
-    }
-}
-
-/// An answer that is being read.
-struct Reading {
-    asker: Arc<Asker>,
-    response: Response,
-    reader: AnswerReader,
-    /// Reported after the earlier pieces.
-    failure: Option<ModelError>,
-    /// Whether a part of it has come.
-    is_begun: bool,
-    since: Instant,
-    /// When the answer was complete.
-    complete: Option<Instant>,
-    /// Since when the first words wait.
-    waits: Option<Instant>,
-}
-
-impl Reading {
-    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
-        loop {
-            if let Some(delta) = self.reader.pop() {
-                return Some(Ok(delta));
-            }
-            if let Some(failure) = self.failure.take() {
-                return Some(Err(failure));
-            }
-            if self.reader.is_done() {
-                self.read_to_the_end().await;
-                return None;
-            }
-            if let Err(error) = self.read().await {
-                self.reader.release();
-                self.failure = Some(error);
-            }
-        }
-    }
-
-    /// Reads the bytes after a complete answer, so that the connection can be reused.
-    async fn read_to_the_end(&mut self) {
-        let rest = async {
-            while let Ok(rest) = self.response.chunk().await {
-                if rest.is_none() {
-                    self.asker.keeps.store(true, Ordering::Relaxed);
-                    break;
-                }
-            }
-        };
-        // A provider that keeps the line open all the same only costs a new connection.
-        let _ = tokio::time::timeout(LAST_BYTES, rest).await;
-    }
-
-    async fn read(&mut self) -> Result<(), ModelError> {
-        let RequestPolicy {
-            idle_timeout,
-            tail_timeout,
-            total_timeout,
-            ..
-        } = self.asker.config.policy;
-        let now = Instant::now();
-        let left = |since, after: Duration| after.saturating_sub(now - since);
-        let is_complete = self.reader.is_finished();
-        let complete = is_complete.then(|| *self.complete.get_or_insert(now));
-        // The wait that ends first. None of them begins again with a comment after the end.
-        let (wait, after, left) = match (complete, total_timeout) {
-            (Some(since), _) => (Wait::End, tail_timeout, left(since, tail_timeout)),
-            (None, Some(total)) if left(self.since, total) < idle_timeout => {
-                (Wait::End, total, left(self.since, total))
-            }
-            _ => (Wait::Piece, idle_timeout, idle_timeout),
-        };
-        let words = self.reader.waits().then(|| {
-            let since = *self.waits.get_or_insert(now);
-            FIRST_WORDS.saturating_sub(now - since)
-        });
-        let words = words.filter(|words| *words < left);
-        let left = words.unwrap_or(left);
-        let chunk = match left.is_zero() {
-            true => None,
-            false => tokio::time::timeout(left, self.response.chunk()).await.ok(),
-        };
-        if chunk.is_none() && words.is_some() {
-            self.reader.release();
-            return Ok(());
-        }
-        match chunk {
-            Some(Ok(Some(chunk))) => {
-                let is_first = !std::mem::replace(&mut self.is_begun, true);
-                let headers = self.response.headers();
-                match is_first.then(|| compressed(headers, &chunk)).flatten() {
-                    Some(message) => Err(ModelError::BadAnswer { message }),
-                    None => self.reader.push(&chunk),
-                }
-            }
-            // A line that is lost after the answer loses nothing; before its end, `end` says so.
-            Some(end @ (Ok(None) | Err(_))) => {
-                self.asker.keeps.fetch_or(end.is_ok(), Ordering::Relaxed);
-                self.reader.end()
-            }
-            None if is_complete => self.reader.end(),
-            None => Err(ModelError::TimedOut { wait, after }),
-        }
-    }
+/// Leaves out the member that a refusal names, if there is one, or changes its name.
+fn leave_out(
+    learnt: &mut Learnt,
+    query: &Query,
+    failed: &Failed,
+) -> Option<(String, Option<String>)> {
+    let ModelError::Refused {
+        status, refusal, ..
+    } = failed.error
+    else {
+        return None;
+    };
+    let report = failed.report.as_ref()?;
+    let says = report.message.to_lowercase();
+    let is_meant = match (status, refusal) {
+        // Only the answer may be too long.
+        (_, Refusal::TooLong) => finds(r"\bmax_\w+\W+is too", &says),
+        // A failure may have any reason.
+        (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
+        (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),
+    };
+    learnt.learn(is_meant.then_some(query)?, report)
 }
 
 /// Describes an error without the names of hosts.
 fn plain_words(error: &reqwest::Error) -> &'static str {
     use io::ErrorKind::*;
-    if error.is_timeout() {
-        return "connection timed out";
-    }
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| {
-        error.source()
-    });
-    let mut otherwise = if error.is_connect() {
-        "connection failed"
-    } else {
-        LOST
-    };
-    for cause in causes {
+    let first = error as &dyn std::error::Error;
+    let mut causes = std::iter::successors(Some(first), |error| error.source());
+    let known = causes.find_map(|cause| {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let text = cause.to_string();
         match kind {
-            Some(ConnectionRefused) => return "connection refused",
-            Some(TimedOut) => return "connection timed out",
-            Some(HostUnreachable | NetworkUnreachable) => return "host unreachable",
-            Some(ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof) => {
-                otherwise = LOST;
-            }
+            Some(ConnectionRefused) => Some("connection refused"),
+            Some(TimedOut) => Some("connection timed out"),
+            Some(HostUnreachable | NetworkUnreachable) => Some("host unreachable"),
             // A certificate that is not trusted, as a rule.
-            Some(InvalidData) => otherwise = UNTRUSTED,
-            _ if cause.to_string().starts_with("dns error") => otherwise = "host not found",
-            _ if cause.to_string().starts_with("invalid HTTP") => otherwise = UNREADABLE,
-            _ if cause.to_string().starts_with("message head") => otherwise = UNREADABLE,
-            _ => {}
+            Some(InvalidData) => Some(UNTRUSTED),
+            _ if text.starts_with("dns error") => Some("host not found"),
+            _ if text.starts_with("invalid HTTP") || text.starts_with("message head") => {
+                Some("unreadable answer")
+            }
+            _ => None,
         }
-    }
-    otherwise
+    });
+    known.unwrap_or(match (error.is_timeout(), error.is_connect()) {
+        (true, _) => "connection timed out",
+        (_, true) => "connection failed",
+        _ => LOST,
+    })
 }

@@ -6,7 +6,6 @@ use reqwest::header::{
 };
 use rpc_core::Secret;
 
-use super::redact::redact;
 use crate::cli;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
@@ -61,10 +60,49 @@ impl Auth {
     }
 }
 
+/// Removes secrets from a text: providers repeat an unknown key, and proxies the address. A short one is none: it may
+/// be a part of any message.
+fn redact(private: &[Secret], text: &str) -> String {
+    let private = private
+        .iter()
+        .map(Secret::expose)
+        .filter(|it| it.len() >= 8);
+    private.fold(text.to_owned(), |text, secret| {
+        text.replace(secret.as_str(), "***")
+    })
+}
+
 /// Creates a header with a secret.
 fn sensitive(value: &str) -> Result<HeaderValue, ModelError> {
     let mut value = HeaderValue::from_str(value)
         .map_err(|_| ModelError::setup("the key holds characters that no key has"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_shown() {
+        let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
+        for (text, told) in [
+            ("nothing", "nothing"),
+            ("at http://h/x for sk-hünter2", "at *** for ***"),
+            ("for sk-h", "for sk-h"),
+            ("(sk-hünter2)", "(***)"),
+            ("at http://h:8080", "at ***:8080"),
+        ] {
+            assert_eq!(redact(&private, text), told);
+        }
+    }
+
+    #[test]
+    fn a_short_key_leaves_messages_whole() {
+        let private = ["t", "k", "sk-1234"].map(Secret::from);
+        for text in ["too many tokens: t", "sk-1234 is no key", "a task"] {
+            assert_eq!(redact(&private, text), text);
+        }
+    }
 }

@@ -1,69 +1,44 @@
-//! [`Shared`]: the HTTP clients behind [`HttpClient`](super::HttpClient), and addresses.
+//! [`client`]: the HTTP client of a model, and addresses.
 
-use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use reqwest::{Client, Url};
 use rpc_core::net::tls::TlsConfig;
 
-use super::HttpClient;
 use crate::model::ModelError;
-use rpc_core::sync::Mutex;
 
+/// How long a connection may take, with TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most idle connections per provider.
 const MAX_IDLE: usize = 32;
 /// How long to keep them: providers close theirs after a minute or more, and a request that
 /// coincides with the close is lost.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// The clients, created when first needed. Those for providers on this machine use no proxy.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) connect_timeout: Duration,
-    pub(super) clients: Mutex<Clients>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Clients {
-    tls: Option<TlsConfig>,
-    /// By whether the provider is on this machine, and whether connections are kept.
-    made: HashMap<(bool, bool), Client>,
-}
-
-impl HttpClient {
-    /// Returns the client for an address, which keeps connections or makes a new one each time.
-    pub(super) fn client(&self, url: &Url, keeps: bool) -> Result<Client, ModelError> {
-        let mut clients = self.shared.clients.lock();
-        let here = is_loopback(url);
-        if let Some(client) = clients.made.get(&(here, keeps)) {
-            return Ok(client.clone());
-        }
-        // Names its crypto provider itself, whatever others in the process use.
-        let tls = match &clients.tls {
-            Some(tls) => tls.clone(),
-            None => TlsConfig::platform().map_err(ModelError::setup)?,
-        };
-        let mut builder = Client::builder()
-            .tls_backend_preconfigured((**tls.as_rustls()).clone())
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(self.shared.connect_timeout)
-            .pool_max_idle_per_host(if keeps { MAX_IDLE } else { 0 })
-            .pool_idle_timeout(MAX_IDLE_TIME)
-            .tcp_nodelay(true)
-            .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
-        if here {
-            // As the dialers of this workspace: IPv4 first, since another program may listen at `::1`.
-            let both = [([127, 0, 0, 1], 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
-            builder = builder.no_proxy().resolve_to_addrs("localhost", &both);
-        }
-        let client = builder
-            .build()
-            .map_err(|error| ModelError::setup(chain(&error)))?;
-        clients.tls = Some(tls);
-        clients.made.insert((here, keeps), client.clone());
-        Ok(client)
+/// Creates a client for an address, which keeps connections or makes a new one each time.
+///
+/// It does not follow redirects, so that a key and a conversation go only to the configured server, and uses the
+/// proxies of the environment, except for this machine.
+pub(super) fn client(url: &Url, keeps: bool) -> Result<Client, ModelError> {
+    // Names its crypto provider itself, whatever others in the process use.
+    let tls = TlsConfig::platform().map_err(ModelError::setup)?;
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured((**tls.as_rustls()).clone())
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(if keeps { MAX_IDLE } else { 0 })
+        .pool_idle_timeout(MAX_IDLE_TIME)
+        .tcp_nodelay(true)
+        .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(url) {
+        // As the dialers of this workspace: IPv4 first, since another program may listen at `::1`.
+        let both = [([127, 0, 0, 1], 0).into(), (Ipv6Addr::LOCALHOST, 0).into()];
+        builder = builder.no_proxy().resolve_to_addrs("localhost", &both);
     }
+    builder
+        .build()
+        .map_err(|error| ModelError::setup(chain(&error)))
 }
 
 /// Parses an address; `example` shows a valid one, and `setting` is where it comes from. Errors do not contain the address, which may

@@ -7,6 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::ask::Query;
 use crate::model::extra::is_one;
 use crate::model::refusal::{Report, finds};
 
@@ -21,6 +22,11 @@ pub(super) const NOT_TAKEN: &str =
     "support|permit|allow|accept|enabl|requires|unknown|unrecogni|unexpected|extra|invalid|capab";
 /// How it says that one is missing.
 const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
+/// How it says that of a call.
+const LACKS: &str = r"\b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b";
+
+/// What is left out if a provider misses something with calls.
+const CALLS: &str = "earlier tool calls of another model";
 
 /// What is known of a model at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +39,12 @@ pub(super) struct Learnt {
 
 impl Learnt {
     /// Returns a request without what is refused.
-    pub(super) fn apply(&self, body: &Bytes) -> Bytes {
+    pub(super) fn apply(&self, query: &Query) -> Bytes {
+        let own = query
+            .own
+            .as_ref()
+            .filter(|_| self.refused.contains_key(CALLS));
+        let body = own.unwrap_or(&query.body);
         if self.refused.is_empty() {
             return body.clone();
         }
@@ -46,13 +57,16 @@ impl Learnt {
     /// provider proposes instead.
     pub(super) fn learn(
         &mut self,
-        body: &Bytes,
+        query: &Query,
         report: &Report,
     ) -> Option<(String, Option<String>)> {
         let mut sent = BTreeSet::new();
-        names(&serde_json::from_slice(&self.apply(body)).ok()?, &mut sent);
-        let member = refused(report, &sent)?;
+        names(&serde_json::from_slice(&self.apply(query)).ok()?, &mut sent);
         let says = report.message.to_lowercase();
+        let is_missing = query.own.is_some() && finds(LACKS, &says);
+        let calls =
+            || Some(CALLS.to_owned()).filter(|it| is_missing && !self.refused.contains_key(it));
+        let member = refused(report, &sent).or_else(calls)?;
         let other = Regex::new("[a-z]+(?:_[a-z]+)+").ok()?;
         let proposed = other.find_iter(&says).map(|it| it.as_str()).find(|it| {
             let is_near = it
@@ -60,8 +74,9 @@ impl Learnt {
                 .any(|part| member.split('_').any(|known| known == part));
             is_near && !sent.contains(*it)
         });
-        let instead =
-            proposed.filter(|_| finds("use |instead|did you mean|replace|favou?r", &says));
+        let instead = proposed.filter(|_| {
+            member != CALLS && finds("use |instead|did you mean|replace|favou?r", &says)
+        });
         let instead = instead.map(str::to_owned);
         self.refused.insert(member.clone(), instead.clone());
         // What was proposed before is refused as well.
@@ -175,8 +190,16 @@ mod tests {
         "function":{"name":"f","arguments":"{\"cache_control\":1}"}}]}],
         "tools":[{"function":{"name":"f","parameters":{"z":{},"cache_control":{},"a":{}}}}],"tool_choice":"auto"}"#;
 
+    fn query(body: &'static str) -> Query {
+        Query {
+            body: Bytes::from_static(body.as_bytes()),
+            own: None,
+            model: String::new(),
+        }
+    }
+
     fn learn(refusal: &str) -> Option<(String, Option<String>)> {
-        Learnt::default().learn(&Bytes::from_static(BODY.as_bytes()), &Report::read(refusal))
+        Learnt::default().learn(&query(BODY), &Report::read(refusal))
     }
 
     #[test]
@@ -284,9 +307,9 @@ mod tests {
 
     #[test]
     fn a_refused_member_is_left_out_or_gets_the_name_that_is_proposed() {
-        let body = Bytes::from_static(BODY.as_bytes());
+        let body = query(BODY);
         let mut learnt = Learnt::default();
-        assert_eq!(learnt.apply(&body), body);
+        assert_eq!(learnt.apply(&body), body.body);
         for refusal in [
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             "does not support tools",
@@ -326,7 +349,7 @@ mod tests {
     fn a_block_of_a_refused_kind_goes_as_a_whole() {
         let body = r#"{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},
             {"type":"text","text":"a"}]}]}"#;
-        let body = Bytes::from_static(body.as_bytes());
+        let body = query(body);
         let mut learnt = Learnt::default();
         let refusal = "messages.0.content.0.thinking: Extra inputs are not permitted";
         learnt.learn(&body, &Report::read(refusal)).unwrap();
@@ -337,7 +360,7 @@ mod tests {
 
     #[test]
     fn the_schema_of_a_tool_is_not_touched() {
-        let body = Bytes::from_static(BODY.as_bytes());
+        let body = query(BODY);
         let mut learnt = Learnt::default();
         learnt
             .learn(&body, &Report::read("cache_control is not permitted"))
@@ -351,5 +374,24 @@ mod tests {
             sent.contains(r#""arguments":"{\"cache_control\":1}""#),
             "{sent}"
         );
+    }
+
+    #[test]
+    fn calls_of_another_model_are_left_out_once_something_is_missing_with_them() {
+        let mut query = query(BODY);
+        query.own = Some(Bytes::from_static(b"{\"messages\":[]}"));
+        for says in [
+            "Function call is missing a thought_signature in functionCall parts.",
+            "a function call in the history has no thought_signature",
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        ] {
+            let mut learnt = Learnt::default();
+            let report = Report::read(says);
+            let member = learnt.learn(&query, &report).map(|it| it.0);
+            assert_eq!(member.as_deref(), Some(CALLS), "{says}");
+            let sent = String::from_utf8(learnt.apply(&query).to_vec()).unwrap();
+            assert!(!sent.contains("reasoning_content"), "{sent}");
+            assert_eq!(learnt.learn(&query, &report), None, "{says}");
+        }
     }
 }

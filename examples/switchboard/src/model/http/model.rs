@@ -7,90 +7,87 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::Url;
 
-use super::HttpClient;
 use super::ask::{Asker, Query};
 use super::client::{endpoint, is_loopback};
-use super::failure_message::Subject;
+use super::failure_message::unreachable;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
+use crate::model::request::without_foreign_calls;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, extra, ollama, openai};
 
 /// How long a connection to this machine may take.
 const NEAR: Duration = Duration::from_millis(200);
 
-/// A model behind an interface over HTTP.
+/// A model behind an interface over HTTP. Cheap to clone; clones share their connections.
 ///
 /// The provider is asked when the answer is first polled.
-pub struct HttpModel {
-    asker: Arc<Asker>,
-    config: ModelConfig,
-}
+#[derive(Clone)]
+pub struct HttpModel(Arc<Asker>);
 
 impl HttpModel {
-    /// Creates a model with these connections. Sends nothing yet.
+    /// Creates a model. Sends nothing yet.
     ///
     /// # Errors
     /// [`ModelError::Setup`] for an invalid address or key, or if TLS cannot be set up.
-    pub fn new(config: ModelConfig, http: &HttpClient) -> Result<Self, ModelError> {
-        Ok(Self {
-            asker: Arc::new(Asker::new(http, address(&config)?, &config)?),
-            config,
-        })
+    pub fn new(config: ModelConfig) -> Result<Self, ModelError> {
+        let asker = Asker::new(address(&config)?, config)?;
+        Ok(Self(Arc::new(asker)))
     }
 
     /// Returns whether the key and the conversation leave this machine unencrypted.
     pub fn goes_unencrypted(&self) -> bool {
-        self.asker.goes_unencrypted()
+        self.0.url.scheme() == "http" && !is_loopback(&self.0.url)
     }
 
     #[cfg(test)]
     pub(in crate::model) fn url(&self) -> &Url {
-        self.asker.url()
+        &self.0.url
     }
 
     /// Returns what to do if the provider should be on this machine and nothing listens there.
     pub fn absence(&self) -> Option<ModelError> {
-        let (config, url) = (&self.config, self.asker.url());
-        let model = &config.model;
+        let Asker { config, url, .. } = &*self.0;
         let is_local = matches!(config.provider, Provider::Ollama | Provider::Vllm);
         if !is_local || !is_loopback(url) {
             return None;
         }
         let mut addresses = url.socket_addrs(|| None).ok()?.into_iter();
         let is_there = addresses.any(|at| TcpStream::connect_timeout(&at, NEAR).is_ok());
-        let subject = Subject { config, model, url };
-        (!is_there).then(|| subject.unreachable("connection refused", true))
-    }
-
-    fn query(&self, request: &ChatRequest<'_>) -> Result<Query, ModelError> {
-        let model = request.model.unwrap_or(&self.config.model);
-        let body = match self.config.provider {
-            Provider::Anthropic => anthropic::request_body,
-            Provider::Ollama => ollama::request_body,
-            _ => openai::request_body,
-        };
-        Ok(Query {
-            body: body(&self.config, request)?,
-            model: model.to_owned(),
-        })
+        (!is_there).then(|| unreachable(config, url, "connection refused", true))
     }
 }
 
 #[async_trait]
 impl ChatModel for HttpModel {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
-        Ok(self.asker.ask(self.query(&request)?))
+        let config = &self.0.config;
+        let body = match config.provider {
+            Provider::Anthropic => anthropic::request_body,
+            Provider::Ollama => ollama::request_body,
+            _ => openai::request_body,
+        };
+        let own = without_foreign_calls(&request, &self.origin());
+        let own = own.as_ref().map(|messages| {
+            let mut request = request.clone();
+            request.messages = messages.iter().collect();
+            body(config, &request)
+        });
+        Ok(self.0.ask(Query {
+            body: body(config, &request)?,
+            own: own.transpose()?,
+            model: request.model.unwrap_or(&config.model).to_owned(),
+        }))
     }
 
     fn origin(&self) -> String {
-        extra::origin(&self.config)
+        extra::origin(&self.0.config)
     }
 }
 
 rpc_core::debug_fields!([] HttpModel, this => {
-    provider: this.config.provider,
-    host: this.asker.url().host_str(),
-    model: this.config.model,
+    provider: this.0.config.provider,
+    host: this.0.url.host_str(),
+    model: this.0.config.model,
 });
 
 /// Returns the whole address of an interface. `base` is its root, and may also be the whole.
@@ -110,24 +107,17 @@ fn address(config: &ModelConfig) -> Result<Url, ModelError> {
         let _ = url.set_host(Some("127.0.0.1"));
     }
     // The address of one interface of a server is as good as the server's.
-    let (root, end, others): (_, _, &[&str]) = match provider {
-        Provider::Anthropic => ("/v1", "/messages", &["/v1"]),
-        Provider::Ollama => (
-            "/api",
-            "/chat",
-            &["/v1/chat/completions", "/api/generate", "/api", "/v1"],
-        ),
-        _ => (
-            "",
-            "/chat/completions",
-            &["/completions", "/responses", "/models"],
-        ),
-    };
+    let ends = "/v1/messages /api/chat /api/generate /api /chat/completions /completions /responses /models /messages";
     let path = url.path().trim_end_matches('/');
-    let path = match others.iter().find_map(|other| path.strip_suffix(other)) {
-        _ if path.ends_with(&format!("{root}{end}")) => path.to_owned(),
-        None | Some("") if path.is_empty() && root.is_empty() => format!("/v1{end}"),
-        base => format!("{}{root}{end}", base.unwrap_or(path)),
+    let root = ends
+        .split(' ')
+        .find_map(|end| path.strip_suffix(end))
+        .unwrap_or(path);
+    let path = match provider {
+        Provider::Anthropic => root.trim_end_matches("/v1").to_owned() + "/v1/messages",
+        Provider::Ollama => root.trim_end_matches("/v1").to_owned() + "/api/chat",
+        _ if root.is_empty() => "/v1/chat/completions".to_owned(),
+        _ => format!("{root}/chat/completions"),
     };
     url.set_path(&path);
     Ok(url)

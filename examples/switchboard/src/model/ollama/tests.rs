@@ -120,7 +120,7 @@ fn an_unreadable_line_is_skipped_and_an_endless_one_is_an_error() {
     }
     let max = 1024 * 1024;
     let (_, outcome) = decode(&"x".repeat(2 * max), 8192);
-    assert_eq!(outcome, Err(ModelError::EventTooLarge { max }));
+    assert_eq!(outcome, Err(ModelError::TooLarge { max }));
 }
 
 fn body(config: &ModelConfig, messages: &[ChatMessage], tools: &[ToolDefinition]) -> Value {

@@ -3,9 +3,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use snek_proto::llm::chat::ChatMessage;
+
+use super::request_body;
 use crate::model::answer::testing::{self, joined};
+use crate::model::config::ModelConfig;
+use crate::model::extra::{origin, sign};
 use crate::model::provider::Provider;
-use crate::model::{Delta, Finish, ModelError, Notice};
+use crate::model::{ChatRequest, Delta, Finish, ModelError, Notice};
 
 pub(super) fn decode(answer: &[u8], size: usize) -> (Vec<Delta>, Result<(), ModelError>) {
     testing::read(Provider::OpenAi, answer, size)
@@ -179,8 +184,8 @@ fn rejects_garbage_and_endless_input() {
     }
     let max = 1024 * 1024;
     for (endless, error) in [
-        ("data: x", ModelError::EventTooLarge { max }),
-        ("data: \n", ModelError::EventTooLarge { max }),
+        ("data: x", ModelError::TooLarge { max }),
+        ("data: \n", ModelError::TooLarge { max }),
         ("{\"a\":\"", ModelError::TooLarge { max }),
         (": x\n\n", ModelError::TooLarge { max: 16 * max }),
     ] {
@@ -548,4 +553,40 @@ fn members_that_only_the_provider_knows_are_kept_as_they_came() {
         assert_eq!(Value::from(message.extra), of_message);
         assert_eq!(Value::from(message.tool_calls[0].extra.clone()), of_call);
     }
+}
+
+#[test]
+fn thoughts_in_content_go_back_as_they_came() {
+    let thought =
+        |text: &str| json!({"type": "thinking", "thinking": [{"type": "text", "text": text}]});
+    let text = json!({"type": "text", "text": "I look."});
+    let contents = [
+        thought("I should "),
+        thought("look."),
+        text.clone(),
+        thought("Done."),
+    ];
+    let chunks = contents.map(|block| {
+        format!(
+            "data: {}\n\n",
+            json!({"choices": [{"delta": {"content": [block]}}]})
+        )
+    });
+    let stream = chunks.concat() + "data: [DONE]\n\n";
+    let (deltas, outcome) = decode(stream.as_bytes(), 64);
+    assert_eq!(outcome, Ok(()));
+    let mut answer = joined(&deltas).into_message();
+    assert_eq!(answer.content.text(), "I look.");
+    let config = ModelConfig::new(Provider::OpenAi, "m");
+    sign(&mut answer, &origin(&config));
+    let question = ChatMessage::user("hi");
+    let request = ChatRequest::new(vec![&question, &answer]);
+    let body: Value = serde_json::from_slice(&request_body(&config, &request).unwrap()).unwrap();
+    let mut first = thought("I should ");
+    let more = json!({"type": "text", "text": "look."});
+    first["thinking"].as_array_mut().unwrap().push(more);
+    assert_eq!(
+        body["messages"][1]["content"],
+        json!([first, text, thought("Done.")])
+    );
 }

@@ -9,8 +9,8 @@ use snek_proto::llm::chat::{ChatMessage, ToolCall};
 use snek_proto::llm::tool::ToolDefinition;
 
 use crate::model::config::ModelConfig;
+use crate::model::http::HttpModel;
 use crate::model::http::tests::testing::{Does, OK, Provider, ask, policy};
-use crate::model::http::{HttpClient, HttpModel};
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Finish, ModelError};
 
@@ -20,7 +20,7 @@ const HELLO: &str = concat!(
 );
 
 fn http_model(config: ModelConfig) -> Result<HttpModel, ModelError> {
-    HttpModel::new(config, &HttpClient::default())
+    HttpModel::new(config)
 }
 
 impl Provider {
@@ -114,7 +114,8 @@ async fn three_failures_are_enough() {
 async fn does_not_repeat_a_lost_request() {
     // It may have been handled, and charged.
     let (_, outcome, requests) = told(&[]).await;
-    let text = "connection lost: OpenAI closed the connection before it answered; try again";
+    let text = "connection lost: OpenAI closed the connection before it answered; try again, or check \
+                the address";
     assert_eq!(outcome.unwrap_err().to_string(), text);
     assert_eq!(requests, 1);
 }
@@ -243,7 +244,7 @@ async fn garbage_and_endless_lines_are_errors() {
     for (endless, error) in [
         (
             "data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-            ModelError::EventTooLarge { max },
+            ModelError::TooLarge { max },
         ),
         (": comment\n", ModelError::TooLarge { max: 16 * max }),
     ] {

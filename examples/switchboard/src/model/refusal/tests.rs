@@ -118,7 +118,7 @@ fn each_provider_is_understood() {
         (
             404,
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
-            Interface,
+            Request,
         ),
         (
             200,
@@ -144,7 +144,7 @@ fn each_provider_is_understood() {
         (
             413,
             r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
-            TooLarge,
+            TooLong,
         ),
         (
             529,
@@ -428,7 +428,7 @@ fn other_limits_are_no_long_conversation() {
             Request,
         ),
         (400, "temperature must be less than 2", Request),
-        (413, "Request Entity Too Large", TooLarge),
+        (413, "Request Entity Too Large", TooLong),
         (
             401,
             "the security token is longer than the limit of 20",

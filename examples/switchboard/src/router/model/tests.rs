@@ -205,8 +205,8 @@ mod over_http {
 
     use super::*;
     use crate::model::config::ModelConfig;
+    use crate::model::http::HttpModel;
     use crate::model::http::tests::testing::{Does, OK, Provider};
-    use crate::model::http::{HttpClient, HttpModel};
     use crate::model::provider::Provider as Kind;
 
     const CHOSEN: &str = concat!(
@@ -221,9 +221,7 @@ mod over_http {
         let config = ModelConfig::new(Kind::OpenAi, "toy")
             .with_base_url(&provider.url)
             .with_policy(policy());
-        let router = ModelRouter::new(Arc::new(
-            HttpModel::new(config, &HttpClient::default()).unwrap(),
-        ));
+        let router = ModelRouter::new(Arc::new(HttpModel::new(config).unwrap()));
         let request = RouteRequest {
             candidates: candidates(&["notes"]).into_iter().collect(),
             ..RouteRequest::new("buy milk")

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use super::harness::*;
 use crate::gateway::engine::EngineParts;
 use crate::gateway::usage::Ending;
-use crate::model::{ModelError, Wait};
+use crate::model::ModelError;
 
 #[tokio::test]
 async fn an_absent_provider_costs_nothing_and_the_question_is_shown() {
@@ -31,7 +31,7 @@ async fn an_absent_provider_costs_nothing_and_the_question_is_shown() {
 #[tokio::test]
 async fn a_provider_that_times_out_counts_because_it_may_have_worked() {
     let late = ModelError::TimedOut {
-        wait: Wait::Head,
+        what: "request timed out",
         after: Duration::from_secs(45),
     };
     let harness = Harness::new([Script::Refuse(late.clone())]).await;
@@ -116,7 +116,7 @@ async fn without_a_key_every_chat_is_refused_and_nothing_is_logged() {
     let harness = Harness::with([], |parts| {
         let error = ModelError::NoKey {
             provider: "anthropic",
-            variable: "ANTHROPIC_API_KEY",
+            variable: "ANTHROPIC_API_KEY".to_owned(),
             setting: "[agent] key_file".to_owned(),
         };
         parts.model = Err(error.to_string());

@@ -6,7 +6,7 @@ use rpc_core::Secret;
 use snek_proto::llm::chat::ChatMessage;
 
 use super::testing::{Does, OK, Provider, ask, policy};
-use super::{HttpClient, HttpModel, RequestPolicy};
+use super::{HttpModel, RequestPolicy};
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
 use crate::model::{ChatModel as _, ChatRequest, Delta, Finish, ModelError};
@@ -21,7 +21,7 @@ fn config(kind: Kind, url: &str) -> ModelConfig {
 }
 
 fn model(kind: Kind, url: &str) -> HttpModel {
-    HttpModel::new(config(kind, url), &HttpClient::default()).unwrap()
+    HttpModel::new(config(kind, url)).unwrap()
 }
 
 /// The beginning of an answer that says `grüß dich`, and its end.
@@ -68,7 +68,7 @@ async fn an_answer_comes_in_any_chunks_with_its_usage() {
             // Its usage may come late on a busy machine.
             let patient = policy().with_tail_timeout(RequestPolicy::default().tail_timeout);
             let config = config(kind, &provider.url).with_policy(patient);
-            let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+            let model = HttpModel::new(config).unwrap();
             let (answer, outcome) = ask(&model).await;
             assert_eq!((answer.text(), outcome), ("grüß dich", Ok(())), "{kind}");
             assert_eq!(answer.finish(), Some(&Finish::Stop), "{kind}");
@@ -111,7 +111,7 @@ async fn an_unreadable_part_is_skipped_and_a_huge_one_is_an_error() {
         let huge = String::leak(format!("data: {}", "x".repeat(50_000)));
         let (_, outcome, _) = told(kind, vec![Does::Repeats(huge)]).await;
         let max = 1024 * 1024;
-        assert_eq!(outcome, Err(ModelError::EventTooLarge { max }), "{kind}");
+        assert_eq!(outcome, Err(ModelError::TooLarge { max }), "{kind}");
     }
 }
 
@@ -163,7 +163,7 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::Ollama,
             "404 Not Found",
             r#"{"error":"model \"toy\" not found, try pulling it first"}"#,
-            "Ollama does not have the model toy (HTTP 404): run 'ollama pull toy'. Ollama says: \
+            "Ollama does not have the model toy (HTTP 404): check --model. Ollama says: \
              model \"toy\" not found, try pulling it first",
             1,
         ),
@@ -186,9 +186,8 @@ async fn a_refusal_says_what_happened_and_what_to_do() {
             Kind::OpenAi,
             "404 Not Found",
             r#"{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions."}}"#,
-            "OpenAI serves this model through another interface only (HTTP 404): choose another with \
-             --model. OpenAI says: This model is only supported in v1/responses and not in \
-             v1/chat/completions.",
+            "OpenAI refused the request (HTTP 404): check --model. OpenAI says: This model is only \
+             supported in v1/responses and not in v1/chat/completions.",
             1,
         ),
         (
@@ -295,7 +294,7 @@ async fn a_server_that_does_not_run_is_named_with_the_command_that_starts_it() {
         assert_eq!(error, text);
         // Who configures by a file serves strangers.
         let config = config(kind, &url).with_in_file(true);
-        let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+        let model = HttpModel::new(config).unwrap();
         let error = ask(&model).await.1.unwrap_err().to_string();
         assert!(!error.contains("127.0.0.1"), "{error}");
     }
@@ -409,7 +408,7 @@ async fn a_key_file_is_read_again_when_its_key_is_refused() {
         } else {
             config = config.with_key_file(Some(file.clone()));
         }
-        let model = HttpModel::new(config, &HttpClient::default()).unwrap();
+        let model = HttpModel::new(config).unwrap();
         std::fs::write(
             &file,
             header
