@@ -182,6 +182,9 @@ pub struct SessionLog {
     sizes: Mutex<Sizes>,
 }
 
+/// Records by their numbers, and whether there may be more.
+type Page = (Vec<(u64, Option<Record>)>, bool);
+
 /// The bytes of sessions and of owners, as far as this node knows.
 #[derive(Debug, Default)]
 struct Sizes {
@@ -339,8 +342,7 @@ impl SessionLog {
         let subject = self.subject(id);
         loop {
             let after = session.revision.saturating_sub(1);
-            let mut page = self.page(&subject, after).await?;
-            let is_last = page.len() < PAGE;
+            let (mut page, has_more) = self.page(&subject, after).await?;
             if session.revision > 0 {
                 let known = (!page.is_empty()).then(|| page.remove(0));
                 let is_same = known.is_some_and(|(revision, record)| {
@@ -358,7 +360,7 @@ impl SessionLog {
                     None => session.skip(revision),
                 }
             }
-            if is_last {
+            if !has_more {
                 let mut sizes = self.sizes.lock();
                 sizes.set(&subject, &session.head().owner, session.bytes());
                 return Ok(());
@@ -366,19 +368,18 @@ impl SessionLog {
         }
     }
 
-    /// Reads the next records by their numbers; `None` for one that cannot be read.
-    async fn page(
-        &self,
-        pattern: &str,
-        after: u64,
-    ) -> Result<Vec<(u64, Option<Record>)>, StoreError> {
-        let found = self.log.read(pattern, after, PAGE).await?;
-        let mut page: Vec<_> = found
-            .into_iter()
-            .map(|it| (it.sequence, Some(it)))
-            .collect();
+    /// Reads the next records, with their numbers in order; `None` for one that is damaged. Returns whether
+    /// there may be more.
+    async fn page(&self, pattern: &str, after: u64) -> Result<Page, StoreError> {
+        let mut damaged = Vec::new();
+        let found = self.log.read_around(pattern, after, PAGE, &mut damaged);
+        let found = found.await?;
+        let has_more = found.len() == PAGE;
+        let records = found.into_iter().map(|it| (it.sequence, Some(it)));
+        let mut page: Vec<_> = records.collect();
+        page.extend(damaged.into_iter().map(|number| (number, None)));
         page.sort_by_key(|(number, _)| *number);
-        Ok(page)
+        Ok((page, has_more))
     }
 
     /// Appends an entry to a session, which is then in the state `next`. It is repeated until the outcome is
@@ -508,9 +509,28 @@ impl SessionLog {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn head(&self, id: &str) -> Result<Option<SessionInfo>, StoreError> {
-        let last = self.log.last(&self.subject(id)).await?;
-        let listed = last.map(|last| self.listed(&last));
+        let subject = self.subject(id);
+        let last = self.last(&subject, |sequence| Record {
+            subject: subject.clone(),
+            sequence,
+            id: Str::default(),
+            payload: Bytes::new(),
+            time: 0,
+        });
+        let listed = last.await?.map(|last| self.listed(&last));
         Ok(listed.filter(|it| !it.is_removed()))
+    }
+
+    /// Returns the last record of a subject, or what stands for a damaged one.
+    async fn last(
+        &self,
+        subject: &str,
+        damaged: impl FnOnce(u64) -> Record,
+    ) -> Result<Option<Record>, StoreError> {
+        match self.log.last(subject).await {
+            Err(StoreError::Unreadable { sequence }) => Ok(Some(damaged(sequence))),
+            found => found,
+        }
     }
 
     /// Returns what the last record of a session says of it, such as one that [`Log::watch`] brings.
@@ -548,12 +568,8 @@ impl SessionLog {
     async fn lasts(&self) -> Result<Vec<SessionInfo>, StoreError> {
         let heads = self.log.heads(&format!("{}.*", self.config.name)).await?;
         let reads = heads.into_iter().map(|head| async move {
-            match self.log.last(&head.subject).await {
-                Ok(last) => Ok(last),
-                // One that cannot be read has a head all the same.
-                Err(error) if error.is_retryable() => Err(error),
-                Err(_) => Ok(Some(head)),
-            }
+            let subject = head.subject.clone();
+            self.last(&subject, |_| head).await
         });
         let mut reads = stream::iter(reads).buffered(AT_ONCE);
         let mut listed = Vec::new();
@@ -640,7 +656,7 @@ impl SessionLog {
         let mut sessions: HashMap<Str, Session<()>> = HashMap::new();
         let mut unreadable = HashSet::new();
         loop {
-            let page = self.page(&pattern, after).await?;
+            let (page, has_more) = self.page(&pattern, after).await?;
             for (number, record) in &page {
                 after = *number;
                 match record {
@@ -651,7 +667,7 @@ impl SessionLog {
                     None => drop(unreadable.insert(after)),
                 }
             }
-            if page.len() < PAGE {
+            if !has_more {
                 break;
             }
         }
