@@ -30,7 +30,7 @@
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod bucket;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-mod mem;
+mod local;
 mod name;
 mod publish;
 mod sequencer;
@@ -40,7 +40,7 @@ mod traits;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use mem::{MemorySnapshot, MemoryStore};
+pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
