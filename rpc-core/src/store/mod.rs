@@ -29,6 +29,8 @@
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod bucket;
+#[cfg(all(feature = "file-store", not(target_family = "wasm")))]
+mod file;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod local;
 mod name;
@@ -39,6 +41,8 @@ mod traits;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
+#[cfg(all(feature = "file-store", not(target_family = "wasm")))]
+pub use file::{FileConfig, FileStore, FileTable, Fsync};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table};
 pub use name::{NameTooLong, name_of, token, try_token};

@@ -33,9 +33,8 @@ impl LocalLog {
         work: impl FnOnce(&View) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         if self.node.engine.is_virtual {
-            let working = |logs: &mut Logs, name: &str, config: &LogConfig| {
-                work(&logs.view(name, config)?)
-            };
+            let working =
+                |logs: &mut Logs, name: &str, config: &LogConfig| work(&logs.view(name, config)?);
             return self.with(false, working).await;
         }
         blocking(self.view.clone(), work).await
@@ -104,7 +103,8 @@ impl Log for LocalLog {
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
         let pattern = pattern.to_owned();
-        self.read_with(move |view| view.read(&pattern, after, max)).await
+        self.read_with(move |view| view.read(&pattern, after, max))
+            .await
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
@@ -118,7 +118,9 @@ impl Log for LocalLog {
                 time: 0,
             })
         };
-        let heads = self.read_with(move |view| view.lasts(&pattern, damaged)).await?;
+        let heads = self
+            .read_with(move |view| view.lasts(&pattern, damaged))
+            .await?;
         let without_payload = |head| Record {
             payload: Bytes::new(),
             ..head

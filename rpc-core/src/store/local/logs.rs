@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, log_key, log_keys, log_name,
-    matches, overlap, record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of,
+    Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, log_key, log_keys,
+    log_name, matches, overlap, record_key, record_keys, sequence_of, subject_key, subject_keys,
+    subject_of,
 };
 use super::{Changes, Row, Table};
 use crate::Str;
@@ -83,7 +84,12 @@ impl Data {
     /// How long ids are remembered, in milliseconds.
     fn window(&self) -> u64 {
         let window = self.head.config.window;
-        millis(self.head.config.max_age.map_or(window, |age| window.min(age)))
+        millis(
+            self.head
+                .config
+                .max_age
+                .map_or(window, |age| window.min(age)),
+        )
     }
 }
 
@@ -302,7 +308,8 @@ impl Logs {
             let (id, sequence) = (id.clone(), *sequence);
             data.came.pop_front();
             if data.removed.remove(&sequence) {
-                self.changes.insert(id_key(data.head.number, sequence), None);
+                self.changes
+                    .insert(id_key(data.head.number, sequence), None);
             }
             // It may have come again after it was forgotten.
             if data.ids.get(&id) == Some(&sequence) {
@@ -338,7 +345,9 @@ impl Logs {
         record: Record,
         expected: Option<u64>,
     ) -> Result<Stored, StoreError> {
-        self.with(name, config, |this, data| this.store(name, data, record, expected))
+        self.with(name, config, |this, data| {
+            this.store(name, data, record, expected)
+        })
     }
 
     fn store(
@@ -360,7 +369,10 @@ impl Logs {
         }
         if let Some(&sequence) = data.ids.get(&record.id) {
             let is_duplicate = true;
-            return Ok(Stored { sequence, is_duplicate });
+            return Ok(Stored {
+                sequence,
+                is_duplicate,
+            });
         }
         let number = data.head.number;
         let previous = self.last(&subject_keys(number, &subject, 0))?;
@@ -390,7 +402,8 @@ impl Logs {
         let sequence = data.head.last + 1;
         record.sequence = sequence;
         let value = encode(&record, now);
-        self.changes.insert(record_key(number, sequence), Some(value));
+        self.changes
+            .insert(record_key(number, sequence), Some(value));
         let key = subject_key(number, &subject, sequence);
         self.changes.insert(key, Some(Bytes::new()));
         data.is_changed = true;
@@ -417,7 +430,10 @@ impl Logs {
             });
         }
         let is_duplicate = false;
-        Ok(Stored { sequence, is_duplicate })
+        Ok(Stored {
+            sequence,
+            is_duplicate,
+        })
     }
 
     /// Removes a record, of a subject that may be unknown.
@@ -490,9 +506,7 @@ impl Logs {
                     }
                     let is_it = match is_exact || pattern == ">" {
                         true => true,
-                        false => {
-                            decode(row).is_ok_and(|it| matches(pattern, &it.record.subject))
-                        }
+                        false => decode(row).is_ok_and(|it| matches(pattern, &it.record.subject)),
                     };
                     match is_exact {
                         _ if !is_it => continue,

@@ -38,7 +38,9 @@ impl Table for MemoryTable {
     fn range(&self, keys: (&[u8], &[u8]), max: usize) -> Result<Vec<Row>, StoreError> {
         let rows = self.0.lock();
         let rows = rows.range(bounds(keys)).take(max);
-        Ok(rows.map(|(key, value)| (key.clone(), Some(value.clone()))).collect())
+        Ok(rows
+            .map(|(key, value)| (key.clone(), Some(value.clone())))
+            .collect())
     }
 
     fn last(&self, keys: (&[u8], &[u8])) -> Result<Option<Row>, StoreError> {
@@ -167,7 +169,6 @@ impl MemoryStore {
     fn change(&self, change: impl FnOnce(&mut Faults)) {
         self.node.link.faults.send_modify(change);
     }
-
 }
 
 impl Default for MemoryStore {

@@ -314,7 +314,13 @@ impl<T: Table> LocalStore<T> {
         };
         let thread = std::thread::Builder::new().name("store".to_owned());
         let thread = thread.spawn(serve).map_err(StoreError::unavailable)?;
-        Ok(Self::connected(table, engine, Link::new(), sender, Some(thread)))
+        Ok(Self::connected(
+            table,
+            engine,
+            Link::new(),
+            sender,
+            Some(thread),
+        ))
     }
 
     fn connected(
@@ -455,7 +461,8 @@ impl<T: Table> Store for LocalStore<T> {
 
     fn answer(&self, reply_to: &str, payload: Bytes) {
         let reply_to: Box<str> = reply_to.into();
-        self.node.try_tell(move |hub| hub.answer(&reply_to, payload));
+        self.node
+            .try_tell(move |hub| hub.answer(&reply_to, payload));
     }
 
     fn is_connected(&self) -> bool {

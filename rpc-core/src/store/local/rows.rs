@@ -60,7 +60,12 @@ pub(super) fn subject_of(key: &[u8]) -> &str {
 
 /// The keys of all records, ids and subjects of a log.
 pub(super) fn all_keys(log: u32) -> [Keys; 3] {
-    let of = |kind| (key(kind, log, 0)[..5].to_vec(), key(kind, log + 1, 0)[..5].to_vec());
+    let of = |kind| {
+        (
+            key(kind, log, 0)[..5].to_vec(),
+            key(kind, log + 1, 0)[..5].to_vec(),
+        )
+    };
     [of(RECORD), of(SUBJECT), of(ID)]
 }
 
