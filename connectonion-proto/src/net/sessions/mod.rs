@@ -4,7 +4,7 @@ mod state;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, stream};
 use rpc_core::cluster::{ClaimError, Claimed, Ownership};
@@ -114,15 +114,19 @@ impl Sessions {
         })
     }
 
-    /// Opens the log of a host that is alone.
+    /// Opens the log of a host that is alone, with this clock.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn alone(store: &dyn Store) -> Result<Self, StoreError> {
-        Self::open(store, log_config(), None).await
+    pub async fn alone(store: &dyn Store, clock: fn() -> SystemTime) -> Result<Self, StoreError> {
+        let config = SessionLogConfig {
+            clock,
+            ..log_config()
+        };
+        Self::open(store, config, None).await
     }
 
     /// Forgets all ownerships, because the node they belong to is gone.
@@ -392,6 +396,7 @@ impl Sessions {
         owner: Owner,
         now: f64,
     ) -> Result<(), StorageError> {
+        let is_served = self.owned(session_id).is_some();
         let record = self.load(session_id, now).await?;
         let is_theirs = record.is_some_and(|it| it.is_of(owner));
         let session = self.owned(session_id).filter(|_| is_theirs);
@@ -402,7 +407,9 @@ impl Sessions {
             }
             None => Ok(true),
         };
-        self.release(session_id).await;
+        if is_theirs || !is_served {
+            self.release(session_id).await;
+        }
         match removed {
             Ok(true) => Ok(()),
             Ok(false) => Err(StorageError::Fenced),
