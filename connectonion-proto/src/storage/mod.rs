@@ -17,6 +17,8 @@ mod transfer;
 pub(crate) use error::StorageError;
 pub use record::{Record, RecordStatus};
 pub(crate) use record::{owner_name, owner_of};
+#[cfg(feature = "file")]
+pub use rpc_core::store::{FileConfig, FileStore, Fsync};
 #[cfg(feature = "server")]
 pub use transfer::{Imported, export, import};
 
