@@ -10,7 +10,7 @@ use rpc_core::json::{find_member, parse};
 use rpc_core::{Json, Limits, Str};
 use serde::{Deserialize, Serialize};
 
-use super::record::Record;
+use super::record::{Record, RecordStatus};
 use crate::frame::Session;
 
 /// Shorter texts are repeated.
@@ -34,15 +34,15 @@ struct Line {
     short: Option<Short>,
 }
 
-/// Returns the line of a record, and whether no line before it is needed: what it adds to the record before
-/// it, or all, when it `is_due` and the record has its session, or if that is not much more.
+/// Returns the line of a record: what it adds to the record before it, or all, if that is not much more, or
+/// when it `is_due` and the record has its session. Then nothing before it is needed, which is returned, too.
 pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) -> (String, bool) {
     let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
     let size = record.session.as_ref().map(|session| session.get().len());
     // The events of a run that is run again are needed.
-    let is_due = is_due && size.is_some() && record.reruns == 0;
-    if before.is_some()
-        && !is_due
+    let goes_on = record.status == RecordStatus::Running && record.reruns > 0;
+    let is_whole = before.is_none() || is_due && size.is_some() && !goes_on;
+    if !is_whole
         && let Some(added) = write(record, before)
         && size.is_none_or(|size| added.len() < size / 2)
     {
@@ -51,7 +51,7 @@ pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) ->
     let mut next = record.clone();
     next.inherit(before);
     let line = write(&next, None).unwrap_or_else(|| next.to_line());
-    (line, true)
+    (line, is_whole)
 }
 
 /// Returns whether a line says anything of a session.

@@ -102,7 +102,10 @@ async fn a_long_prompt_is_stored_once() {
     client.say(&input(&second)).await;
     let output = client.output().await;
     assert_eq!(output["result"], "5 messages");
-    assert!(size().await < 70_000);
+    // What is replaced is removed in the background.
+    while size().await > 66_000 {
+        tokio::task::yield_now().await;
+    }
     let stored = stored(&store, "s").await.unwrap();
     let stored: Value = stored.session.unwrap().parse().unwrap();
     assert_eq!(stored, output["session"]);

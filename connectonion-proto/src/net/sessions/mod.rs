@@ -327,11 +327,10 @@ impl Sessions {
         next.inherit(before);
         let base = before.filter(|_| !session.is_broken());
         let record = if session.is_broken() { &next } else { record };
-        let (line, is_whole) = entry::line_of(record, base, self.log.is_due(&session));
-        let size = next
-            .session
-            .as_ref()
-            .map_or(line.len(), |it| it.get().len().max(line.len()));
+        let all = next.session.as_ref().map_or(0, |it| it.get().len());
+        let is_due = self.log.is_due(&session, all);
+        let (line, is_whole) = entry::line_of(record, base, is_due);
+        let size = line.len().max(all);
         if size > self.max_record_bytes {
             let max = self.max_record_bytes;
             return Err(StorageError::TooLarge { size, max });
@@ -339,7 +338,7 @@ impl Sessions {
         let entry = SessionEntry {
             head: head_of(&next),
             body: line.into(),
-            is_whole,
+            is_whole: is_whole || session.is_broken(),
         };
         self.write(&place, session_id, session, entry, State::of(Some(next)))
             .await
