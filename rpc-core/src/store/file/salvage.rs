@@ -1,5 +1,6 @@
 //! What can be read of a damaged file.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,19 +31,21 @@ pub struct Salvaged {
 /// all frames that there are. Among those may be records that were removed.
 pub(super) fn salvage(from: &Disk, into: &dyn Table) -> Result<Salvaged, StoreError> {
     let mut recount = Recount::new(into);
-    let mut failed = None;
+    let (mut failed, is_damaged, only_logs) = (None, Cell::new(false), Cell::new(false));
     let mut take = |key: &[u8], framed: &[u8]| {
         let found = match frame::find(framed) {
             Some(found) => found,
             None if frame::is_empty(key, framed) => (key, &[][..]),
-            None => return,
+            None => return is_damaged.set(true),
         };
-        if failed.is_none() {
+        if failed.is_none() && (!only_logs.get() || Recount::is_log(found.0)) {
             failed = recount.add(found.0, found.1).err();
         }
     };
-    let is_whole = walk(from, &mut take);
-    if !is_whole {
+    let is_walked = walk(from, &mut take);
+    if !is_walked || is_damaged.get() {
+        // What a log is has been written often.
+        only_logs.set(is_walked);
         scan(from, &mut take).map_err(StoreError::unavailable)?;
     }
     if let Some(error) = failed {

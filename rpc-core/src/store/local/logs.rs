@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::hub::{feed, message};
 use super::rows::{
     Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, last, log_key, log_keys,
-    log_name, matches, overlap, record_key, record_keys, sequence_of, subject_key, subject_keys,
-    subject_of,
+    log_name, log_of, matches, overlap, record_key, record_keys, sequence_of, subject_key,
+    subject_keys, subject_of,
 };
 use super::{Changes, Row, Table, Which};
 use crate::Str;
@@ -258,11 +258,13 @@ impl Logs {
         {
             return wrong(format!("{subjects} is in the log {other}"));
         }
-        // Another log has another time, and another number.
+        // Another log has another time, and another number: also than one whose row was lost.
+        let lost = last(&*self.table, (&record_key(0, 0), &record_key(u32::MAX, 0)))?;
+        let lost = lost.map_or(0, |(key, _)| log_of(&key));
         self.made = self.time().as_nanos().max(self.made + 1);
         let numbers = self.logs.values().map(|data| data.head.number);
         let mut data = Data::new(Head {
-            number: numbers.max().unwrap_or(0) + 1,
+            number: numbers.fold(lost, u32::max) + 1,
             config: config.clone(),
             created: self.made,
             last: 0,

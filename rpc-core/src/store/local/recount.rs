@@ -36,6 +36,11 @@ impl<'a> Recount<'a> {
         }
     }
 
+    /// Whether the row of this key says what a log is.
+    pub(in crate::store) fn is_log(key: &[u8]) -> bool {
+        log_name(key).is_some()
+    }
+
     /// Takes a row over. Of the rows of a log the newest counts.
     pub(in crate::store) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         if let Some(name) = log_name(key) {

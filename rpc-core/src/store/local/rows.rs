@@ -47,6 +47,12 @@ pub(super) fn subject_key(log: u32, subject: &str, sequence: u64) -> Vec<u8> {
     [&[SUBJECT], &log[..], subject.as_bytes(), &[0], &sequence].concat()
 }
 
+/// The number of the log in the key of a record.
+pub(super) fn log_of(key: &[u8]) -> u32 {
+    let number = key.get(1..5).and_then(<[u8]>::first_chunk);
+    number.map_or(0, |it| u32::from_be_bytes(*it))
+}
+
 /// The number at the end of a key.
 pub(super) fn sequence_of(key: &[u8]) -> u64 {
     key.last_chunk().map_or(0, |it| u64::from_be_bytes(*it))
