@@ -44,9 +44,9 @@ mod traits;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
 #[cfg(all(feature = "file-store", not(target_family = "wasm")))]
-pub use file::{FileConfig, FileStore, FileTable, Fsync};
+pub use file::{FileConfig, FileStore, FileTable, Fsync, Salvaged};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table};
+pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table, Which};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};

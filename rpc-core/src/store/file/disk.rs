@@ -10,7 +10,7 @@ use std::thread;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use super::Fsync;
+use super::{Fault, Fsync};
 
 /// What is left free on a disk.
 const SPARE: u64 = 1024 * 1024;
@@ -47,7 +47,7 @@ impl Drop for Synced {
 }
 
 impl Disk {
-    pub(super) fn open(path: &Path, fsync: Fsync) -> Result<Self, redb::Error> {
+    pub(super) fn open(path: &Path, fsync: Fsync) -> Result<Self, Fault> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]

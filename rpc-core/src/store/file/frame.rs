@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::store::Row;
 
-const MARK: [u8; 4] = *b"\xf1SB\x01";
+pub(super) const MARK: [u8; 4] = *b"\xf1SB\x01";
 /// Mark, checksum, length of the key, length of the value.
 const HEAD: usize = 4 + 4 + 2 + 4;
 
@@ -34,9 +34,14 @@ fn sum(parts: &[&[u8]]) -> u32 {
 pub(super) fn open(key: &[u8], framed: &[u8]) -> Row {
     let value = match find(framed) {
         Some((found, value)) if found == key => Some(Bytes::copy_from_slice(value)),
-        _ => (*framed == crc32fast::hash(key).to_be_bytes()).then(Bytes::new),
+        _ => is_empty(key, framed).then(Bytes::new),
     };
     (key.to_vec(), value)
+}
+
+/// Whether it is that of an empty value.
+pub(super) fn is_empty(key: &[u8], framed: &[u8]) -> bool {
+    *framed == crc32fast::hash(key).to_be_bytes()
 }
 
 /// The key and the value of the frame that begins here.

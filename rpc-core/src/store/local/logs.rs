@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, log_key, log_keys,
-    log_name, matches, overlap, record_key, record_keys, sequence_of, subject_key, subject_keys,
-    subject_of,
+    Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, last, log_key, log_keys,
+    log_name, log_of, matches, overlap, record_key, record_keys, sequence_of, subject_key,
+    subject_keys, subject_of,
 };
-use super::{Changes, Row, Table};
+use super::{Changes, Row, Table, Which};
 use crate::Str;
 use crate::store::{LogConfig, LogState, Message, Position, Record, StoreError, Stored};
 
@@ -59,14 +59,44 @@ struct Data {
 
 /// What the row of a log says.
 #[derive(Debug, Deserialize, Serialize)]
-struct Head {
-    number: u32,
+pub(super) struct Head {
+    pub(super) number: u32,
     config: LogConfig,
     created: u128,
-    last: u64,
-    records: u64,
-    bytes: u64,
-    subjects: u64,
+    pub(super) last: u64,
+    pub(super) records: u64,
+    pub(super) bytes: u64,
+    pub(super) subjects: u64,
+}
+
+impl Head {
+    pub(super) fn decode(row: &[u8]) -> Option<Self> {
+        serde_json::from_slice(row).ok()
+    }
+
+    pub(super) fn encode(&self) -> Result<Bytes, StoreError> {
+        let row = serde_json::to_vec(self);
+        Ok(row.map_err(|error| failed(error.to_string()))?.into())
+    }
+}
+
+/// What a table says of its logs, by name.
+pub(super) fn heads(table: &dyn Table) -> Result<Vec<(String, Head)>, StoreError> {
+    let (from, to) = log_keys();
+    let rows = table.range((&from, &to), Which::First, usize::MAX)?;
+    let head = |(key, value): Row| {
+        let name = log_name(&key).unwrap_or_default().to_owned();
+        let head = value.and_then(|it| Head::decode(&it));
+        let damaged = || failed(format!("the row of the log {name} is damaged"));
+        Ok((name.clone(), head.ok_or_else(damaged)?))
+    };
+    rows.into_iter().map(head).collect()
+}
+
+/// The names of the logs of a table, and their configurations.
+pub(super) fn all(table: &dyn Table) -> Result<Vec<(String, LogConfig)>, StoreError> {
+    let heads = heads(table)?.into_iter();
+    Ok(heads.map(|(name, head)| (name, head.config)).collect())
 }
 
 impl Data {
@@ -142,14 +172,10 @@ impl Logs {
         if self.is_loaded {
             return Ok(());
         }
-        let (from, to) = log_keys();
-        for (key, value) in self.table.range((&from, &to), usize::MAX)? {
-            let name = log_name(&key).unwrap_or_default();
-            let head = value.and_then(|it| serde_json::from_slice(&it).ok());
-            let damaged = || failed(format!("the row of the log {name} is damaged"));
-            let mut data = Data::new(head.ok_or_else(damaged)?);
+        for (name, head) in heads(&*self.table)? {
+            let mut data = Data::new(head);
             self.load_ids(&mut data)?;
-            self.logs.insert(name.to_owned(), data);
+            self.logs.insert(name, data);
         }
         self.is_loaded = true;
         Ok(())
@@ -161,23 +187,31 @@ impl Logs {
         let number = data.head.number;
         let [(from, mut to), _, (first_id, last_id)] = all_keys(number);
         let mut came = BTreeMap::new();
-        while let Some(row) = self.table.last((&from, &to))? {
-            match decode(&row) {
-                Ok(timed) if timed.time < oldest => break,
-                Ok(Timed { record, time }) => {
+        loop {
+            let rows = self.table.range((&from, &to), Which::Last, PAGE)?;
+            let Some((first, _)) = rows.first() else {
+                break;
+            };
+            to.clone_from(first);
+            let timed: Vec<Timed> = rows.iter().filter_map(|row| decode(row).ok()).collect();
+            let is_end = timed.first().is_some_and(|it| it.time < oldest);
+            for Timed { record, time } in timed {
+                if time >= oldest && !record.id.is_empty() {
                     came.insert(record.sequence, (time, record.id));
                 }
-                Err(_) => {}
             }
-            to = row.0;
+            if is_end {
+                break;
+            }
         }
-        for row in self.table.range((&first_id, &last_id), usize::MAX)? {
+        let keys = (&*first_id, &*last_id);
+        for row in self.table.range(keys, Which::First, usize::MAX)? {
             if let Ok(Timed { record, time }) = decode(&row) {
                 data.removed.insert(record.sequence);
                 came.insert(record.sequence, (time, record.id));
             }
         }
-        for (sequence, (time, id)) in came.into_iter().filter(|(_, (_, id))| !id.is_empty()) {
+        for (sequence, (time, id)) in came {
             data.ids.insert(id.clone(), sequence);
             data.came.push_back((time, id, sequence));
         }
@@ -192,8 +226,8 @@ impl Logs {
         }
         for (name, data) in &mut self.logs {
             if std::mem::take(&mut data.is_changed) {
-                let row = serde_json::to_vec(&data.head).map_err(|it| failed(it.to_string()))?;
-                self.changes.insert(log_key(name), Some(row.into()));
+                let row = data.head.encode()?;
+                self.changes.insert(log_key(name), Some(row));
             }
         }
         if self.changes.is_empty() {
@@ -224,11 +258,13 @@ impl Logs {
         {
             return wrong(format!("{subjects} is in the log {other}"));
         }
-        // Another log has another time, and another number.
+        // Another log has another time, and another number: also than one whose row was lost.
+        let lost = last(&*self.table, (&record_key(0, 0), &record_key(u32::MAX, 0)))?;
+        let lost = lost.map_or(0, |(key, _)| log_of(&key));
         self.made = self.time().as_nanos().max(self.made + 1);
         let numbers = self.logs.values().map(|data| data.head.number);
         let mut data = Data::new(Head {
-            number: numbers.max().unwrap_or(0) + 1,
+            number: numbers.fold(lost, u32::max) + 1,
             config: config.clone(),
             created: self.made,
             last: 0,
@@ -552,7 +588,9 @@ impl Logs {
     fn range(&self, (from, to): &Keys, max: usize) -> Result<Vec<Row>, StoreError> {
         let changes = || self.changes.range(bounds((from, to)));
         let removed = changes().filter(|(_, value)| value.is_none()).count();
-        let rows = self.table.range((from, to), max.saturating_add(removed))?;
+        let rows = self
+            .table
+            .range((from, to), Which::First, max.saturating_add(removed))?;
         if changes().next().is_none() {
             return Ok(rows);
         }
@@ -572,7 +610,7 @@ impl Logs {
         let new = changes.rev().find(|(_, value)| value.is_some());
         let new = new.map(|(key, _)| key.clone());
         let mut to = to.clone();
-        while let Some((key, _)) = self.table.last((from, &to))? {
+        while let Some((key, _)) = last(&*self.table, (from, &to))? {
             match self.changes.get(&key) {
                 Some(None) => to = key,
                 _ => return Ok(new.max(Some(key))),
@@ -583,7 +621,7 @@ impl Logs {
 }
 
 /// The bytes that a record takes.
-fn size(record: &Record) -> u64 {
+pub(super) fn size(record: &Record) -> u64 {
     (record.subject.len() + record.id.len() + record.payload.len()) as u64
 }
 

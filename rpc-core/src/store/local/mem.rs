@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::rows::bounds;
-use super::{Changes, Engine, Faults, Link, LocalStore, REQUESTS, Row, Table, serve};
+use super::{Changes, Engine, Faults, Link, LocalStore, REQUESTS, Row, Table, Which, serve};
 use crate::store::StoreError;
 use crate::sync::Mutex;
 
@@ -35,18 +35,21 @@ pub struct MemoryTable(Mutex<BTreeMap<Vec<u8>, Bytes>>);
 pub struct MemorySnapshot(BTreeMap<Vec<u8>, Bytes>);
 
 impl Table for MemoryTable {
-    fn range(&self, keys: (&[u8], &[u8]), max: usize) -> Result<Vec<Row>, StoreError> {
+    fn range(
+        &self,
+        keys: (&[u8], &[u8]),
+        which: Which,
+        max: usize,
+    ) -> Result<Vec<Row>, StoreError> {
         let rows = self.0.lock();
-        let rows = rows.range(bounds(keys)).take(max);
-        Ok(rows
-            .map(|(key, value)| (key.clone(), Some(value.clone())))
-            .collect())
-    }
-
-    fn last(&self, keys: (&[u8], &[u8])) -> Result<Option<Row>, StoreError> {
-        let rows = self.0.lock();
-        let last = rows.range(bounds(keys)).next_back();
-        Ok(last.map(|(key, value)| (key.clone(), Some(value.clone()))))
+        let rows = rows.range(bounds(keys));
+        let row = |(key, value): (&Vec<u8>, &Bytes)| (key.clone(), Some(value.clone()));
+        let mut rows: Vec<Row> = match which {
+            Which::First => return Ok(rows.take(max).map(row).collect()),
+            Which::Last => rows.rev().take(max).map(row).collect(),
+        };
+        rows.reverse();
+        Ok(rows)
     }
 
     fn write(&self, changes: &Changes) -> Result<(), StoreError> {

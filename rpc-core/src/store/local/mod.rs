@@ -4,6 +4,8 @@ mod hub;
 mod log;
 mod logs;
 mod mem;
+#[cfg(feature = "file-store")]
+mod recount;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -24,6 +26,9 @@ use log::LocalLog;
 use logs::Logs;
 
 use crate::sync::Mutex;
+#[cfg(feature = "file-store")]
+pub(super) use recount::Recount;
+
 pub use mem::{MemorySnapshot, MemoryStore, MemoryTable};
 
 /// How long a request may take.
@@ -41,18 +46,13 @@ const QUEUE: usize = 4_096;
 /// One process uses it, from several threads. Its functions may block. One thread at a time writes, while others
 /// read.
 pub trait Table: fmt::Debug + Send + Sync + 'static {
-    /// Returns the first rows, at most `max`, with keys from the first one up to the second one, which is excluded,
-    /// in order.
+    /// Returns the first or last rows, at most `max`, with keys from the first one up to the second one, which is
+    /// excluded, in the order of their keys.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn range(&self, keys: (&[u8], &[u8]), max: usize) -> Result<Vec<Row>, StoreError>;
-
-    /// Returns the last row with a key from the first one up to the second one, which is excluded.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    fn last(&self, keys: (&[u8], &[u8])) -> Result<Option<Row>, StoreError>;
+    fn range(&self, keys: (&[u8], &[u8]), which: Which, max: usize)
+    -> Result<Vec<Row>, StoreError>;
 
     /// Sets the value of each key, or removes the row where that is `None`: all of it, or nothing. Returns when
     /// it is on the disk.
@@ -61,6 +61,17 @@ pub trait Table: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`]: nothing is changed. [`StoreError::Full`] without room. After
     /// [`StoreError::Unavailable`] it may be changed or not.
     fn write(&self, changes: &Changes) -> Result<(), StoreError>;
+}
+
+/// Which rows are wanted.
+///
+/// Exhaustive on purpose: a table has two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those with the least keys.
+    First,
+    /// Those with the greatest keys.
+    Last,
 }
 
 /// A key, and its value; `None` if that is damaged.
@@ -342,6 +353,14 @@ impl<T: Table> LocalStore<T> {
             },
             opened: Arc::default(),
         }
+    }
+
+    /// Returns the names of the logs, and their configurations. Blocks.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the table.
+    pub fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
+        logs::all(&*self.table)
     }
 
     /// Returns the table.

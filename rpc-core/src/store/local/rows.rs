@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{Row, Table};
+use super::{Row, Table, Which};
 use crate::Str;
 use crate::store::{Record, StoreError};
 
@@ -45,6 +45,12 @@ pub(super) fn id_key(log: u32, sequence: u64) -> Vec<u8> {
 pub(super) fn subject_key(log: u32, subject: &str, sequence: u64) -> Vec<u8> {
     let (log, sequence) = (log.to_be_bytes(), sequence.to_be_bytes());
     [&[SUBJECT], &log[..], subject.as_bytes(), &[0], &sequence].concat()
+}
+
+/// The number of the log in the key of a record.
+pub(super) fn log_of(key: &[u8]) -> u32 {
+    let number = key.get(1..5).and_then(<[u8]>::first_chunk);
+    number.map_or(0, |it| u32::from_be_bytes(*it))
 }
 
 /// The number at the end of a key.
@@ -172,7 +178,7 @@ impl View {
 
     pub(super) fn last(&self, subject: &str) -> Result<Option<Record>, StoreError> {
         let (from, to) = subject_keys(self.log, subject, 0);
-        while let Some((key, _)) = self.table.last((&from, &to))? {
+        while let Some((key, _)) = last(&*self.table, (&from, &to))? {
             if let Some(row) = self.follow(&key)? {
                 return self.check(&row);
             }
@@ -183,7 +189,7 @@ impl View {
     /// The number of the last record that there is.
     pub(super) fn last_number(&self) -> Result<u64, StoreError> {
         let (from, to) = record_keys(self.log, 0);
-        let last = self.table.last((&from, &to))?;
+        let last = last(&*self.table, (&from, &to))?;
         Ok(last.map_or(0, |(key, _)| sequence_of(&key)))
     }
 
@@ -201,7 +207,7 @@ impl View {
                 false => record_keys(self.log, after),
             };
             let page = PAGE.min((max - records.len()).max(LEAST));
-            let rows = self.table.range((&from, &to), page)?;
+            let rows = self.table.range((&from, &to), Which::First, page)?;
             let is_end = rows.len() < page;
             for row in rows {
                 after = sequence_of(&row.0);
@@ -235,7 +241,7 @@ impl View {
         let mut from = subject_key(self.log, prefix, 0);
         from.truncate(from.len() - 9);
         let [_, (_, end), _] = all_keys(self.log);
-        while let Some((key, _)) = self.table.range((&from, &end), 1)?.pop() {
+        while let Some((key, _)) = self.table.range((&from, &end), Which::First, 1)?.pop() {
             let subject = subject_of(&key);
             if !subject.starts_with(prefix) {
                 break;
@@ -256,9 +262,13 @@ impl View {
 }
 
 /// The row with this key.
-fn get(table: &dyn Table, key: &[u8]) -> Result<Option<Row>, StoreError> {
+pub(super) fn get(table: &dyn Table, key: &[u8]) -> Result<Option<Row>, StoreError> {
     let after = [key, &[0]].concat();
-    Ok(table.range((key, &after), 1)?.pop())
+    Ok(table.range((key, &after), Which::First, 1)?.pop())
+}
+
+pub(super) fn last(table: &dyn Table, keys: (&[u8], &[u8])) -> Result<Option<Row>, StoreError> {
+    Ok(table.range(keys, Which::Last, 1)?.pop())
 }
 
 pub(super) fn bounds((from, to): (&[u8], &[u8])) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
