@@ -36,9 +36,9 @@ impl StorageError {
     }
 
     /// An error after which the same call may succeed.
-    pub(crate) fn passing(message: impl ToString) -> Self {
+    pub(crate) fn passing(message: impl Into<String>) -> Self {
         Self::Failed {
-            message: message.to_string(),
+            message: message.into(),
             is_retryable: true,
         }
     }

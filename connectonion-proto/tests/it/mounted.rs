@@ -21,8 +21,7 @@ impl Agent for Reader {
 }
 
 fn options() -> ServerOptions {
-    let options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
-    options
+    ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
 }
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {

@@ -288,9 +288,8 @@ impl HostRuntime {
         let (folder, mark) = (self.shared.uploads.clone(), upload::mark(owner, session_id));
         let removing = tokio::task::spawn_blocking(move || upload::remove(&folder, mark));
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
-        Ok(removed.map_err(|error| {
-            StorageError::passing(format_args!("the files are not deleted: {error}"))
-        }))
+        Ok(removed
+            .map_err(|error| StorageError::passing(format!("the files are not deleted: {error}"))))
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What

@@ -471,7 +471,7 @@ impl Sessions {
 
 /// The error of a session that was not claimed.
 fn not_claimed(error: &ClaimError) -> StorageError {
-    StorageError::passing(format_args!("the session is not claimed: {error}"))
+    StorageError::passing(format!("the session is not claimed: {error}"))
 }
 
 /// The error of a read, or of a write that was not done.
