@@ -29,21 +29,32 @@
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod bucket;
+#[cfg(all(feature = "file-store", not(target_family = "wasm")))]
+mod file;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-mod mem;
+mod local;
 mod name;
 mod publish;
 mod sequencer;
+#[cfg(all(feature = "sessions", not(target_family = "wasm")))]
+mod session_log;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod traits;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
+#[cfg(all(feature = "file-store", not(target_family = "wasm")))]
+pub use file::{FileConfig, FileStore, FileTable, Fsync, Salvaged};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use mem::{MemorySnapshot, MemoryStore};
+pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table, Which};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
+#[cfg(all(feature = "sessions", not(target_family = "wasm")))]
+pub use session_log::{
+    Session, SessionDamage, SessionEntry, SessionHead, SessionInfo, SessionLog, SessionLogConfig,
+    SessionState,
+};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use traits::{
     AskError, Expect, Log, LogConfig, LogState, Message, Messages, Position, Record, Store,

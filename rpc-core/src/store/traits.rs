@@ -11,6 +11,8 @@ use tokio::sync::watch;
 
 use crate::Str;
 
+/// The pause before what has no answer is repeated.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The fewest bytes of a log whose size depends on the engine's room.
 const LEAST_ROOM: u64 = 64 * 1024;
 
@@ -151,25 +153,26 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     /// Returns the record with this number; `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if the record is damaged.
     async fn get(&self, sequence: u64) -> Result<Option<Record>, StoreError>;
 
     /// Returns the last record of a subject; `None` if there is none. It sees all that was stored before it
     /// was called.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if the record is damaged.
     async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError>;
 
     /// Returns the first records after the number `after` whose subjects match a pattern, at most `max`, in
     /// order. Fewer than `max` means that there are no more.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if one of the records is damaged: the first
+    /// one. To go on behind it see [`read_around`](#method.read_around).
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError>;
 
     /// Returns the last record of each subject that matches a pattern, in the order of their numbers; their
-    /// payloads are empty.
+    /// payloads are empty. A damaged record has no id, and the time 0.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.
@@ -197,12 +200,95 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     async fn state(&self) -> Result<LogState, StoreError>;
 }
 
+impl dyn Log + '_ {
+    /// Appends a record once, after the record `last` of its subject: again with the same `id` until the
+    /// outcome is known, or until `is_alive` says that this node may write no more. Returns its number.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if another write was first, or the node is not alive: then it may be stored.
+    /// Any other [`StoreError`]: it is not stored.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the record may be stored or not.
+    pub async fn append_once(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        last: Option<u64>,
+        id: &str,
+        is_alive: impl Fn() -> bool,
+    ) -> Result<u64, StoreError> {
+        let expect = Expect { id: Some(id), last };
+        let mut is_repeated = false;
+        loop {
+            if !is_alive() {
+                return Err(StoreError::Conflict);
+            }
+            match self.append(subject, payload.clone(), expect).await {
+                Ok(stored) => return Ok(stored.sequence),
+                Err(StoreError::Unavailable { message }) => {
+                    tracing::debug!(message, "the store does not answer");
+                }
+                Err(StoreError::Conflict) if is_repeated => match self.last(subject).await {
+                    Ok(found) => {
+                        let own = found.filter(|found| *found.id == *id);
+                        return own.map(|own| own.sequence).ok_or(StoreError::Conflict);
+                    }
+                    Err(error) if error.is_retryable() => {}
+                    Err(_) => return Err(StoreError::Conflict),
+                },
+                Err(error) => return Err(error),
+            }
+            is_repeated = true;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Reads as [`read`](Log::read) does, and leaves out the records that are damaged: it adds their numbers to
+    /// `damaged`.
+    ///
+    /// # Errors
+    /// As those of [`read`](Log::read), without [`StoreError::Unreadable`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn read_around(
+        &self,
+        pattern: &str,
+        after: u64,
+        max: usize,
+        damaged: &mut Vec<u64>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (mut records, mut after, mut page) = (Vec::new(), after, max);
+        while records.len() < max {
+            match self.read(pattern, after, page).await {
+                Err(StoreError::Unreadable { sequence }) if page == 1 => {
+                    damaged.push(sequence);
+                    (after, page) = (sequence, max - records.len());
+                }
+                // Those before it, one by one.
+                Err(StoreError::Unreadable { .. }) => page = 1,
+                Err(error) => return Err(error),
+                Ok(found) => {
+                    let is_end = found.len() < page;
+                    after = found.last().map_or(after, |record| record.sequence);
+                    records.extend(found);
+                    if is_end {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(records)
+    }
+}
+
 /// What [`Log::watch`] brings.
 pub type Watched = BoxStream<'static, Result<Option<Record>, StoreError>>;
 
 crate::config! {
     /// The configuration of a log that does not exist yet. [`new`](Self::new) names its subjects.
-    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
     pub struct LogConfig {
         /// A pattern: what is appended under it is in the log. No two logs have a subject in common.
         pub subjects: String = String::new(),
@@ -344,6 +430,12 @@ pub enum StoreError {
         /// What is wrong, without secrets.
         message: String,
     },
+    /// What the engine has of this record is damaged. Retrying fails again; other records can be read.
+    #[error("record {sequence} is damaged")]
+    Unreadable {
+        /// The number of the record.
+        sequence: u64,
+    },
     /// The engine has answered with another error, such as a log that was deleted.
     #[error("the store failed: {message}")]
     Failed {
@@ -358,7 +450,11 @@ impl StoreError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. } => true,
-            Self::Conflict | Self::TooLarge | Self::Denied { .. } | Self::Config { .. } => false,
+            Self::Conflict
+            | Self::TooLarge
+            | Self::Denied { .. }
+            | Self::Config { .. }
+            | Self::Unreadable { .. } => false,
         }
     }
 
