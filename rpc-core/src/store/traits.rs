@@ -49,6 +49,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age.
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError>;
 
+    /// Returns the names of the logs that there are, and their configurations.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    async fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError>;
+
     /// Makes all logs again that were opened here and are lost: what a node does when it joins.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod health;
 mod logging;
 mod manual;
 mod router;
+mod store;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,7 @@ enum Command {
     Agent(agent::AgentArgs),
     Daemon(daemon::DaemonArgs),
     Wire(switchboard_wire::command::WireArgs),
+    Store(store::StoreArgs),
     Health(HealthArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
@@ -88,6 +90,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(args) => agent::run(args).boxed_local().await,
         Command::Daemon(args) => daemon::run(args).boxed_local().await,
         Command::Wire(args) => switchboard_wire::command::run(args).boxed_local().await,
+        Command::Store(args) => store::run(args).boxed_local().await,
         Command::Health(args) => health::health(&args.url).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

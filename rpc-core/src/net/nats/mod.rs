@@ -19,7 +19,7 @@ use async_nats::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, watch};
@@ -249,6 +249,22 @@ impl Nats {
         Ok(info.config.max_age)
     }
 
+    /// The configuration of a log that was made as this stream.
+    fn config_of(&self, stream: &stream::Config) -> LogConfig {
+        let limit = |it: i64| u64::try_from(it).ok();
+        let subjects = stream.subjects.first().map_or("", String::as_str);
+        let feed = stream.republish.as_ref();
+        LogConfig {
+            feed: feed.map(|feed| feed_of(&self.relative(&feed.destination))),
+            max_per_subject: limit(stream.max_messages_per_subject),
+            max_records: limit(stream.max_messages),
+            max_bytes: limit(stream.max_bytes),
+            max_age: Some(stream.max_age).filter(|it| !it.is_zero()),
+            window: stream.duplicate_window,
+            ..LogConfig::new(&self.relative(subjects))
+        }
+    }
+
     /// Sends a message, as soon as there is room for it.
     async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
         self.check_size(&payload)?;
@@ -339,6 +355,18 @@ impl Store for Nats {
             opened.push(stream);
         }
         Ok(Arc::new(log))
+    }
+
+    async fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
+        let mut logs = Vec::new();
+        let name_of = format!("{}_", self.shared.prefix);
+        let mut streams = self.shared.jetstream.streams();
+        while let Some(stream) = streams.try_next().await.map_err(StoreError::unavailable)? {
+            if let Some(name) = stream.config.name.strip_prefix(&name_of) {
+                logs.push((name.to_owned(), self.config_of(&stream.config)));
+            }
+        }
+        Ok(logs)
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
@@ -437,6 +465,17 @@ fn destination(feed: &str) -> String {
         }
         token => token.to_owned(),
     });
+    tokens.collect::<Vec<_>>().join(".")
+}
+
+/// The feed of a [`destination`].
+fn feed_of(destination: &str) -> String {
+    let tokens = destination
+        .split('.')
+        .map(|token| match token.starts_with("{{") {
+            true => "*",
+            false => token,
+        });
     tokens.collect::<Vec<_>>().join(".")
 }
 

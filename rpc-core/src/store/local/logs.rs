@@ -93,12 +93,6 @@ pub(super) fn heads(table: &dyn Table) -> Result<Vec<(String, Head)>, StoreError
     rows.into_iter().map(head).collect()
 }
 
-/// The names of the logs of a table, and their configurations.
-pub(super) fn all(table: &dyn Table) -> Result<Vec<(String, LogConfig)>, StoreError> {
-    let heads = heads(table)?.into_iter();
-    Ok(heads.map(|(name, head)| (name, head.config)).collect())
-}
-
 impl Data {
     fn new(head: Head) -> Self {
         Self {
@@ -146,6 +140,15 @@ impl Logs {
             changes: Changes::new(),
             news: Vec::new(),
         }
+    }
+
+    /// The names of the logs, and their configurations.
+    pub(super) fn all(&mut self) -> Result<Vec<(String, LogConfig)>, StoreError> {
+        self.load()?;
+        let logs = self.logs.iter();
+        Ok(logs
+            .map(|(name, log)| (name.to_string(), log.head.config.clone()))
+            .collect())
     }
 
     /// The time since 1970.

@@ -355,14 +355,6 @@ impl<T: Table> LocalStore<T> {
         }
     }
 
-    /// Returns the names of the logs, and their configurations. Blocks.
-    ///
-    /// # Errors
-    /// [`StoreError`] of the table.
-    pub fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
-        logs::all(&*self.table)
-    }
-
     /// Returns the table.
     #[must_use]
     pub fn table(&self) -> &T {
@@ -412,6 +404,10 @@ impl<T: Table> Store for LocalStore<T> {
             config: Arc::new(config),
             view,
         }))
+    }
+
+    async fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
+        self.node.request(false, |logs| logs.all()).await
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {

@@ -101,6 +101,10 @@ impl Store for Broken {
         }))
     }
 
+    async fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
+        self.store.logs().await
+    }
+
     async fn ensure(&self) -> Result<(), StoreError> {
         self.store.ensure().await
     }

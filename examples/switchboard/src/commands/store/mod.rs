@@ -1,0 +1,167 @@
+//! `switchboard store`: copies what servers store.
+
+mod copy;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use connectonion_proto::storage::{export, import};
+use rpc_core::store::{FileConfig, FileStore, Store};
+
+use self::copy::copy;
+use crate::cli::{Failure, complain};
+use crate::commands::cluster::NatsArgs;
+
+/// Copies what servers store, between files and NATS.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StoreArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Copy(CopyArgs),
+}
+
+/// Copies all that a server stores to another place, which must have none of it. No server may run on either
+/// file meanwhile. A place is a file of `agent host` or `gateway`, such as sessions.redb; the word nats, for the
+/// server of --nats; or a file whose name ends with .jsonl, of ConnectOnion's own hosts, for the sessions of an
+/// agent alone.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchboard store copy ~/.agent/sessions.redb old.redb
+  switchboard store copy ~/.agent/sessions.redb .co/session_results.jsonl
+  switchboard store copy --salvage damaged.redb sessions.redb
+  switchboard store copy --nats nats://127.0.0.1:4222 sessions.redb nats")]
+struct CopyArgs {
+    /// Where to copy from.
+    from: PathBuf,
+    /// Where to copy to. A file is created if it is missing.
+    to: PathBuf,
+    /// FROM is a damaged file: take over what can be read. What was deleted may come back.
+    #[arg(long)]
+    salvage: bool,
+    #[command(flatten)]
+    nats: NatsArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`]; some may be copied.
+pub(crate) async fn run(args: StoreArgs) -> Result<(), Failure> {
+    let Command::Copy(args) = args.command;
+    match (is_results(&args.from), is_results(&args.to)) {
+        _ if args.salvage => salvage(&args),
+        (true, true) => Err(Failure::usage(
+            "only one of the places can be a .jsonl file",
+        )),
+        (true, false) => {
+            existing(&args.from)?;
+            let store = args.store(&args.to).await?;
+            let imported = import(&store, &args.from).await;
+            match imported.map_err(|error| failed(&args.from, &error))? {
+                Some(imported) => complain(imported),
+                None => complain("nothing is new"),
+            }
+            Ok(())
+        }
+        (false, true) => {
+            existing(&args.from)?;
+            let store = args.store(&args.from).await?;
+            let file = File::create_new(&args.to).map_err(|error| failed(&args.to, &error))?;
+            let count = export(&*store, BufWriter::new(file)).await;
+            let count = count.map_err(|error| failed(&args.to, &error))?;
+            complain(format_args!("{count} sessions are copied"));
+            Ok(())
+        }
+        (false, false) => {
+            existing(&args.from)?;
+            let (from, to) = (args.store(&args.from).await?, args.store(&args.to).await?);
+            for copied in copy(&*from, &*to).await.map_err(Failure::new)? {
+                complain(copied);
+            }
+            Ok(())
+        }
+    }
+}
+
+impl CopyArgs {
+    /// Opens the store at a place.
+    async fn store(&self, place: &Path) -> Result<Arc<dyn Store>, Failure> {
+        if !is_nats(place) {
+            return Ok(Arc::new(open(place)?));
+        }
+        let store = self.nats.connect_now().await?;
+        store.ok_or_else(|| Failure::usage("nats needs the URL of its server: --nats URL"))
+    }
+}
+
+fn salvage(args: &CopyArgs) -> Result<(), Failure> {
+    if [&args.from, &args.to]
+        .into_iter()
+        .any(|it| is_nats(it) || is_results(it))
+    {
+        return Err(Failure::usage(
+            "--salvage reads a file of a store and writes another one",
+        ));
+    }
+    existing(&args.from)?;
+    if args.to.exists() {
+        return Err(Failure::usage(format_args!(
+            "{} exists already",
+            args.to.display()
+        )));
+    }
+    let store = FileStore::salvage(&args.from, &args.to, FileConfig::default());
+    if let Some(salvaged) = store.map_err(Failure::new)?.salvaged() {
+        complain(format_args!(
+            "{} records are copied, {} are lost",
+            salvaged.found, salvaged.damaged
+        ));
+    }
+    Ok(())
+}
+
+fn open(file: &Path) -> Result<FileStore, Failure> {
+    let store = FileStore::open(file, FileConfig::default()).map_err(Failure::new)?;
+    if let Some(salvaged) = store.salvaged() {
+        complain(format_args!(
+            "warning: {} was damaged: {} records could be read, {} could not",
+            file.display(),
+            salvaged.found,
+            salvaged.damaged
+        ));
+    }
+    Ok(store)
+}
+
+fn is_nats(place: &Path) -> bool {
+    place == Path::new("nats")
+}
+
+/// Whether this is a file of ConnectOnion's own hosts.
+fn is_results(place: &Path) -> bool {
+    place.extension().is_some_and(|it| it == "jsonl")
+}
+
+/// Refuses a file that is missing: opening it would create it.
+fn existing(place: &Path) -> Result<(), Failure> {
+    match is_nats(place) || place.exists() {
+        true => Ok(()),
+        false => Err(Failure::usage(format_args!(
+            "there is no file {}",
+            place.display()
+        ))),
+    }
+}
+
+fn failed(place: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format_args!("{}: {error}", place.display()))
+}
