@@ -163,7 +163,7 @@ impl FileTable {
         let disk = &self.opener.disk;
         let checking = || {
             // The database would go back to what was before a damaged write.
-            let frozen = Frozen::new(disk, u32::MAX)?;
+            let frozen = Frozen::unclean(disk)?;
             let mut database = Opener::database(frozen, self.opener.cache)?;
             Ok(database.check_integrity()?)
         };

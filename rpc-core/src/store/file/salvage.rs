@@ -1,6 +1,5 @@
 //! What can be read of a damaged file.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +16,9 @@ const PIECE: usize = 8 * 1024 * 1024;
 /// How often a page is read, of which a file may say that it is below itself.
 const READS: u32 = 64;
 const BLOCK: usize = 4096;
+/// Where the format of redb has its flags, and the one for a file that was not closed.
+const FLAGS: u64 = 9;
+const UNCLEAN: u8 = 2;
 
 /// What was taken over of a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,25 +29,22 @@ pub struct Salvaged {
     pub damaged: u64,
 }
 
-/// Takes over what can be read into an empty table: what the database reaches, and, where it does not come through,
-/// all frames that there are. Among those may be records that were removed.
+/// Takes over what can be read into an empty table: what the database reaches or, if it does not come through, all
+/// frames that there are. Among those may be records that were removed.
 pub(super) fn salvage(from: &Disk, into: &dyn Table) -> Result<Salvaged, StoreError> {
     let mut recount = Recount::new(into);
-    let (mut failed, is_damaged, only_logs) = (None, Cell::new(false), Cell::new(false));
+    let mut failed = None;
     let mut take = |key: &[u8], framed: &[u8]| {
         let found = match frame::find(framed) {
             Some(found) => found,
             None if frame::is_empty(key, framed) => (key, &[][..]),
-            None => return is_damaged.set(true),
+            None => return,
         };
-        if failed.is_none() && (!only_logs.get() || Recount::is_log(found.0)) {
+        if failed.is_none() {
             failed = recount.add(found.0, found.1).err();
         }
     };
-    let is_walked = walk(from, &mut take);
-    if !is_walked || is_damaged.get() {
-        // What a log is has been written often.
-        only_logs.set(is_walked);
+    if !walk(from, &mut take) {
         scan(from, &mut take).map_err(StoreError::unavailable)?;
     }
     if let Some(error) = failed {
@@ -116,7 +115,16 @@ struct State {
 }
 
 impl Frozen {
-    pub(super) fn new(disk: &Disk, reads: u32) -> io::Result<Self> {
+    /// With all that a database does not look at after it was closed well.
+    pub(super) fn unclean(disk: &Disk) -> io::Result<Self> {
+        let frozen = Self::new(disk, u32::MAX)?;
+        let mut flags = frozen.read(FLAGS, 1)?;
+        flags.iter_mut().for_each(|flags| *flags |= UNCLEAN);
+        frozen.write(FLAGS, &flags)?;
+        Ok(frozen)
+    }
+
+    fn new(disk: &Disk, reads: u32) -> io::Result<Self> {
         let state = State {
             len: disk.len()?,
             blocks: BTreeMap::new(),
