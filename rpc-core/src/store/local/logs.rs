@@ -22,6 +22,9 @@ use crate::store::{LogConfig, LogState, Message, Position, Record, StoreError, S
 const START: Duration = Duration::from_secs(1_800_000_000);
 /// How many records are purged of at a time.
 const PAGE: usize = 64;
+/// The bytes of a record beside what it holds.
+#[cfg(feature = "file-store")]
+const ROW: u64 = 128;
 /// The longest subject or id, in bytes.
 const MAX_NAME: usize = 16 * 1024;
 
@@ -83,7 +86,7 @@ impl Head {
     }
 
     /// The rows of what it is.
-    pub(super) fn rows(&self, name: &str) -> Result<[(Vec<u8>, Option<Bytes>); 2], StoreError> {
+    pub(super) fn rows(&self, name: &str) -> Result<[Row; 2], StoreError> {
         let row = serde_json::to_vec(self).map_err(|error| failed(error.to_string()))?;
         let row = Bytes::from(row);
         Ok(log_keys(name).map(|key| (key, Some(row.clone()))))
@@ -127,6 +130,14 @@ pub(super) fn heads(table: &dyn Table) -> Result<Vec<(String, Head)>, StoreError
         Ok((name.to_owned(), head))
     };
     rows.into_iter().map(head).collect()
+}
+
+/// The bytes that the records of a table need, about.
+#[cfg(feature = "file-store")]
+pub(in crate::store) fn size_of(table: &dyn Table) -> Result<u64, StoreError> {
+    let heads = heads(table)?.into_iter();
+    let sizes = heads.map(|(_, head)| head.count.bytes + head.count.records * ROW);
+    Ok(sizes.sum())
 }
 
 /// The names of the logs of a table, and their configurations.
