@@ -20,8 +20,10 @@ use crate::store::{LogConfig, LogState, Message, Position, Record, StoreError, S
 
 /// What a virtual clock says at its start, since 1970: the same in each run.
 const START: Duration = Duration::from_secs(1_800_000_000);
-/// How many records are purged of at a time.
+/// How many records are read at a time.
 const PAGE: usize = 64;
+/// How many records are purged in one write, so that others do not wait for long.
+const PURGED: usize = 512;
 /// The bytes of a record beside what it holds.
 #[cfg(feature = "file-store")]
 const ROW: u64 = 128;
@@ -565,43 +567,41 @@ impl Logs {
         Ok(())
     }
 
+    /// Removes some of the records after a number. Returns how many, and after which number there may be more.
     pub(super) fn purge(
         &mut self,
         (name, config): (&str, &LogConfig),
         pattern: &str,
-        before: u64,
-    ) -> Result<u64, StoreError> {
+        (mut after, before): (u64, u64),
+    ) -> Result<(u64, Option<u64>), StoreError> {
         self.with(name, config, |this, data| {
-            let (mut count, mut after) = (0, 0);
-            let number = data.head.number;
-            let is_exact = is_exact(pattern);
-            loop {
-                let keys = match is_exact {
-                    true => subject_keys(number, pattern, after),
-                    false => record_keys(number, after),
-                };
-                let rows = this.range(&keys, PAGE)?;
-                let is_end = rows.len() < PAGE;
-                for row in &rows {
-                    after = sequence_of(&row.0);
-                    if after >= before {
-                        return Ok(count);
-                    }
-                    let is_it = match is_exact || pattern == ">" {
-                        true => true,
-                        false => decode(row).is_ok_and(|it| matches(pattern, &it.record.subject)),
-                    };
-                    match is_exact {
-                        _ if !is_it => continue,
-                        true => this.remove_of(data, after, pattern)?,
-                        false => this.remove(data, after)?,
-                    }
-                    count += 1;
+            let (number, is_exact) = (data.head.number, is_exact(pattern));
+            let keys = match is_exact {
+                true => subject_keys(number, pattern, after),
+                false => record_keys(number, after),
+            };
+            let rows = this.range(&keys, PURGED)?;
+            let (mut count, is_end) = (0, rows.len() < PURGED);
+            for row in &rows {
+                after = sequence_of(&row.0);
+                if after >= before {
+                    return Ok((count, None));
                 }
-                if is_end {
-                    return Ok(count);
+                // The key of a subject has no value.
+                let subject = decode(row).map(|timed| timed.record.subject);
+                match subject {
+                    _ if is_exact => this.remove_of(data, after, pattern)?,
+                    Ok(subject) if matches(pattern, &subject) => {
+                        this.remove_of(data, after, &subject)?;
+                    }
+                    Err(_) if pattern == ">" || pattern == data.head.config.subjects => {
+                        this.remove(data, after)?;
+                    }
+                    _ => continue,
                 }
+                count += 1;
             }
+            Ok((count, (!is_end).then_some(after)))
         })
     }
 
