@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use redb::{ReadableTable, StorageBackend};
+use redb::{ReadableTable, ReadableTableMetadata, StorageBackend};
 
 use super::disk::Disk;
 use super::{Opener, ROWS, StoreError, frame};
@@ -59,24 +59,28 @@ pub(super) fn salvage(from: &Disk, into: &dyn Table) -> Result<Salvaged, StoreEr
     Ok(Salvaged { found, damaged })
 }
 
-/// Reads all rows from both ends. Returns whether they met.
+/// Reads the rows from both ends. Returns whether it has read all.
 fn walk(disk: &Disk, take: &mut dyn FnMut(&[u8], &[u8])) -> bool {
     let walking = || {
         let frozen = Frozen::new(disk, READS).ok()?;
         let database = Opener::database(frozen, 0).ok()?;
         let rows = database.begin_read().ok()?.open_table(ROWS).ok()?;
+        let (expected, mut count) = (rows.len().ok()?, 0);
         for is_reversed in [false, true] {
             let mut rows = rows.iter().ok()?;
-            loop {
-                let row = match is_reversed {
-                    false => rows.next(),
-                    true => rows.next_back(),
+            while let Some(row) = match is_reversed {
+                false => rows.next(),
+                true => rows.next_back(),
+            } {
+                let Ok((key, value)) = row else {
+                    break;
                 };
-                match row {
-                    Some(Ok((key, value))) => take(key.value(), value.value()),
-                    Some(Err(_)) => break,
-                    None => return Some(()),
-                }
+                take(key.value(), value.value());
+                count += 1;
+            }
+            // A damaged file may say that it is empty.
+            if count == expected && count > 0 {
+                return Some(());
             }
         }
         None
