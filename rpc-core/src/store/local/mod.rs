@@ -1,5 +1,6 @@
 //! [`LocalStore`]: a [`Store`] of one process on a [`Table`], which a database is.
 
+mod head;
 mod hub;
 mod log;
 mod logs;
@@ -27,7 +28,7 @@ use logs::Logs;
 
 use crate::sync::Mutex;
 #[cfg(feature = "file-store")]
-pub(super) use logs::size_of as logs_size;
+pub(super) use head::size_of as logs_size;
 #[cfg(feature = "file-store")]
 pub(super) use recount::Recount;
 
@@ -362,7 +363,7 @@ impl<T: Table> LocalStore<T> {
     /// # Errors
     /// [`StoreError`] of the table.
     pub fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
-        logs::all(&*self.table)
+        head::all(&*self.table)
     }
 
     /// Returns the table.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::logs::{Count, Head, size};
+use super::head::{Count, Head};
+use super::logs::size;
 use super::rows::{
     Keys, Timed, all_keys, count_key, decode, get, is_count, log_name, log_of, record_key,
     sequence_of, subject_key, subject_of,
