@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Link;
-use super::rows::matches;
+use super::rows::overlap;
 use crate::Str;
 use crate::store::{LogConfig, Message};
 
@@ -44,7 +44,7 @@ impl Hub {
         self.subscribers.retain(|it| !it.queue.is_closed());
         for it in &self.subscribers {
             let faults = it.link.faults();
-            if !faults.is_cut && matches(&it.pattern, &message.subject) {
+            if !faults.is_cut && overlap(&it.pattern, &message.subject) {
                 is_heard = true;
                 let at = Instant::now() + faults.delay;
                 if it.queue.try_send((at, message.clone())).is_err() {

@@ -10,8 +10,9 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::logs::{Logs, millis, system_time};
+use super::logs::Logs;
 use super::rows::View;
+use super::rows::{millis, system_time};
 use super::{Engine, Link, Node, check_len};
 use crate::Str;
 use crate::store::{Expect, Log, LogConfig, LogState, Record, StoreError, Stored, Watched};
@@ -162,11 +163,17 @@ impl Log for LocalLog {
     }
 
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
-        let pattern = pattern.to_owned();
-        let purging = move |logs: &mut Logs, name: &str, config: &LogConfig| {
-            logs.purge((name, config), &pattern, before)
-        };
-        self.with(true, purging).await
+        let (mut sum, mut next) = (0, Some(0));
+        while let Some(after) = next {
+            let pattern = pattern.to_owned();
+            let purging = move |logs: &mut Logs, name: &str, config: &LogConfig| {
+                logs.purge((name, config), &pattern, (after, before))
+            };
+            let count;
+            (count, next) = self.with(true, purging).await?;
+            sum += count;
+        }
+        Ok(sum)
     }
 
     async fn state(&self) -> Result<LogState, StoreError> {

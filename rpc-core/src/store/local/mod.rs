@@ -1,5 +1,6 @@
 //! [`LocalStore`]: a [`Store`] of one process on a [`Table`], which a database is.
 
+mod head;
 mod hub;
 mod log;
 mod logs;
@@ -26,6 +27,8 @@ use log::LocalLog;
 use logs::Logs;
 
 use crate::sync::Mutex;
+#[cfg(feature = "file-store")]
+pub(super) use head::size_of as logs_size;
 #[cfg(feature = "file-store")]
 pub(super) use recount::Recount;
 

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -11,6 +12,8 @@ use crate::store::{Record, StoreError};
 
 /// The first bytes of keys.
 const LOG: u8 = b'l';
+const LOG_COPY: u8 = b'm';
+const COUNT: u8 = b'n';
 const RECORD: u8 = b'r';
 const SUBJECT: u8 = b's';
 const ID: u8 = b'i';
@@ -18,14 +21,22 @@ const ID: u8 = b'i';
 const PAGE: usize = 64;
 const LEAST: usize = 8;
 
-/// The key of what a log is. Subjects have no byte 0, and names have none either.
-pub(super) fn log_key(name: &str) -> Vec<u8> {
-    [&[LOG], name.as_bytes()].concat()
+/// The keys of what a log is, which is written twice. Subjects have no byte 0.
+pub(super) fn log_keys(name: &str) -> [Vec<u8>; 2] {
+    [LOG, LOG_COPY].map(|kind| [&[kind], name.as_bytes()].concat())
 }
 
 /// The name in such a key.
 pub(super) fn log_name(key: &[u8]) -> Option<&str> {
-    std::str::from_utf8(key.strip_prefix(&[LOG])?).ok()
+    match key.split_first()? {
+        (&LOG | &LOG_COPY, name) => std::str::from_utf8(name).ok(),
+        _ => None,
+    }
+}
+
+/// The key of how much a log has.
+pub(super) fn count_key(log: u32) -> Vec<u8> {
+    [&[COUNT], &log.to_be_bytes()[..]].concat()
 }
 
 fn key(kind: u8, log: u32, sequence: u64) -> Vec<u8> {
@@ -47,7 +58,12 @@ pub(super) fn subject_key(log: u32, subject: &str, sequence: u64) -> Vec<u8> {
     [&[SUBJECT], &log[..], subject.as_bytes(), &[0], &sequence].concat()
 }
 
-/// The number of the log in the key of a record.
+#[cfg(feature = "file-store")]
+pub(super) fn is_count(key: &[u8]) -> bool {
+    key.first() == Some(&COUNT)
+}
+
+/// The number of the log in the key of a record or a count.
 pub(super) fn log_of(key: &[u8]) -> u32 {
     let number = key.get(1..5).and_then(<[u8]>::first_chunk);
     number.map_or(0, |it| u32::from_be_bytes(*it))
@@ -90,7 +106,7 @@ pub(super) fn subject_keys(log: u32, subject: &str, after: u64) -> Keys {
     (subject_key(log, subject, after.saturating_add(1)), end)
 }
 
-pub(super) fn log_keys() -> Keys {
+pub(super) fn all_logs() -> Keys {
     (vec![LOG], vec![LOG + 1])
 }
 
@@ -216,7 +232,7 @@ impl View {
                     false => Some(row),
                 };
                 let record = row.map_or(Ok(None), |row| self.check(&row))?;
-                records.extend(record.filter(|it| is_exact || matches(pattern, &it.subject)));
+                records.extend(record.filter(|it| is_exact || overlap(pattern, &it.subject)));
                 if records.len() == max {
                     break;
                 }
@@ -246,7 +262,7 @@ impl View {
             if !subject.starts_with(prefix) {
                 break;
             }
-            if matches(pattern, subject) {
+            if overlap(pattern, subject) {
                 match self.last(subject) {
                     Err(StoreError::Unreadable { sequence }) => {
                         lasts.push(damaged(subject, sequence)?);
@@ -280,20 +296,7 @@ pub(super) fn is_exact(pattern: &str) -> bool {
     !pattern.contains(['*', '>'])
 }
 
-pub(super) fn matches(pattern: &str, subject: &str) -> bool {
-    let mut tokens = subject.split('.');
-    for part in pattern.split('.') {
-        match (part, tokens.next()) {
-            (">", token) => return token.is_some(),
-            ("*", Some(_)) => {}
-            (part, Some(token)) if part == token => {}
-            _ => return false,
-        }
-    }
-    tokens.next().is_none()
-}
-
-/// Whether some subject matches both patterns.
+/// Whether some subject matches both patterns. A subject is a pattern of itself alone.
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let mut tokens = other.split('.');
     for part in one.split('.') {
@@ -305,4 +308,14 @@ pub(super) fn overlap(one: &str, other: &str) -> bool {
         }
     }
     tokens.next().is_none()
+}
+
+/// The system's time since 1970.
+pub(super) fn system_time() -> Duration {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default()
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

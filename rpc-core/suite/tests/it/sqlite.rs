@@ -1,4 +1,4 @@
-//! A store in a database of one's own, here SQLite: a [`Table`] is all that it takes.
+//! A store in a database of one's own, here `SQLite`: a [`Table`] is all that it takes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use store_suite::Engine;
 
 use crate::file::Folder;
 
-/// Rows in a table of SQLite, whose `BLOB`s are in the order of their bytes.
+/// Rows in a table of `SQLite`, whose `BLOB`s are in the order of their bytes.
 #[derive(Debug)]
 struct Sqlite {
     writer: Mutex<Connection>,
@@ -78,7 +78,7 @@ impl Sqlite {
     }
 }
 
-fn told(error: rusqlite::Error) -> StoreError {
+fn told(error: &rusqlite::Error) -> StoreError {
     let message = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full { message },
@@ -93,11 +93,11 @@ impl Table for Sqlite {
         which: Which,
         max: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        self.find(keys, which, max).map_err(told)
+        self.find(keys, which, max).map_err(|error| told(&error))
     }
 
     fn write(&self, changes: &Changes) -> Result<(), StoreError> {
-        self.change(changes).map_err(told)
+        self.change(changes).map_err(|error| told(&error))
     }
 }
 
