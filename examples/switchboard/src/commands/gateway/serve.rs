@@ -13,7 +13,6 @@ use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed}
 use crate::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use crate::gateway::site::SECRET_VARIABLE;
-use crate::gateway::store::StoreError;
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -161,8 +160,8 @@ fn failure(error: SetupError, address: &str) -> Failure {
         SetupError::Auth(error) => Failure::usage(format_args!(
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
-        SetupError::Store(StoreError::Cluster(error)) => nats_failure(&error),
-        error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
+        SetupError::Nats(error) => nats_failure(&error),
+        error @ SetupError::Store(_) => Failure::new(error),
         error => Failure::usage(error),
     }
 }

@@ -6,7 +6,7 @@ use super::serve::File;
 use crate::cli::{Failure, complain, say};
 use crate::commands::cluster::NatsArgs;
 use crate::gateway::config::{Config, DataDir};
-use crate::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
+use crate::gateway::store::usage;
 use crate::gateway::usage::UsageEntry;
 
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>,
     else {
         return Ok(None);
     };
-    let entries = crate::gateway::cluster::usage(&*nats, args.last).await;
+    let entries = crate::gateway::store::usage(&*nats, args.last).await;
     entries.map(Some).map_err(Failure::new)
 }
 

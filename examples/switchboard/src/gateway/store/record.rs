@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::store::Commit;
+use super::{Commit, SessionInfo};
 
 /// How many of the last commits are known by their ids: more than there can be between a write with
 /// an unknown outcome and the look at what came of it.
@@ -46,6 +46,17 @@ pub(super) struct Record {
 pub(super) struct PastOwner;
 
 impl Record {
+    pub(super) fn info(self) -> SessionInfo {
+        SessionInfo {
+            session: self.session,
+            created: self.created,
+            active: self.active,
+            turns: self.count,
+            kept: self.kept,
+            tokens: self.tokens,
+        }
+    }
+
     /// Puts a turn at the end of the queue, unless it is there already.
     pub(super) fn enter(&mut self, session: &str, turn_id: &TurnId, now: u64) {
         self.begin(session, now);
@@ -92,7 +103,7 @@ impl Record {
         self.done.iter().any(|it| it == id)
     }
 
-    /// Counts the tokens of a run, and ends its turn unless it goes on.
+    /// Counts the tokens of a run, and ends its turn unless it goes on. A gateway alone has no `turn_id`.
     ///
     /// # Errors
     /// [`PastOwner`] if there is an answer to remember, and the turn no longer runs. The tokens are
@@ -103,7 +114,7 @@ impl Record {
         commit: &Commit,
         turn_id: Option<&TurnId>,
     ) -> Result<(), PastOwner> {
-        let runs = turn_id.is_some_and(|turn_id| self.is_running(turn_id));
+        let runs = turn_id.is_none_or(|turn_id| self.is_running(turn_id));
         if commit.turn.is_some() && !runs {
             return Err(PastOwner);
         }

@@ -1,6 +1,6 @@
 //! [`Sessions`]: all sessions, each under a subject of one log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,10 @@ use tokio::time::sleep;
 use super::history::{Entry, History, record_in};
 use super::nodes::Nodes;
 use super::record::{PastOwner, Record, TurnId};
-use super::{Attempts, ClusterConfig, LONGEST_PAUSE, passes};
+use super::attempts::{Attempts, LONGEST_PAUSE, passes};
+use super::{Commit, Forget, GatewayStoreConfig, StoreError, StoreLimits};
 use crate::gateway::memory::Turn;
-use crate::gateway::store::{Commit, StoreError, StoreLimits};
+use crate::gateway::usage::UsageEntry;
 
 /// The longest pause between two looks at the nodes before a waiting turn.
 const LOOK: Duration = Duration::from_secs(2);
@@ -26,6 +27,8 @@ const MAX_CACHED: usize = 1024;
 const MAX_CACHED_BYTES: u64 = 64 * 1024 * 1024;
 /// Most bytes of one message. The store's limit may be lower.
 const MAX_CHUNK: usize = 512 * 1024;
+/// Most commits that wait to be written.
+const MAX_LATE: usize = 4096;
 /// How many messages are read at once.
 const PAGE: usize = 64;
 
@@ -42,7 +45,7 @@ pub(super) struct Sessions {
     /// reads on.
     cache: Mutex<(HashMap<String, History>, u64)>,
     /// What is still to be written.
-    late: Mutex<Vec<Late>>,
+    late: Mutex<VecDeque<Late>>,
 }
 
 rpc_core::debug_fields!([] Sessions, this => { log: this.log });
@@ -55,24 +58,25 @@ struct Late {
     turn_id: Option<TurnId>,
 }
 
-/// A session's turn that runs on this node. Dropping it ends the turn.
+/// A session's turn that runs here. Dropping it ends the turn.
 #[derive(Debug)]
-pub struct SharedTurn {
+pub struct OpenTurn {
     sessions: Arc<Sessions>,
     /// The session when the turn began.
     history: History,
     session: String,
+    /// Its place in the queue; `None` if there is no queue, or it has left it.
     turn_id: Option<TurnId>,
 }
 
-impl SharedTurn {
+impl OpenTurn {
     /// Returns the tokens that the session had used when the turn began.
     pub const fn tokens(&self) -> u64 {
         self.history.record.tokens
     }
 }
 
-impl Drop for SharedTurn {
+impl Drop for OpenTurn {
     fn drop(&mut self) {
         let Some(turn_id) = self.turn_id.take() else {
             return;
@@ -103,7 +107,7 @@ impl Sessions {
     pub(super) async fn open(
         store: &dyn Store,
         nodes: Nodes,
-        config: ClusterConfig,
+        config: GatewayStoreConfig,
     ) -> Result<Self, Failure> {
         let mut limits = config.limits;
         let default = limits.total_bytes.saturating_mul(2);
@@ -119,7 +123,7 @@ impl Sessions {
             nodes,
             limits,
             patience: config.patience,
-            look: (config.lease.lease / 4).min(LOOK),
+            look: config.lease.map_or(LOOK, |it| (it.lease / 4).min(LOOK)),
             chunk: (store.max_payload() / 4 * 3).clamp(1024, MAX_CHUNK),
             cache: Mutex::default(),
             late: Mutex::default(),
@@ -156,7 +160,11 @@ impl Sessions {
     }
 
     pub(super) async fn read(&self, session: &str) -> Result<History, StoreError> {
-        let mut history = self.cached(session).unwrap_or_default();
+        let mut history = match self.cached(session) {
+            // Nobody else writes.
+            Some(known) if self.nodes.is_alone() => return Ok(known),
+            known => known.unwrap_or_default(),
+        };
         self.read_on(session, &mut history).await?;
         self.keep(session, &history);
         Ok(history)
@@ -266,8 +274,8 @@ impl Sessions {
         self: &Arc<Self>,
         session: &str,
         now: u64,
-    ) -> Result<SharedTurn, StoreError> {
-        let mut turn = SharedTurn {
+    ) -> Result<OpenTurn, StoreError> {
+        let mut turn = OpenTurn {
             sessions: Arc::clone(self),
             history: History::default(),
             session: session.to_owned(),
@@ -275,7 +283,10 @@ impl Sessions {
         };
         let mut watch = None;
         loop {
-            let lease = self.nodes.joined(self.patience).await?;
+            let Some(lease) = self.nodes.joined(self.patience).await? else {
+                turn.history = self.read(session).await?;
+                return Ok(turn);
+            };
             let turn_id = TurnId {
                 node: lease.node().to_string(),
                 number: self.nodes.number(),
@@ -338,14 +349,14 @@ impl Sessions {
         }
         match self.remove_gone(session, turn_id).await {
             // Callers go on waiting: the store may come back.
-            Err(StoreError::Cluster(error)) if passes(&error) => Ok(None),
+            Err(StoreError::Store(error)) if passes(&error) => Ok(None),
             outcome => outcome.map(Some),
         }
     }
 
     /// Waits until no turn of a session runs or waits.
     pub(super) async fn ended(&self, session: &str) -> Result<(), StoreError> {
-        if self.record(session).await?.queue.is_empty() {
+        if self.nodes.is_alone() || self.record(session).await?.queue.is_empty() {
             return Ok(());
         }
         let mut watch = self.log.watch(&subject_of(session)).await?;
@@ -380,7 +391,7 @@ impl Sessions {
         &self,
         id: String,
         commit: Commit,
-        turn: Option<&mut SharedTurn>,
+        turn: Option<&mut OpenTurn>,
     ) -> Result<(), StoreError> {
         if commit.goes_on {
             let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
@@ -407,13 +418,25 @@ impl Sessions {
         }
         match outcome {
             Ok(()) | Err(StoreError::PastOwner) => {}
-            Err(_) => self.late.lock().push(Late {
+            Err(_) => self.keep_late(Late {
                 id,
                 commit,
                 turn_id,
             }),
         }
         outcome
+    }
+
+    fn keep_late(&self, commit: Late) {
+        let mut late = self.late.lock();
+        late.push_back(commit);
+        if late.len() > MAX_LATE
+            && let Some(lost) = late.pop_front()
+        {
+            let tokens = lost.commit.usage.iter().map(UsageEntry::tokens);
+            let tokens: u64 = tokens.sum();
+            tracing::error!(tokens, "tokens of a session are lost");
+        }
     }
 
     async fn apply(
@@ -453,7 +476,7 @@ impl Sessions {
     pub(super) async fn recall(
         &self,
         session: &str,
-        turn: Option<&SharedTurn>,
+        turn: Option<&OpenTurn>,
         most: usize,
     ) -> Result<Vec<Turn>, StoreError> {
         let read;
@@ -468,14 +491,24 @@ impl Sessions {
         Ok(history.last_turns(most))
     }
 
-    /// Forgets the turns of a session whose turn runs here.
-    pub(super) async fn forget(&self, session: &str) -> Result<bool, StoreError> {
+    /// Forgets a session, or its turns, whose turn runs here.
+    pub(super) async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         let mut is_known = false;
-        self.change(session, |history| {
-            is_known = history.record.created > 0 || history.record.count > 0;
-            Ok(Some(history.forget()))
-        })
-        .await?;
+        let history = self
+            .change(session, |history| {
+                is_known = history.record.created > 0 || history.record.count > 0;
+                Ok(is_known.then(|| match what {
+                    Forget::Turns => history.forget(),
+                    Forget::All => Entry::nothing(),
+                }))
+            })
+            .await?;
+        if is_known && what == Forget::All {
+            self.cache.lock().0.remove(session);
+            self.log
+                .purge(&subject_of(session), history.revision + 1)
+                .await?;
+        }
         Ok(is_known)
     }
 }

@@ -12,8 +12,8 @@ use rpc_core::Str;
 use serde::{Deserialize, Serialize};
 
 use super::record::{PastOwner, Record, TurnId};
+use super::{Commit, StoreError, StoreLimits};
 use crate::gateway::memory::Turn;
-use crate::gateway::store::{Commit, StoreError, StoreLimits};
 
 /// What messages may take beside the turns that are kept, before all is written again.
 const SPARE: u64 = 16 * 1024;
@@ -84,7 +84,7 @@ fn split(message: &[u8]) -> Option<(usize, usize, &[u8], &[u8])> {
 }
 
 fn damaged(why: &dyn Display) -> StoreError {
-    StoreError::damaged("the cluster", why.to_string())
+    StoreError::Damaged(why.to_string())
 }
 
 /// Reads the record of a message.

@@ -4,7 +4,7 @@ use rpc_core::store::{Record as Listed, StoreError as Failure};
 
 use super::history::{Entry, History};
 use super::sessions::Sessions;
-use crate::gateway::store::StoreError;
+use super::StoreError;
 
 /// What a turn takes beside its texts.
 const OVERHEAD: u64 = 1024;
@@ -56,9 +56,9 @@ impl Sessions {
         // A node that knows the session finds that it is gone.
         match self.write(subject, &mut known, &Entry::nothing()).await {
             // Someone uses it.
-            Err(StoreError::Cluster(Failure::Conflict)) => return Ok(None),
+            Err(StoreError::Store(Failure::Conflict)) => return Ok(None),
             // Then no other node can write either.
-            Err(StoreError::Cluster(Failure::Full { .. })) => {}
+            Err(StoreError::Store(Failure::Full { .. })) => {}
             written => written?,
         }
         self.log.purge(subject, known.revision + 1).await?;

@@ -1,0 +1,407 @@
+//! [`Budget`]: the tokens of the day and of the month, in one counter that nodes change by compare-and-set.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use exoclaw_proto::budget::pools::{Pool, Pools, day_of, month_of};
+use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+use rpc_core::store::Bucket;
+use rpc_core::sync::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::attempts::repeat;
+use super::nodes::Nodes;
+use super::{GatewayStoreConfig, StoreError};
+
+/// The key of the counter.
+const KEY: &str = "budget";
+/// How many of the last writes the counter knows by their ids: more than there can be between a write with an
+/// unknown outcome and the look at what came of it.
+const MAX_WRITES: usize = 64;
+
+/// Why a run is not admitted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotAdmitted {
+    /// A budget has no room.
+    Exceeded(Exceeded),
+    /// The budgets cannot be read or written.
+    Store(StoreError),
+}
+
+/// Tokens of the budgets reserved for one run; dropping it releases them. A run counts for the day and the
+/// month in which it was admitted, even if it ends later.
+#[derive(Debug)]
+#[must_use]
+pub struct Reservation {
+    unwritten: Arc<Mutex<Unwritten>>,
+    day: u64,
+    reserved: i64,
+}
+
+impl Reservation {
+    fn take(&mut self, used: u64) -> u64 {
+        let reserved = -std::mem::take(&mut self.reserved);
+        let mut unwritten = self.unwritten.lock();
+        unwritten.add(self.day, Change { used, reserved });
+        unwritten.number += 1;
+        unwritten.number
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.reserved > 0 {
+            self.take(0);
+        }
+    }
+}
+
+/// What runs that were admitted on one day have changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Change {
+    used: u64,
+    reserved: i64,
+}
+
+impl Change {
+    const fn apply(self, pool: &mut Pool) {
+        pool.used = pool.used.saturating_add(self.used);
+        pool.reserved = pool.reserved.saturating_add_signed(self.reserved);
+    }
+}
+
+/// What this process has changed and not written.
+#[derive(Debug, Default)]
+struct Unwritten {
+    changes: BTreeMap<u64, Change>,
+    /// The latest day seen.
+    today: u64,
+    /// The number of the last change that has to be written, and of the last one that is.
+    number: u64,
+    written: u64,
+}
+
+impl Unwritten {
+    fn add(&mut self, day: u64, change: Change) {
+        let sum = self.changes.entry(day).or_default();
+        sum.used = sum.used.saturating_add(change.used);
+        sum.reserved = sum.reserved.saturating_add(change.reserved);
+    }
+
+    fn is_written(&mut self, write: &Write) {
+        for (day, change) in &write.changes {
+            let rest = self.changes.entry(*day).or_default();
+            rest.used = rest.used.saturating_sub(change.used);
+            rest.reserved = rest.reserved.saturating_sub(change.reserved);
+        }
+        self.changes.retain(|_, rest| *rest != Change::default());
+        self.written = self.written.max(write.number);
+    }
+}
+
+/// What is stored.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Counter {
+    pools: Pools,
+    /// The ids of the last writes.
+    writes: VecDeque<String>,
+}
+
+impl Counter {
+    /// Begins a new day. What was reserved on an earlier one is released.
+    fn advance(&mut self, day: u64) {
+        if day > self.pools.day {
+            self.pools.advance(day);
+            self.pools.monthly.reserved = 0;
+        }
+    }
+
+    fn apply(&mut self, changes: &BTreeMap<u64, Change>) {
+        for (day, change) in changes {
+            self.advance(*day);
+            if *day == self.pools.day {
+                change.apply(&mut self.pools.daily);
+                change.apply(&mut self.pools.monthly);
+            } else if month_of(*day) == month_of(self.pools.day) {
+                self.pools.monthly.take(change.used, 0);
+            }
+        }
+    }
+
+    /// Takes over what is known to be used, if the store has lost it.
+    fn restore(&mut self, mut known: Pools) {
+        self.advance(known.day);
+        known.advance(self.pools.day);
+        let Pools { daily, monthly, .. } = &mut self.pools;
+        daily.used = daily.used.max(known.daily.used);
+        monthly.used = monthly.used.max(known.monthly.used);
+    }
+}
+
+/// A write whose outcome is not known yet.
+#[derive(Debug)]
+struct Write {
+    id: String,
+    /// The revision that it replaces.
+    revision: u64,
+    counter: Counter,
+    changes: BTreeMap<u64, Change>,
+    number: u64,
+}
+
+/// The counter as it was read or written last.
+#[derive(Debug, Default)]
+struct Stored {
+    counter: Counter,
+    /// 0 if there is none.
+    revision: u64,
+    was_read: bool,
+    /// Whether it may still be what is stored.
+    is_current: bool,
+    write: Option<Write>,
+}
+
+/// The tokens of all nodes, checked against the daily and the monthly budget.
+///
+/// **The bound:** a run is admitted only if the tokens used, the tokens reserved by all nodes and its own estimate
+/// are within the budgets at one revision. So the tokens used exceed a budget by no more than what the runs that
+/// were open at the last admission then use beyond their reservations. What a node had reserved that is gone stays
+/// reserved until the end of the day. A gateway alone reserves in memory only.
+///
+/// The budget of a session is not in the counter: the caller passes the tokens that the session has used, and holds
+/// the session's turn while it does.
+#[derive(Debug)]
+pub(super) struct Budget {
+    bucket: Bucket,
+    nodes: Nodes,
+    config: GatewayStoreConfig,
+    clock: fn() -> u64,
+    unwritten: Arc<Mutex<Unwritten>>,
+    /// Held by the one call that reads and writes.
+    stored: tokio::sync::Mutex<Stored>,
+}
+
+impl Budget {
+    pub(super) fn new(
+        bucket: Bucket,
+        nodes: Nodes,
+        config: GatewayStoreConfig,
+        clock: fn() -> u64,
+    ) -> Self {
+        Self {
+            bucket,
+            nodes,
+            config,
+            clock,
+            unwritten: Arc::default(),
+            stored: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(super) const fn limits(&self) -> Budgets {
+        self.config.budgets
+    }
+
+    /// Admits a run, if the budgets have room for it. Dropping the future reserves nothing.
+    pub(super) async fn reserve(
+        &self,
+        session_used: u64,
+        estimate: u64,
+    ) -> Result<Reservation, NotAdmitted> {
+        let budgets = self.config.budgets;
+        let session = Pool { used: session_used, reserved: 0 };
+        session
+            .check(Scope::Session, budgets.session, estimate)
+            .map_err(NotAdmitted::Exceeded)?;
+        if budgets.daily.is_none() && budgets.monthly.is_none() {
+            // There is nothing to wait for.
+            return Ok(self.hold(0));
+        }
+        let reserved = repeat(self.config.patience, || self.try_reserve(estimate)).await;
+        reserved
+            .map_err(NotAdmitted::Store)?
+            .map_err(NotAdmitted::Exceeded)
+    }
+
+    async fn try_reserve(
+        &self,
+        estimate: u64,
+    ) -> Result<Result<Reservation, Exceeded>, StoreError> {
+        let mut stored = self.stored.lock().await;
+        let mut is_fresh = false;
+        loop {
+            is_fresh |= self.read(&mut stored).await?;
+            match self.total(&stored).check(self.config.budgets, estimate) {
+                Ok(()) => {
+                    let reservation = self.hold(estimate);
+                    if !self.nodes.is_alone() {
+                        self.write(&mut stored).await?;
+                    }
+                    return Ok(Ok(reservation));
+                }
+                Err(_) if !is_fresh => stored.is_current = false,
+                Err(exceeded) => return Ok(Err(exceeded)),
+            }
+        }
+    }
+
+    fn hold(&self, tokens: u64) -> Reservation {
+        let reserved = i64::try_from(tokens).unwrap_or(i64::MAX);
+        let mut unwritten = self.unwritten.lock();
+        let day = self.today(&mut unwritten);
+        unwritten.add(day, Change { used: 0, reserved });
+        Reservation {
+            unwritten: Arc::clone(&self.unwritten),
+            day,
+            reserved,
+        }
+    }
+
+    fn today(&self, unwritten: &mut Unwritten) -> u64 {
+        unwritten.today = unwritten.today.max(day_of((self.clock)()));
+        unwritten.today
+    }
+
+    /// Settles a run with the budgets. Returns the number to [wait](Self::written) for.
+    #[expect(clippy::unused_self, reason = "the reservation is one of this budget")]
+    pub(super) fn settle(&self, mut reservation: Reservation, tokens: u64) -> u64 {
+        reservation.take(tokens)
+    }
+
+    /// Waits until a change is written.
+    pub(super) async fn written(&self, number: u64) -> Result<(), StoreError> {
+        repeat(self.config.patience, || self.try_write(number)).await
+    }
+
+    async fn try_write(&self, number: u64) -> Result<(), StoreError> {
+        let mut stored = self.stored.lock().await;
+        self.read(&mut stored).await?;
+        if self.unwritten.lock().written < number {
+            self.write(&mut stored).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is not written. Returns whether nothing is left.
+    pub(super) async fn write_late(&self) -> bool {
+        let (number, written) = {
+            let unwritten = self.unwritten.lock();
+            (unwritten.number, unwritten.written)
+        };
+        number == written || self.try_write(number).await.is_ok()
+    }
+
+    /// Returns the tokens of the day and of the month, as all nodes have used them.
+    pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
+        let total = repeat(self.config.patience, || async {
+            let mut stored = self.stored.lock().await;
+            stored.is_current &= self.nodes.is_alone();
+            self.read(&mut stored).await?;
+            Ok(self.total(&stored))
+        });
+        let total = total.await?;
+        Ok((total.daily.used, total.monthly.used))
+    }
+
+    /// Begins with what an earlier version has counted, if there is no counter.
+    pub(super) async fn begin(&self, pools: Pools) -> Result<(), StoreError> {
+        let writes = VecDeque::new();
+        let text = serde_json::to_vec(&Counter { pools, writes })?;
+        match self.bucket.create(KEY, text.into()).await {
+            Err(rpc_core::store::StoreError::Conflict) => Ok(()),
+            created => Ok(created.map(drop)?),
+        }
+    }
+
+    /// Returns the tokens of all nodes on this day.
+    fn total(&self, stored: &Stored) -> Pools {
+        let mut counter = stored.counter.clone();
+        let mut unwritten = self.unwritten.lock();
+        counter.advance(self.today(&mut unwritten));
+        counter.apply(&unwritten.changes);
+        counter.pools
+    }
+
+    /// Reads the counter, if the last one is not current, and finds out what became of the last write. Returns
+    /// whether it did.
+    async fn read(&self, stored: &mut Stored) -> Result<bool, StoreError> {
+        if stored.is_current {
+            return Ok(false);
+        }
+        let entry = self.bucket.get(KEY).await?;
+        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+        let mut counter: Counter = match &entry {
+            Some(entry) => serde_json::from_slice(&entry.value)?,
+            None => Counter::default(),
+        };
+        if let Some(write) = &stored.write {
+            if counter.writes.contains(&write.id) {
+                self.unwritten.lock().is_written(write);
+            } else if write.revision == revision {
+                // It may still be on its way: nothing but itself may replace this revision.
+                self.send(stored).await?;
+                return Ok(true);
+            }
+            stored.write = None;
+        }
+        if !stored.was_read && self.nodes.is_alone() {
+            // The runs that had reserved have ended.
+            (counter.pools.daily.reserved, counter.pools.monthly.reserved) = (0, 0);
+        }
+        let mut unwritten = self.unwritten.lock();
+        unwritten.today = unwritten.today.max(counter.pools.day);
+        if revision < stored.revision {
+            counter.restore(stored.counter.pools);
+            unwritten.number += 1;
+        }
+        (stored.counter, stored.revision) = (counter, revision);
+        (stored.is_current, stored.was_read) = (true, true);
+        Ok(true)
+    }
+
+    /// Writes all changes into the counter, which was read.
+    async fn write(&self, stored: &mut Stored) -> Result<(), StoreError> {
+        let (changes, number) = {
+            let unwritten = self.unwritten.lock();
+            (unwritten.changes.clone(), unwritten.number)
+        };
+        let mut counter = stored.counter.clone();
+        counter.apply(&changes);
+        let id = self.nodes.id();
+        counter.writes.push_back(id.clone());
+        let surplus = counter.writes.len().saturating_sub(MAX_WRITES);
+        counter.writes.drain(..surplus);
+        stored.write = Some(Write {
+            id,
+            revision: stored.revision,
+            counter,
+            changes,
+            number,
+        });
+        self.send(stored).await
+    }
+
+    async fn send(&self, stored: &mut Stored) -> Result<(), StoreError> {
+        // Until the answer is there.
+        stored.is_current = false;
+        let Some(write) = &stored.write else {
+            return Ok(());
+        };
+        let text = serde_json::to_vec(&write.counter)?.into();
+        let revision = match write.revision {
+            0 => self.bucket.create(KEY, text).await?,
+            revision => self.bucket.update(KEY, text, revision).await?,
+        };
+        if let Some(write) = stored.write.take() {
+            self.unwritten.lock().is_written(&write);
+            (stored.counter, stored.revision) = (write.counter, revision);
+            (stored.is_current, stored.was_read) = (true, true);
+        }
+        Ok(())
+    }
+}
