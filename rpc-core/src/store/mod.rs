@@ -35,6 +35,8 @@ mod name;
 mod publish;
 mod sequencer;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
+mod session_log;
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod traits;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
@@ -44,6 +46,11 @@ pub use mem::{MemorySnapshot, MemoryStore};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
+pub use session_log::{
+    Session, SessionDamage, SessionEntry, SessionHead, SessionInfo, SessionLog, SessionLogConfig,
+    SessionState,
+};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use traits::{
     AskError, Expect, Log, LogConfig, LogState, Message, Messages, Position, Record, Store,

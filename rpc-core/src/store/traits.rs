@@ -151,25 +151,26 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     /// Returns the record with this number; `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if the record is damaged.
     async fn get(&self, sequence: u64) -> Result<Option<Record>, StoreError>;
 
     /// Returns the last record of a subject; `None` if there is none. It sees all that was stored before it
     /// was called.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if the record is damaged.
     async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError>;
 
     /// Returns the first records after the number `after` whose subjects match a pattern, at most `max`, in
     /// order. Fewer than `max` means that there are no more.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if one of the records is damaged: the first
+    /// one. To go on behind it see [`read_around`](#method.read_around).
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError>;
 
     /// Returns the last record of each subject that matches a pattern, in the order of their numbers; their
-    /// payloads are empty.
+    /// payloads are empty. A damaged record has no id, and the time 0.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.
@@ -195,6 +196,46 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`]; retrying is safe.
     async fn state(&self) -> Result<LogState, StoreError>;
+}
+
+impl dyn Log + '_ {
+    /// Reads as [`read`](Log::read) does, and leaves out the records that are damaged: it adds their numbers to
+    /// `damaged`.
+    ///
+    /// # Errors
+    /// As those of [`read`](Log::read), without [`StoreError::Unreadable`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn read_around(
+        &self,
+        pattern: &str,
+        after: u64,
+        max: usize,
+        damaged: &mut Vec<u64>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (mut records, mut after, mut page) = (Vec::new(), after, max);
+        while records.len() < max {
+            match self.read(pattern, after, page).await {
+                Err(StoreError::Unreadable { sequence }) if page == 1 => {
+                    damaged.push(sequence);
+                    (after, page) = (sequence, max - records.len());
+                }
+                // Those before it, one by one.
+                Err(StoreError::Unreadable { .. }) => page = 1,
+                Err(error) => return Err(error),
+                Ok(found) => {
+                    let is_end = found.len() < page;
+                    after = found.last().map_or(after, |record| record.sequence);
+                    records.extend(found);
+                    if is_end {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(records)
+    }
 }
 
 /// What [`Log::watch`] brings.
@@ -344,6 +385,12 @@ pub enum StoreError {
         /// What is wrong, without secrets.
         message: String,
     },
+    /// What the engine has of this record is damaged. Retrying fails again; other records can be read.
+    #[error("record {sequence} is damaged")]
+    Unreadable {
+        /// The number of the record.
+        sequence: u64,
+    },
     /// The engine has answered with another error, such as a log that was deleted.
     #[error("the store failed: {message}")]
     Failed {
@@ -358,7 +405,11 @@ impl StoreError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. } => true,
-            Self::Conflict | Self::TooLarge | Self::Denied { .. } | Self::Config { .. } => false,
+            Self::Conflict
+            | Self::TooLarge
+            | Self::Denied { .. }
+            | Self::Config { .. }
+            | Self::Unreadable { .. } => false,
         }
     }
 
