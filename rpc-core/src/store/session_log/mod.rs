@@ -612,7 +612,7 @@ impl SessionLog {
     }
 
     /// Removes the sessions that have expired, and then those that were not used for the longest time until
-    /// at most `max_sessions` with `max_bytes` are left; none that is not free, which `is_free` decides.
+    /// at most `max_sessions` with `max_bytes` are left, or one; none that is not free, which `is_free` decides.
     /// Returns how many are removed. It reads one record of each session.
     ///
     /// # Errors
@@ -620,20 +620,23 @@ impl SessionLog {
     ///
     /// # Cancel safety
     /// If the future is dropped, some are removed.
-    pub async fn sweep(
+    pub async fn sweep<F>(
         &self,
         max_sessions: u64,
         max_bytes: u64,
-        is_free: impl AsyncFn(&SessionInfo) -> Result<bool, StoreError>,
-    ) -> Result<u64, StoreError> {
+        is_free: impl Fn(SessionInfo) -> F,
+    ) -> Result<u64, StoreError>
+    where
+        F: Future<Output = Result<bool, StoreError>>,
+    {
         let (heads, now) = (self.lasts().await?, self.now());
         let (mut count, mut removed) = (heads.len() as u64, 0);
         let mut bytes: u64 = heads.iter().map(|it| it.bytes).sum();
         for session in &heads {
             let expires = session.head.as_ref().and_then(|head| head.expires);
             let is_over = session.is_removed() || expires.is_some_and(|at| at < now);
-            let is_needed = count <= max_sessions && bytes <= max_bytes;
-            if (is_needed && !is_over) || !is_free(session).await? {
+            let is_needed = count <= max_sessions && (bytes <= max_bytes || count <= 1);
+            if (is_needed && !is_over) || !is_free(session.clone()).await? {
                 continue;
             }
             if self.remove(&session.subject, session.revision).await? {

@@ -313,7 +313,7 @@ async fn the_least_recently_used_sessions_are_swept_unless_they_are_in_use() {
             .await
             .unwrap();
     }
-    let free = async |it: &SessionInfo| Ok(it.id.as_deref() != Some("used"));
+    let free = async |it: SessionInfo| Ok(it.id.as_deref() != Some("used"));
     assert_eq!(log.sweep(9, u64::MAX, free).await, Ok(1));
     assert_eq!(log.sweep(3, u64::MAX, free).await, Ok(1));
     let heads = log.heads().await.unwrap();

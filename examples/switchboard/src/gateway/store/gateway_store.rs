@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exoclaw_proto::budget::Budgets;
-use futures_util::StreamExt as _;
 use rpc_core::cluster::{LeaseConfig, Membership, NodeLease};
 use rpc_core::store::{Bucket, BucketConfig, Store, StoreError as Failure};
 use rpc_core::sync::Mutex;
@@ -29,8 +28,6 @@ const LATER: Duration = Duration::from_secs(1);
 const COUNTED: Duration = Duration::from_secs(10);
 /// How often a node looks for sessions beyond the limits.
 const SWEEP: Duration = Duration::from_secs(60);
-/// How many records are read at once.
-const READS: usize = 16;
 
 /// Sessions, memory, usage and budgets of a gateway.
 #[derive(Debug)]
@@ -126,6 +123,10 @@ impl GatewayStore {
                 }
             }
         });
+        if nodes.is_alone() {
+            let checked = Arc::clone(&sessions);
+            tasks.spawn(async move { checked.check().await });
+        }
         tokio::select! {
             joined = nodes.joined(config.patience) => drop(joined?),
             error = nodes.failed() => return Err(error.into()),
@@ -279,15 +280,8 @@ impl GatewayStore {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        let listed = self.sessions.list().await?.into_iter().take(max);
-        let reads = listed.map(|it| async move { self.sessions.last(&it.subject).await });
-        let records = futures_util::stream::iter(reads).buffered(READS);
-        let records: Vec<Result<Option<(Record, u64)>, StoreError>> = records.collect().await;
-        let mut sessions = Vec::with_capacity(records.len());
-        for record in records {
-            sessions.extend(record?.map(|(record, _)| record.info()));
-        }
-        Ok(sessions)
+        let listed = self.sessions.list().await?.into_iter();
+        Ok(listed.take(max).map(Record::info).collect())
     }
 
     /// Returns the number of sessions used at or after `since`, in seconds since 1970; it may be 10 s old.
@@ -307,7 +301,7 @@ impl GatewayStore {
                 return Ok(count(times));
             }
         }
-        let listed = self.sessions(usize::MAX).await?;
+        let listed = self.sessions.list().await?;
         let times: Vec<u64> = listed.iter().map(|it| it.active).collect();
         let sessions = count(&times);
         *self.counted.lock() = Some((Instant::now(), times));

@@ -26,7 +26,6 @@ mod record;
 #[path = "tests/scratch.rs"]
 pub(crate) mod scratch;
 mod sessions;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod usage_log;
@@ -84,6 +83,11 @@ impl Commit {
             at,
             ..Self::default()
         }
+    }
+
+    /// Returns whether it only marks the session as used.
+    const fn is_empty(&self) -> bool {
+        self.turn.is_none() && self.usage.is_empty()
     }
 
     /// Sets [`turn`](Self::turn).

@@ -1,6 +1,7 @@
 //! [`Record`]: what all nodes know of a session without its turns, and who may change it. It reads no clock
 //! and does no IO: a node changes a copy and writes it by compare-and-set.
 
+use rpc_core::store::SessionHead;
 use serde::{Deserialize, Serialize};
 
 use super::{Commit, SessionInfo};
@@ -29,9 +30,8 @@ pub(super) struct Record {
     pub(super) active: u64,
     /// How many turns there were.
     pub(super) count: u64,
-    /// How many of them are kept, and about how many bytes they take.
+    /// How many of them are kept.
     pub(super) kept: u64,
-    pub(super) bytes: u64,
     /// How many tokens it used.
     pub(super) tokens: u64,
     /// The turns that run or wait, in the order of arrival. The first one runs.
@@ -46,6 +46,11 @@ pub(super) struct Record {
 pub(super) struct PastOwner;
 
 impl Record {
+    /// Returns the record in the head of an entry; `None` if it cannot be read.
+    pub(super) fn in_head(head: &SessionHead) -> Option<Self> {
+        rpc_core::json::from_slice(&head.data).ok()
+    }
+
     pub(super) fn info(self) -> SessionInfo {
         SessionInfo {
             session: self.session,

@@ -1,54 +1,66 @@
-//! [`Sessions`]: all sessions, each under a subject of one log.
+//! [`Sessions`]: all sessions, in a [`SessionLog`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use rpc_core::store::{Expect, Log, LogConfig, Store, StoreError as Failure, Watched, try_token};
+use rpc_core::store::{
+    LogConfig, Session, SessionInfo, SessionLog, SessionLogConfig, Store, StoreError as Failure,
+    Watched,
+};
 use rpc_core::sync::Mutex;
-use sha2::{Digest as _, Sha256};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::history::{Entry, History, record_in};
+use super::attempts::{Attempts, LONGEST_PAUSE, passes};
+use super::history::{Next, Turns};
 use super::nodes::Nodes;
 use super::record::{PastOwner, Record, TurnId};
-use super::attempts::{Attempts, LONGEST_PAUSE, passes};
 use super::{Commit, Forget, GatewayStoreConfig, StoreError, StoreLimits};
 use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
 /// The longest pause between two looks at the nodes before a waiting turn.
 const LOOK: Duration = Duration::from_secs(2);
-/// The log, and what its subjects begin with.
+/// The name of the log.
 const LOG: &str = "gateway_sessions";
-/// Most sessions that are kept in memory, and most bytes of their turns.
+/// Most sessions that are kept in memory, and most bytes of their records.
 const MAX_CACHED: usize = 1024;
 const MAX_CACHED_BYTES: u64 = 64 * 1024 * 1024;
-/// Most bytes of one message. The store's limit may be lower.
-const MAX_CHUNK: usize = 512 * 1024;
 /// Most commits that wait to be written.
 const MAX_LATE: usize = 4096;
-/// How many messages are read at once.
-const PAGE: usize = 64;
 
 /// All sessions.
+#[derive(Debug)]
 pub(super) struct Sessions {
-    pub(super) log: Arc<dyn Log>,
-    pub(super) nodes: Nodes,
-    pub(super) limits: StoreLimits,
+    log: SessionLog,
+    nodes: Nodes,
+    limits: StoreLimits,
     patience: Duration,
     /// How often a waiting turn looks whether the nodes before it are alive.
     look: Duration,
-    chunk: usize,
-    /// Sessions as they were last known, and the bytes of their turns. A write that finds another revision
-    /// reads on.
-    cache: Mutex<(HashMap<String, History>, u64)>,
+    cache: Mutex<Cache>,
     /// What is still to be written.
     late: Mutex<VecDeque<Late>>,
 }
 
-rpc_core::debug_fields!([] Sessions, this => { log: this.log });
+/// Sessions as they were last known. A write that finds another revision reads on.
+#[derive(Debug, Default)]
+struct Cache {
+    sessions: HashMap<String, Session<Turns>>,
+    bytes: u64,
+}
+
+impl Cache {
+    fn insert(&mut self, id: &str, session: &Session<Turns>) {
+        if self.sessions.len() >= MAX_CACHED || self.bytes >= MAX_CACHED_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += session.bytes();
+        let former = self.sessions.insert(id.to_owned(), session.clone());
+        self.bytes -= former.map_or(0, |former| former.bytes().min(self.bytes));
+    }
+}
 
 /// What could not be written in time.
 #[derive(Debug)]
@@ -63,7 +75,7 @@ struct Late {
 pub struct OpenTurn {
     sessions: Arc<Sessions>,
     /// The session when the turn began.
-    history: History,
+    known: Session<Turns>,
     session: String,
     /// Its place in the queue; `None` if there is no queue, or it has left it.
     turn_id: Option<TurnId>,
@@ -71,8 +83,8 @@ pub struct OpenTurn {
 
 impl OpenTurn {
     /// Returns the tokens that the session had used when the turn began.
-    pub const fn tokens(&self) -> u64 {
-        self.history.record.tokens
+    pub fn tokens(&self) -> u64 {
+        record_of(&self.known).tokens
     }
 }
 
@@ -93,14 +105,8 @@ impl Drop for OpenTurn {
     }
 }
 
-/// Returns the subject of a session: its name as a token, or a hash of a long one. No token has `==`.
-fn subject_of(session: &str) -> String {
-    let token = try_token(session).unwrap_or_else(|_| {
-        let hash = Sha256::digest(session.as_bytes());
-        let hex = hash.iter().map(|byte| format!("{byte:02x}"));
-        format!("=={}", hex.collect::<String>())
-    });
-    format!("{LOG}.{token}")
+fn record_of(session: &Session<Turns>) -> Record {
+    Record::in_head(session.head()).unwrap_or_default()
 }
 
 impl Sessions {
@@ -115,158 +121,93 @@ impl Sessions {
             max_bytes: config.max_bytes,
             ..LogConfig::new(&format!("{LOG}.*"))
         };
-        let (log, room) = store.log_with_room(LOG, log, default).await?;
+        let (_, room) = store.log_with_room(LOG, log, default).await?;
         // Sessions are forgotten before they are refused.
         limits.total_bytes = limits.total_bytes.min(room / 4 * 3);
+        let log = SessionLogConfig {
+            max_bytes: Some(room),
+            ..SessionLogConfig::new(LOG)
+        };
         Ok(Self {
-            log,
+            log: SessionLog::open(store, log).await?,
             nodes,
             limits,
             patience: config.patience,
             look: config.lease.map_or(LOOK, |it| (it.lease / 4).min(LOOK)),
-            chunk: (store.max_payload() / 4 * 3).clamp(1024, MAX_CHUNK),
             cache: Mutex::default(),
             late: Mutex::default(),
         })
     }
 
-    /// Returns the last record under a subject, with the number of its message.
-    pub(super) async fn last(&self, subject: &str) -> Result<Option<(Record, u64)>, StoreError> {
-        match self.log.last(subject).await? {
-            Some(last) => Ok(Some((record_in(&last.payload)?, last.sequence))),
-            None => Ok(None),
+    pub(super) async fn record(&self, id: &str) -> Result<Record, StoreError> {
+        if self.nodes.is_alone()
+            && let Some(known) = self.cached(id)
+        {
+            return Ok(record_of(&known));
         }
+        let head = self.log.head(id).await?.and_then(|last| last.head);
+        let record = head.and_then(|head| Record::in_head(&head));
+        Ok(record.unwrap_or_default())
     }
 
-    pub(super) async fn record(&self, session: &str) -> Result<Record, StoreError> {
-        let last = self.last(&subject_of(session)).await?;
-        Ok(last.map(|(record, _)| record).unwrap_or_default())
+    /// Returns all sessions, the last used ones first.
+    pub(super) async fn list(&self) -> Result<Vec<Record>, StoreError> {
+        let listed = self.log.heads().await?.into_iter().rev();
+        let records = listed.filter_map(|it| Record::in_head(&it.head?));
+        Ok(records.collect())
     }
 
-    fn cached(&self, session: &str) -> Option<History> {
-        self.cache.lock().0.get(session).cloned()
+    fn cached(&self, id: &str) -> Option<Session<Turns>> {
+        self.cache.lock().sessions.get(id).cloned()
     }
 
-    fn keep(&self, session: &str, history: &History) {
-        let mut cache = self.cache.lock();
-        let (known, bytes) = &mut *cache;
-        if known.len() >= MAX_CACHED || *bytes >= MAX_CACHED_BYTES {
-            known.clear();
-            *bytes = 0;
-        }
-        *bytes += history.record.bytes;
-        let former = known.insert(session.to_owned(), history.clone());
-        *bytes -= former.map_or(0, |former| former.record.bytes.min(*bytes));
-    }
-
-    pub(super) async fn read(&self, session: &str) -> Result<History, StoreError> {
-        let mut history = match self.cached(session) {
+    async fn read(&self, id: &str) -> Result<Session<Turns>, StoreError> {
+        let mut session = match self.cached(id) {
             // Nobody else writes.
             Some(known) if self.nodes.is_alone() => return Ok(known),
             known => known.unwrap_or_default(),
         };
-        self.read_on(session, &mut history).await?;
-        self.keep(session, &history);
-        Ok(history)
-    }
-
-    /// Reads what was written since a session was last known. From the beginning, if what is known of it is
-    /// not there: it was forgotten, or the store has another log.
-    async fn read_on(&self, session: &str, history: &mut History) -> Result<(), StoreError> {
-        let subject = subject_of(session);
-        let mut after = history.revision.saturating_sub(1);
-        loop {
-            let page = self.log.read(&subject, after, PAGE).await?;
-            let mut news = page.iter().peekable();
-            if history.revision > after {
-                let known = news.next();
-                if known.is_none_or(|it| (it.sequence, &it.id) != (history.revision, &history.id)) {
-                    (*history, after) = (History::default(), 0);
-                    continue;
-                }
-            }
-            for message in news {
-                let id = message.id.clone();
-                history.take(message.sequence, id, &message.payload, self.limits)?;
-            }
-            if page.len() < PAGE {
-                return Ok(());
-            }
-            after = history.revision;
-        }
+        self.log.read(id, &mut session).await?;
+        self.cache.lock().insert(id, &session);
+        Ok(session)
     }
 
     /// Changes a session: as often as it takes, because other nodes change it too, or it is unknown
-    /// whether it was written.
+    /// whether it was written. Returns what is known of it afterwards.
     async fn change(
         &self,
-        session: &str,
-        mut change: impl FnMut(&History) -> Result<Option<Entry>, StoreError> + Send,
-    ) -> Result<History, StoreError> {
-        let mut history = self.cached(session).unwrap_or_default();
-        let mut is_read = history.revision == 0;
+        id: &str,
+        mut change: impl FnMut(&mut Next) -> Result<bool, StoreError> + Send,
+    ) -> Result<Session<Turns>, StoreError> {
+        let mut session = self.cached(id).unwrap_or_default();
+        let mut is_read = session.revision() == 0;
         let mut attempts = Attempts::new(self.patience);
+        let until = Instant::now() + self.patience;
         loop {
             let attempt = async {
                 if is_read {
-                    self.read_on(session, &mut history).await?;
+                    self.log.read(id, &mut session).await?;
                 }
                 // What was last known may have changed.
                 let was_read = std::mem::replace(&mut is_read, true);
-                match change(&history) {
-                    Ok(Some(entry)) => self.append(session, &mut history, &entry).await,
-                    Ok(None) => Ok(()),
+                let mut next = Next::of(&session);
+                match change(&mut next) {
+                    Ok(true) => {
+                        let entry = next.entry(self.log.is_due(&session))?;
+                        let (turns, in_time) = (next.turns, || Instant::now() < until);
+                        let append = self.log.append(id, &mut session, entry, turns, in_time);
+                        Ok(append.await?)
+                    }
+                    Ok(false) => Ok(()),
                     Err(_) if !was_read => Err(Failure::Conflict.into()),
                     Err(error) => Err(error),
                 }
             };
             if attempts.run(attempt).await?.is_some() {
-                self.keep(session, &history);
-                return Ok(history);
+                self.cache.lock().insert(id, &session);
+                return Ok(session);
             }
         }
-    }
-
-    /// Appends an entry to the log of a session, and from time to time all of it.
-    async fn append(
-        &self,
-        session: &str,
-        history: &mut History,
-        entry: &Entry,
-    ) -> Result<(), StoreError> {
-        let subject = subject_of(session);
-        self.write(&subject, history, entry).await?;
-        if history.is_long() {
-            // The next one tries again.
-            let all = history.all();
-            let _ = self.write(&subject, history, &all).await;
-        }
-        Ok(())
-    }
-
-    /// Appends an entry, and removes what it makes superfluous.
-    pub(super) async fn write(
-        &self,
-        subject: &str,
-        history: &mut History,
-        entry: &Entry,
-    ) -> Result<(), StoreError> {
-        let mut first = None;
-        for message in history.messages(entry, self.chunk)? {
-            let id = self.nodes.id();
-            let expect = Expect {
-                id: Some(&id),
-                last: Some(history.revision),
-            };
-            let stored = self.log.append(subject, message.clone(), expect).await?;
-            history.take(stored.sequence, id.into(), &message, self.limits)?;
-            first.get_or_insert(stored.sequence);
-        }
-        if let Some(first) = first.filter(|_| entry.is_all()) {
-            // What cannot be removed only takes room.
-            let _ = self.log.purge(subject, first).await;
-        }
-        Ok(())
     }
 
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
@@ -277,14 +218,14 @@ impl Sessions {
     ) -> Result<OpenTurn, StoreError> {
         let mut turn = OpenTurn {
             sessions: Arc::clone(self),
-            history: History::default(),
+            known: Session::default(),
             session: session.to_owned(),
             turn_id: None,
         };
         let mut watch = None;
         loop {
             let Some(lease) = self.nodes.joined(self.patience).await? else {
-                turn.history = self.read(session).await?;
+                turn.known = self.read(session).await?;
                 return Ok(turn);
             };
             let turn_id = TurnId {
@@ -292,21 +233,20 @@ impl Sessions {
                 number: self.nodes.number(),
             };
             let former = turn.turn_id.replace(turn_id.clone());
-            let enter = |history: &History| {
-                let mut record = history.record.clone();
+            let enter = |next: &mut Next| {
                 if let Some(former) = &former {
-                    record.replace(former, &turn_id);
+                    next.record.replace(former, &turn_id);
                 }
-                record.enter(session, &turn_id, now);
-                Ok(Some(Entry::of(record)))
+                next.record.enter(session, &turn_id, now);
+                Ok(true)
             };
-            turn.history = self.change(session, enter).await?;
-            let mut record = turn.history.record.clone();
+            turn.known = self.change(session, enter).await?;
+            let mut record = record_of(&turn.known);
             // Without a valid lease, the others end this turn, or have done so.
             while lease.is_valid() && record.queue.contains(&turn_id) {
                 if record.is_running(&turn_id) {
-                    if turn.history.record != record {
-                        turn.history = self.read(session).await?;
+                    if record_of(&turn.known) != record {
+                        turn.known = self.read(session).await?;
                     }
                     return Ok(turn);
                 }
@@ -317,6 +257,17 @@ impl Sessions {
         }
     }
 
+    async fn watch(&self, session: &str) -> Result<Watched, Failure> {
+        let subject = self.log.subject(session);
+        self.log.log().watch(&subject).await
+    }
+
+    /// Returns the record in a message of a watch.
+    fn record_in(&self, message: &rpc_core::store::Record) -> Record {
+        let head = self.log.listed(message).head;
+        head.and_then(|head| Record::in_head(&head)).unwrap_or_default()
+    }
+
     /// Waits until the record may have changed, or a node before this turn is gone.
     async fn wait(
         &self,
@@ -325,7 +276,7 @@ impl Sessions {
         watch: &mut Option<Watched>,
     ) -> Result<Option<Record>, StoreError> {
         if watch.is_none() {
-            *watch = self.log.watch(&subject_of(session)).await.ok();
+            *watch = self.watch(session).await.ok();
         }
         let changes = async {
             match watch {
@@ -336,7 +287,7 @@ impl Sessions {
         tokio::select! {
             change = changes => {
                 return match change {
-                    Some(Ok(Some(message))) => record_in(&message.payload).map(Some),
+                    Some(Ok(Some(message))) => Ok(Some(self.record_in(&message))),
                     Some(Ok(None)) => Ok(None),
                     Some(Err(_)) | None => {
                         *watch = None;
@@ -359,10 +310,10 @@ impl Sessions {
         if self.nodes.is_alone() || self.record(session).await?.queue.is_empty() {
             return Ok(());
         }
-        let mut watch = self.log.watch(&subject_of(session)).await?;
+        let mut watch = self.watch(session).await?;
         while let Some(message) = watch.next().await {
             if let Some(message) = message?
-                && record_in(&message.payload)?.queue.is_empty()
+                && self.record_in(&message).queue.is_empty()
             {
                 break;
             }
@@ -378,12 +329,11 @@ impl Sessions {
             return Ok(record);
         }
         tracing::info!(?gone, "nodes are gone, and their turns have ended");
-        let remove = |history: &History| {
-            let mut record = history.record.clone();
-            record.remove_nodes(&gone);
-            Ok(Some(Entry::of(record)))
+        let remove = |next: &mut Next| {
+            next.record.remove_nodes(&gone);
+            Ok(true)
         };
-        Ok(self.change(session, remove).await?.record)
+        Ok(record_of(&self.change(session, remove).await?))
     }
 
     /// Writes the results of a run, and ends its turn unless it goes on.
@@ -445,12 +395,14 @@ impl Sessions {
         commit: &Commit,
         turn_id: Option<&TurnId>,
     ) -> Result<(), StoreError> {
-        let change = |history: &History| {
-            if history.record.has(id) {
-                return Ok(None);
+        let change = |next: &mut Next| {
+            let is_open = |turn_id| next.record.queue.contains(turn_id);
+            let ends_nothing = commit.is_empty() && !turn_id.is_some_and(is_open);
+            if next.record.has(id) || (turn_id.is_some() && ends_nothing) {
+                return Ok(false);
             }
-            match history.commit(id, commit, turn_id, self.limits) {
-                Ok(entry) => Ok(Some(entry)),
+            match next.commit(id, commit, turn_id, self.limits) {
+                Ok(()) => Ok(true),
                 Err(PastOwner) => Err(StoreError::PastOwner),
             }
         };
@@ -480,35 +432,84 @@ impl Sessions {
         most: usize,
     ) -> Result<Vec<Turn>, StoreError> {
         let read;
-        let history = match turn {
-            Some(turn) => &turn.history,
+        let known = match turn {
+            Some(turn) => &turn.known,
             None => {
                 read = self.read(session).await?;
                 &read
             }
         };
         let most = most.min(usize::try_from(self.limits.turns).unwrap_or(usize::MAX));
-        Ok(history.last_turns(most))
+        Ok(known.state().map_or_else(Vec::new, |turns| turns.last(most)))
     }
 
     /// Forgets a session, or its turns, whose turn runs here.
     pub(super) async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         let mut is_known = false;
-        let history = self
-            .change(session, |history| {
-                is_known = history.record.created > 0 || history.record.count > 0;
-                Ok(is_known.then(|| match what {
-                    Forget::Turns => history.forget(),
-                    Forget::All => Entry::nothing(),
-                }))
-            })
-            .await?;
+        let forget = |next: &mut Next| {
+            is_known = !next.record.session.is_empty();
+            next.forget();
+            Ok(is_known)
+        };
+        let known = self.change(session, forget).await?;
         if is_known && what == Forget::All {
-            self.cache.lock().0.remove(session);
-            self.log
-                .purge(&subject_of(session), history.revision + 1)
-                .await?;
+            self.cache.lock().sessions.remove(session);
+            let subject = self.log.subject(session);
+            self.log.remove(&subject, known.revision()).await?;
         }
         Ok(is_known)
+    }
+
+    /// Takes over a session of an earlier version, unless it is there.
+    pub(super) async fn import(
+        &self,
+        record: Record,
+        turns: Vec<Turn>,
+    ) -> Result<(), StoreError> {
+        let id = record.session.clone();
+        let import = |next: &mut Next| {
+            if !next.record.session.is_empty() {
+                return Ok(false);
+            }
+            next.record = record.clone();
+            next.import(turns.clone(), self.limits);
+            Ok(true)
+        };
+        self.change(&id, import).await.map(drop)
+    }
+
+    /// Drops the least recently used sessions that are too many, or too large together, unless they are in use.
+    /// Other nodes may do the same at the same time. Returns how many it has dropped.
+    pub(super) async fn sweep(&self) -> Result<u64, StoreError> {
+        let state = self.log.log().state().await?;
+        let most = (self.limits.sessions.max(1), self.limits.total_bytes);
+        if state.subjects <= most.0 && state.bytes <= most.1 {
+            return Ok(0);
+        }
+        let is_free = |it: SessionInfo| async move {
+            let record = it.head.as_ref().and_then(Record::in_head);
+            let queue = record.unwrap_or_default().queue;
+            let nodes: Vec<_> = queue.into_iter().map(|it| it.node).collect();
+            let count = nodes.len();
+            Ok(self.nodes.gone(nodes).await?.len() == count)
+        };
+        let dropped = self.log.sweep(most.0, most.1, is_free).await?;
+        if dropped > 0 {
+            *self.cache.lock() = Cache::default();
+        }
+        Ok(dropped)
+    }
+
+    /// Reads all sessions once, and says what cannot be read.
+    pub(super) async fn check(&self) {
+        match self.log.check().await {
+            Ok(damage) if damage.records == 0 => {}
+            Ok(damage) => tracing::warn!(
+                records = damage.records,
+                sessions = damage.sessions,
+                "records of sessions are damaged, and what they held is lost"
+            ),
+            Err(error) => tracing::warn!(%error, "the sessions cannot be checked"),
+        }
     }
 }

@@ -1,6 +1,4 @@
-//! Sessions of many nodes, as their logs tell them.
-
-use proptest::prelude::*;
+//! Turns, and records of sessions that many nodes change.
 
 use super::*;
 use crate::gateway::usage::UsageEntry;
@@ -15,99 +13,6 @@ fn said(text: &str) -> Commit {
     Commit::new("s", 5)
         .with_turn(Turn::new("q", text, 5))
         .with_usage(usage)
-}
-
-const LIMITS: fn() -> StoreLimits = StoreLimits::default;
-
-/// The log of a session.
-#[derive(Default)]
-struct Written {
-    messages: Vec<Bytes>,
-    /// From where on it is needed.
-    needed: usize,
-}
-
-impl Written {
-    /// Appends an entry of whoever knows all.
-    fn append(&mut self, history: &mut History, entry: &Entry, most: usize) {
-        let first = self.messages.len();
-        for message in history.messages(entry, most).unwrap() {
-            self.messages.push(message.clone());
-            let number = self.messages.len() as u64;
-            history
-                .take(number, Str::EMPTY, &message, LIMITS())
-                .unwrap();
-        }
-        if entry.is_all() {
-            self.needed = first;
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.messages.iter().map(Bytes::len).sum()
-    }
-
-    /// What a node reads that knows nothing, from this message to that one.
-    fn read(&self, from: usize, to: usize) -> History {
-        let mut history = History::default();
-        for (number, message) in (1..).zip(&self.messages).skip(from).take(to - from) {
-            history.take(number, Str::EMPTY, message, LIMITS()).unwrap();
-        }
-        history
-    }
-}
-
-/// Enters and ends a turn.
-fn turn(written: &mut Written, history: &mut History, number: u64, text: &str) {
-    let turn_id = turn_id("a", number);
-    let mut record = history.record.clone();
-    record.enter("s", &turn_id, 1);
-    written.append(history, &Entry::of(record), 200);
-    let entry = history.commit(&number.to_string(), &said(text), Some(&turn_id), LIMITS());
-    written.append(history, &entry.unwrap(), 200);
-    if history.is_long() {
-        let all = history.all();
-        written.append(history, &all, 200);
-    }
-}
-
-#[test]
-fn a_turn_writes_as_much_in_a_long_session_as_in_a_short_one() {
-    let (mut written, mut history) = (Written::default(), History::default());
-    let text = "word ".repeat(100);
-    let mut bytes = Vec::new();
-    for number in 0..200 {
-        turn(&mut written, &mut history, number, &text);
-        bytes.push(written.bytes());
-    }
-    assert!(bytes[199] < 6 * bytes[49], "{} {}", bytes[49], bytes[199]);
-    assert_eq!(history.last_turns(999).len(), 200);
-    let kept: usize = written.messages[written.needed..]
-        .iter()
-        .map(Bytes::len)
-        .sum();
-    assert!(kept < 5 * 200 * text.len(), "{kept}");
-}
-
-#[test]
-fn a_node_reads_the_same_session_after_any_message_purged_or_not() {
-    let (mut written, mut history) = (Written::default(), History::default());
-    for number in 0..60 {
-        let text = "x".repeat(usize::try_from(number).unwrap() * 20);
-        let before = written.needed;
-        turn(&mut written, &mut history, number, &text);
-        let to = written.messages.len();
-        let whole = written.read(0, to);
-        assert_eq!(whole, history);
-        assert_eq!(written.read(written.needed, to), history);
-        // What is not whole leaves the session as it was.
-        if written.needed == before {
-            let cut = written.read(0, to - 1);
-            assert!(cut.record.kept + 1 >= history.record.kept);
-            assert_eq!(cut.record.kept, cut.last_turns(999).len() as u64);
-        }
-    }
-    assert!(written.needed > 0);
 }
 
 #[test]
@@ -173,81 +78,49 @@ fn a_commit_is_known_by_its_id_for_a_while() {
 
 #[test]
 fn the_oldest_turns_are_dropped_but_never_the_last() {
-    let turns = |texts: &[&str]| -> Vec<Arc<Turn>> {
+    let turns = |texts: &[&str]| {
         let turns = texts.iter().map(|text| Turn::new("", *text, 1));
-        turns.flatten().map(Arc::new).collect()
+        Turns(turns.flatten().map(Arc::new).collect())
     };
+    let limits = StoreLimits::default();
     let mut kept = turns(&["1", "2", "3"]);
-    fit(&mut kept, LIMITS().with_turns(2));
+    assert_eq!(kept.fit(limits.with_turns(2)), 2);
     assert_eq!(kept, turns(&["2", "3"]));
-    let bytes = fit(&mut kept, LIMITS().with_session_bytes(70));
-    assert_eq!((kept, bytes), (turns(&["3"]), 65));
+    assert_eq!(kept.fit(limits.with_session_bytes(70)), 1);
+    assert_eq!(kept, turns(&["3"]));
     let long = "x".repeat(100);
     let mut kept = turns(&["1", &long]);
-    fit(&mut kept, LIMITS().with_session_bytes(70));
+    assert_eq!(kept.fit(limits.with_session_bytes(70)), 1);
     assert_eq!(kept, turns(&[&long]));
 }
 
-proptest! {
-    #[test]
-    fn arbitrary_messages_never_panic(message in any::<Vec<u8>>()) {
-        let _ = History::default().take(1, Str::EMPTY, &message, LIMITS());
-    }
-
-    /// Three nodes with copies of different ages: only the write over the last revision counts.
-    #[test]
-    fn one_turn_at_a_time_runs_and_none_is_lost_or_doubled(
-        steps in prop::collection::vec((0_usize..3, 0_u8..6), 0..200),
-    ) {
-        let nodes = ["a", "b", "c"];
-        let (mut written, mut stored) = (Written::default(), History::default());
-        let mut copies = vec![History::default(); 3];
-        let mut turn_ids: Vec<Option<TurnId>> = vec![None; 3];
-        let (mut number, mut said_by) = (0, Vec::new());
-        for (at, action) in steps {
-            number += 1;
-            let copy = copies[at].clone();
-            let mut record = copy.record.clone();
-            let mut ended = None;
-            let entry = match (action, turn_ids[at].clone()) {
-                (0, None) => {
-                    let turn_id = turn_id(nodes[at], number);
-                    record.enter("s", &turn_id, 1);
-                    turn_ids[at] = Some(turn_id);
-                    Entry::of(record)
-                }
-                (1, Some(turn_id)) => {
-                    record.enter("s", &turn_id, 1);
-                    Entry::of(record)
-                }
-                (2 | 3, Some(turn_id)) => {
-                    let text = number.to_string();
-                    let Ok(entry) = copy.commit(&text, &said(&text), Some(&turn_id), LIMITS()) else {
-                        copies[at] = stored.clone();
-                        continue;
-                    };
-                    ended = Some(text);
-                    entry
-                }
-                (4, _) => {
-                    record.remove_nodes(&[nodes[(at + 1) % 3].to_owned()]);
-                    Entry::of(record)
-                }
-                _ => {
-                    copies[at] = stored.clone();
-                    continue;
-                }
-            };
-            if copy.revision == stored.revision {
-                written.append(&mut stored, &entry, 200);
-                if let Some(text) = ended {
-                    said_by.push(text);
-                    turn_ids[at] = None;
-                }
-            }
-            copies[at] = stored.clone();
+#[test]
+fn reads_turns_as_they_were_written_also_behind_a_gap() {
+    let limits = StoreLimits::default().with_turns(3);
+    let (mut next, mut read, mut behind) = (Next::default(), Turns::default(), Turns::default());
+    for number in 0..9 {
+        next.new = None;
+        next.commit(&number.to_string(), &said(&number.to_string()), None, limits).unwrap();
+        let entry = next.entry(number == 4).unwrap();
+        assert!(read.apply(&entry, false));
+        assert_eq!(read, next.turns);
+        if number % 2 == 0 {
+            assert!(behind.apply(&entry, true));
         }
-        let told = stored.last_turns(999).into_iter().map(|turn| turn.assistant);
-        prop_assert_eq!(told.collect::<Vec<_>>(), said_by);
     }
+    assert_eq!((next.record.count, next.record.kept), (9, 3));
+    let last = behind.last(9).pop();
+    assert_eq!(last.map(|turn| turn.assistant).as_deref(), Some("8"));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_changes_nothing() {
+    let mut turns = Turns(vec![Arc::new(Turn::new("q", "a", 1).unwrap())]);
+    let before = turns.clone();
+    let mut entry = Next::default().entry(false).unwrap();
+    entry.body = "[{".into();
+    assert!(!turns.apply(&entry, false));
+    entry.head.data = "x".into();
+    assert!(!turns.apply(&entry, false));
+    assert_eq!(turns, before);
 }
