@@ -29,8 +29,10 @@
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod bucket;
+#[cfg(all(feature = "file-store", not(target_family = "wasm")))]
+mod file;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-mod mem;
+mod local;
 mod name;
 mod publish;
 mod sequencer;
@@ -41,8 +43,10 @@ mod traits;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use bucket::{Bucket, BucketConfig, Change, Entry, Watch};
+#[cfg(all(feature = "file-store", not(target_family = "wasm")))]
+pub use file::{FileConfig, FileStore, FileTable, Fsync, Salvaged};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use mem::{MemorySnapshot, MemoryStore};
+pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table, Which};
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};

@@ -243,7 +243,7 @@ pub type Watched = BoxStream<'static, Result<Option<Record>, StoreError>>;
 
 crate::config! {
     /// The configuration of a log that does not exist yet. [`new`](Self::new) names its subjects.
-    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
     pub struct LogConfig {
         /// A pattern: what is appended under it is in the log. No two logs have a subject in common.
         pub subjects: String = String::new(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
 
@@ -509,28 +510,26 @@ impl SessionLog {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn head(&self, id: &str) -> Result<Option<SessionInfo>, StoreError> {
-        let subject = self.subject(id);
-        let last = self.last(&subject, |sequence| Record {
-            subject: subject.clone(),
-            sequence,
+        let unread = Record {
+            subject: self.subject(id),
+            sequence: 0,
             id: Str::default(),
             payload: Bytes::new(),
             time: 0,
-        });
-        let listed = last.await?.map(|last| self.listed(&last));
+        };
+        let listed = self.last_of(unread).await?.map(|last| self.listed(&last));
         Ok(listed.filter(|it| !it.is_removed()))
     }
 
-    /// Returns the last record of a subject, or what stands for a damaged one.
-    async fn last(
-        &self,
-        subject: &str,
-        damaged: impl FnOnce(u64) -> Record,
-    ) -> Result<Option<Record>, StoreError> {
-        match self.log.last(subject).await {
-            Err(StoreError::Unreadable { sequence }) => Ok(Some(damaged(sequence))),
-            found => found,
-        }
+    /// Returns the last record of the subject of another one, which stands for a damaged one.
+    fn last_of(&self, known: Record) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
+        let last = async move {
+            match self.log.last(&known.subject).await {
+                Err(StoreError::Unreadable { sequence }) => Ok(Some(Record { sequence, ..known })),
+                found => found,
+            }
+        };
+        last.boxed()
     }
 
     /// Returns what the last record of a session says of it, such as one that [`Log::watch`] brings.
@@ -567,10 +566,8 @@ impl SessionLog {
     /// Returns the last records of all sessions, also of those that are removed.
     async fn lasts(&self) -> Result<Vec<SessionInfo>, StoreError> {
         let heads = self.log.heads(&format!("{}.*", self.config.name)).await?;
-        let reads = heads.into_iter().map(|head| async move {
-            let subject = head.subject.clone();
-            self.last(&subject, |_| head).await
-        });
+        let reads = heads.into_iter().map(|head| self.last_of(head));
+        let reads: Vec<_> = reads.collect();
         let mut reads = stream::iter(reads).buffered(AT_ONCE);
         let mut listed = Vec::new();
         while let Some(last) = reads.next().await {
@@ -612,7 +609,7 @@ impl SessionLog {
     }
 
     /// Removes the sessions that have expired, and then those that were not used for the longest time until
-    /// at most `max_sessions` with `max_bytes` are left, or one; none that is not free, which `is_free` decides.
+    /// at most `max_sessions` with `max_bytes` are left; none that is not free, which `is_free` decides.
     /// Returns how many are removed. It reads one record of each session.
     ///
     /// # Errors
@@ -635,7 +632,7 @@ impl SessionLog {
         for session in &heads {
             let expires = session.head.as_ref().and_then(|head| head.expires);
             let is_over = session.is_removed() || expires.is_some_and(|at| at < now);
-            let is_needed = count <= max_sessions && (bytes <= max_bytes || count <= 1);
+            let is_needed = count <= max_sessions && bytes <= max_bytes;
             if (is_needed && !is_over) || !is_free(session.clone()).await? {
                 continue;
             }

@@ -1,0 +1,187 @@
+//! What can be read of a damaged file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use redb::{ReadableTable, StorageBackend};
+
+use super::disk::Disk;
+use super::{Opener, ROWS, StoreError, frame};
+use crate::store::local::{Recount, Table};
+use crate::sync::Mutex;
+
+/// How many bytes are looked through at once.
+const PIECE: usize = 8 * 1024 * 1024;
+/// How often a page is read, of which a file may say that it is below itself.
+const READS: u32 = 64;
+const BLOCK: usize = 4096;
+
+/// What was taken over of a damaged file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Salvaged {
+    /// How many records can be read.
+    pub found: u64,
+    /// How many records are known of which nothing can be read.
+    pub damaged: u64,
+}
+
+/// Takes over what can be read into an empty table: what the database reaches, and, where it does not come through,
+/// all frames that there are. Among those may be records that were removed.
+pub(super) fn salvage(from: &Disk, into: &dyn Table) -> Result<Salvaged, StoreError> {
+    let mut recount = Recount::new(into);
+    let mut failed = None;
+    let mut take = |key: &[u8], framed: &[u8]| {
+        let found = match frame::find(framed) {
+            Some(found) => found,
+            None if frame::is_empty(key, framed) => (key, &[][..]),
+            None => return,
+        };
+        if failed.is_none() {
+            failed = recount.add(found.0, found.1).err();
+        }
+    };
+    let is_whole = walk(from, &mut take);
+    if !is_whole {
+        scan(from, &mut take).map_err(StoreError::unavailable)?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let (found, damaged) = recount.finish()?;
+    Ok(Salvaged { found, damaged })
+}
+
+/// Reads all rows from both ends. Returns whether they met.
+fn walk(disk: &Disk, take: &mut dyn FnMut(&[u8], &[u8])) -> bool {
+    let walking = || {
+        let frozen = Frozen::new(disk, READS).ok()?;
+        let database = Opener::database(frozen, 0).ok()?;
+        let rows = database.begin_read().ok()?.open_table(ROWS).ok()?;
+        for is_reversed in [false, true] {
+            let mut rows = rows.iter().ok()?;
+            loop {
+                let row = match is_reversed {
+                    false => rows.next(),
+                    true => rows.next_back(),
+                };
+                match row {
+                    Some(Ok((key, value))) => take(key.value(), value.value()),
+                    Some(Err(_)) => break,
+                    None => return Some(()),
+                }
+            }
+        }
+        None
+    };
+    catch_unwind(AssertUnwindSafe(walking)).is_ok_and(|done| done.is_some())
+}
+
+/// Finds all frames.
+fn scan(disk: &Disk, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<()> {
+    let (len, mut at) = (disk.len()?, 0);
+    while at < len {
+        let piece = PIECE.min(usize::try_from(len - at).unwrap_or(PIECE));
+        let bytes = disk.read(at, piece)?;
+        // A frame at the end of it is whole in the next one.
+        let is_end = at + piece as u64 == len;
+        let end = if is_end { piece } else { piece / 2 };
+        for start in memchr::memmem::find_iter(&bytes, &frame::MARK).take_while(|it| *it < end) {
+            if let Some((key, _)) = frame::find(&bytes[start..]) {
+                take(key, &bytes[start..]);
+            }
+        }
+        at += end as u64;
+    }
+    Ok(())
+}
+
+/// A file that is not changed: what is written is in memory.
+#[derive(Debug)]
+pub(super) struct Frozen {
+    disk: Disk,
+    state: Mutex<State>,
+    /// How often a page may be read.
+    reads: u32,
+}
+
+#[derive(Debug)]
+struct State {
+    len: u64,
+    blocks: BTreeMap<u64, Vec<u8>>,
+    reads: BTreeMap<u64, u32>,
+}
+
+impl Frozen {
+    pub(super) fn new(disk: &Disk, reads: u32) -> io::Result<Self> {
+        let state = State {
+            len: disk.len()?,
+            blocks: BTreeMap::new(),
+            reads: BTreeMap::new(),
+        };
+        Ok(Self {
+            disk: disk.clone(),
+            state: Mutex::new(state),
+            reads,
+        })
+    }
+
+    fn block(&self, state: &State, number: u64) -> io::Result<Vec<u8>> {
+        if let Some(block) = state.blocks.get(&number) {
+            return Ok(block.clone());
+        }
+        let start = number * BLOCK as u64;
+        let there = self.disk.len()?.saturating_sub(start);
+        let there = usize::try_from(there).map_or(BLOCK, |there| there.min(BLOCK));
+        let mut block = self.disk.read(start.min(self.disk.len()?), there)?;
+        block.resize(BLOCK, 0);
+        Ok(block)
+    }
+
+    /// The blocks that these bytes are in, and where they begin there.
+    fn blocks(offset: u64, len: usize) -> (std::ops::Range<u64>, usize) {
+        let (first, end) = (offset / BLOCK as u64, offset + len as u64);
+        let start = usize::try_from(offset % BLOCK as u64).unwrap_or(0);
+        (first..end.div_ceil(BLOCK as u64), start)
+    }
+}
+
+impl StorageBackend for Frozen {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state.lock().len)
+    }
+
+    fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut state = self.state.lock();
+        let reads = state.reads.entry(offset).or_default();
+        *reads += 1;
+        if *reads > self.reads || offset.saturating_add(len as u64) > state.len {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let (blocks, start) = Self::blocks(offset, len);
+        let blocks: Result<Vec<_>, _> = blocks.map(|it| self.block(&state, it)).collect();
+        Ok(blocks?.concat()[start..start + len].to_vec())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.state.lock().len = len;
+        Ok(())
+    }
+
+    fn sync_data(&self, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let (blocks, start) = Self::blocks(offset, bytes.len());
+        let mut all = Vec::new();
+        for number in blocks.clone() {
+            all.extend(self.block(&state, number)?);
+        }
+        all[start..start + bytes.len()].copy_from_slice(bytes);
+        let changed = all.chunks(BLOCK).map(<[u8]>::to_vec);
+        state.blocks.extend(blocks.zip(changed));
+        Ok(())
+    }
+}

@@ -1,0 +1,637 @@
+//! [`Logs`]: what is appended and removed, in transactions of several requests.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::hub::{feed, message};
+use super::rows::{
+    Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, last, log_key, log_keys,
+    log_name, matches, overlap, record_key, record_keys, sequence_of, subject_key, subject_keys,
+    subject_of,
+};
+use super::{Changes, Row, Table, Which};
+use crate::Str;
+use crate::store::{LogConfig, LogState, Message, Position, Record, StoreError, Stored};
+
+/// What a virtual clock says at its start, since 1970: the same in each run.
+const START: Duration = Duration::from_secs(1_800_000_000);
+/// How many records are purged of at a time.
+const PAGE: usize = 64;
+/// The longest subject or id, in bytes.
+const MAX_NAME: usize = 16 * 1024;
+
+/// All logs of a table: the one who writes there.
+#[derive(Debug)]
+pub(super) struct Logs {
+    table: Arc<dyn Table>,
+    /// When the clock began that a test may pause; the system's without.
+    pub(super) clock: Option<Instant>,
+    pub(super) is_full: bool,
+    is_loaded: bool,
+    /// Why nothing can be written of what has changed: a part of it is missing.
+    broken: Option<StoreError>,
+    /// When the last log was made.
+    made: u128,
+    logs: BTreeMap<String, Data>,
+    /// What is written by [`commit`](Self::commit), and told then.
+    changes: Changes,
+    news: Vec<Message>,
+}
+
+/// A log.
+#[derive(Debug)]
+struct Data {
+    head: Head,
+    is_changed: bool,
+    /// When something may vanish next, in milliseconds since 1970.
+    next_expiry: u64,
+    ids: HashMap<Str, u64>,
+    /// The ids with the times and numbers of their records, in that order.
+    came: VecDeque<(u64, Str, u64)>,
+    /// Those of them whose records are removed: a row each.
+    removed: BTreeSet<u64>,
+}
+
+/// What the row of a log says.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Head {
+    pub(super) number: u32,
+    config: LogConfig,
+    created: u128,
+    pub(super) last: u64,
+    pub(super) records: u64,
+    pub(super) bytes: u64,
+    pub(super) subjects: u64,
+}
+
+impl Head {
+    pub(super) fn decode(row: &[u8]) -> Option<Self> {
+        serde_json::from_slice(row).ok()
+    }
+
+    pub(super) fn encode(&self) -> Result<Bytes, StoreError> {
+        let row = serde_json::to_vec(self);
+        Ok(row.map_err(|error| failed(error.to_string()))?.into())
+    }
+}
+
+/// What a table says of its logs, by name.
+pub(super) fn heads(table: &dyn Table) -> Result<Vec<(String, Head)>, StoreError> {
+    let (from, to) = log_keys();
+    let rows = table.range((&from, &to), Which::First, usize::MAX)?;
+    let head = |(key, value): Row| {
+        let name = log_name(&key).unwrap_or_default().to_owned();
+        let head = value.and_then(|it| Head::decode(&it));
+        let damaged = || failed(format!("the row of the log {name} is damaged"));
+        Ok((name.clone(), head.ok_or_else(damaged)?))
+    };
+    rows.into_iter().map(head).collect()
+}
+
+/// The names of the logs of a table, and their configurations.
+pub(super) fn all(table: &dyn Table) -> Result<Vec<(String, LogConfig)>, StoreError> {
+    let heads = heads(table)?.into_iter();
+    Ok(heads.map(|(name, head)| (name, head.config)).collect())
+}
+
+impl Data {
+    fn new(head: Head) -> Self {
+        Self {
+            head,
+            is_changed: false,
+            next_expiry: 0,
+            ids: HashMap::new(),
+            came: VecDeque::new(),
+            removed: BTreeSet::new(),
+        }
+    }
+
+    /// How long ids are remembered, in milliseconds.
+    fn window(&self) -> u64 {
+        let window = self.head.config.window;
+        millis(
+            self.head
+                .config
+                .max_age
+                .map_or(window, |age| window.min(age)),
+        )
+    }
+}
+
+/// The system's time since 1970.
+pub(super) fn system_time() -> Duration {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default()
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Logs {
+    pub(super) fn new(table: Arc<dyn Table>, is_virtual: bool) -> Self {
+        Self {
+            table,
+            clock: is_virtual.then(Instant::now),
+            is_full: false,
+            is_loaded: false,
+            broken: None,
+            made: 0,
+            logs: BTreeMap::new(),
+            changes: Changes::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// The time since 1970.
+    fn time(&self) -> Duration {
+        let start = |start: Instant| START + start.elapsed();
+        self.clock.map_or_else(system_time, start)
+    }
+
+    fn now(&self) -> u64 {
+        millis(self.time())
+    }
+
+    /// Forgets what it knows of the table, which has changed.
+    pub(super) fn reset(&mut self) {
+        self.is_loaded = false;
+        self.broken = None;
+        self.logs.clear();
+        self.changes.clear();
+        self.news.clear();
+    }
+
+    /// Reads what the table has.
+    pub(super) fn load(&mut self) -> Result<(), StoreError> {
+        if self.is_loaded {
+            return Ok(());
+        }
+        for (name, head) in heads(&*self.table)? {
+            let mut data = Data::new(head);
+            self.load_ids(&mut data)?;
+            self.logs.insert(name, data);
+        }
+        self.is_loaded = true;
+        Ok(())
+    }
+
+    /// Reads the ids that are remembered.
+    fn load_ids(&self, data: &mut Data) -> Result<(), StoreError> {
+        let oldest = self.now().saturating_sub(data.window());
+        let number = data.head.number;
+        let [(from, mut to), _, (first_id, last_id)] = all_keys(number);
+        let mut came = BTreeMap::new();
+        loop {
+            let rows = self.table.range((&from, &to), Which::Last, PAGE)?;
+            let Some((first, _)) = rows.first() else {
+                break;
+            };
+            to.clone_from(first);
+            let timed: Vec<Timed> = rows.iter().filter_map(|row| decode(row).ok()).collect();
+            let is_end = timed.first().is_some_and(|it| it.time < oldest);
+            for Timed { record, time } in timed {
+                if time >= oldest && !record.id.is_empty() {
+                    came.insert(record.sequence, (time, record.id));
+                }
+            }
+            if is_end {
+                break;
+            }
+        }
+        let keys = (&*first_id, &*last_id);
+        for row in self.table.range(keys, Which::First, usize::MAX)? {
+            if let Ok(Timed { record, time }) = decode(&row) {
+                data.removed.insert(record.sequence);
+                came.insert(record.sequence, (time, record.id));
+            }
+        }
+        for (sequence, (time, id)) in came {
+            data.ids.insert(id.clone(), sequence);
+            data.came.push_back((time, id, sequence));
+        }
+        Ok(())
+    }
+
+    /// Writes what has changed. Returns what is to be told; nothing if nothing has changed.
+    pub(super) fn commit(&mut self) -> Result<Option<Vec<Message>>, StoreError> {
+        if let Some(error) = self.broken.take() {
+            self.reset();
+            return Err(error);
+        }
+        for (name, data) in &mut self.logs {
+            if std::mem::take(&mut data.is_changed) {
+                let row = data.head.encode()?;
+                self.changes.insert(log_key(name), Some(row));
+            }
+        }
+        if self.changes.is_empty() {
+            return Ok(None);
+        }
+        if let Err(error) = self.table.write(&self.changes) {
+            self.reset();
+            return Err(error);
+        }
+        self.changes.clear();
+        Ok(Some(std::mem::take(&mut self.news)))
+    }
+
+    /// Makes a log if it does not exist.
+    pub(super) fn open(&mut self, name: &str, config: &LogConfig) -> Result<(), StoreError> {
+        self.load()?;
+        let (age, subjects) = (config.max_age, &config.subjects);
+        if let Some(data) = self.logs.get(name) {
+            let kept = data.head.config.max_age;
+            return match kept.filter(|kept| age.is_none_or(|age| *kept < age)) {
+                Some(kept) => wrong(format!("the log {name} keeps records for {kept:?} only")),
+                None => Ok(()),
+            };
+        }
+        let mut others = self.logs.iter();
+        if let Some((other, _)) =
+            others.find(|(_, data)| overlap(&data.head.config.subjects, subjects))
+        {
+            return wrong(format!("{subjects} is in the log {other}"));
+        }
+        // Another log has another time, and another number.
+        self.made = self.time().as_nanos().max(self.made + 1);
+        let numbers = self.logs.values().map(|data| data.head.number);
+        let mut data = Data::new(Head {
+            number: numbers.max().unwrap_or(0) + 1,
+            config: config.clone(),
+            created: self.made,
+            last: 0,
+            records: 0,
+            bytes: 0,
+            subjects: 0,
+        });
+        data.is_changed = true;
+        self.logs.insert(name.to_owned(), data);
+        Ok(())
+    }
+
+    /// Removes a log. Without an effect if the table cannot be read.
+    pub(super) fn delete(&mut self, name: &str) {
+        let Some(data) = self.load().ok().and_then(|()| self.logs.remove(name)) else {
+            return;
+        };
+        for keys in all_keys(data.head.number) {
+            let rows = self.range(&keys, usize::MAX).unwrap_or_default();
+            let rows = rows.into_iter().map(|(key, _)| (key, None));
+            self.changes.extend(rows);
+        }
+        self.changes.insert(log_key(name), None);
+    }
+
+    /// Takes a log out, to put it back. One that is lost is made again, for the next request.
+    fn with<T>(
+        &mut self,
+        name: &str,
+        config: &LogConfig,
+        work: impl FnOnce(&mut Self, &mut Data) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.load()?;
+        let Some(mut data) = self.logs.remove(name) else {
+            self.open(name, config)?;
+            return Err(failed(format!("the log {name} is lost")));
+        };
+        let before = self.changes.len();
+        let done = self.expire(&mut data).map(|()| self.changes.len());
+        let before = *done.as_ref().unwrap_or(&before);
+        let done = done.and_then(|_| work(self, &mut data));
+        self.logs.insert(name.to_owned(), data);
+        if let Err(error) = &done
+            && self.changes.len() > before
+        {
+            self.broken = Some(error.clone());
+        }
+        done
+    }
+
+    /// What readers see of a log now.
+    pub(super) fn view(&mut self, name: &str, config: &LogConfig) -> Result<View, StoreError> {
+        self.with(name, config, |_, _| Ok(()))?;
+        let lost = || failed(format!("there is no log {name}"));
+        self.view_of(name).ok_or_else(lost)
+    }
+
+    /// The same, if the log is there.
+    pub(super) fn view_of(&self, name: &str) -> Option<View> {
+        let head = &self.logs.get(name)?.head;
+        Some(View {
+            table: Arc::clone(&self.table),
+            log: head.number,
+            created: head.created,
+            max_age: head.config.max_age.map(millis),
+            // Those are removed.
+            oldest: 0,
+        })
+    }
+
+    /// Removes what is too old.
+    fn expire(&mut self, data: &mut Data) -> Result<(), StoreError> {
+        let (now, window) = (self.now(), data.window());
+        while let Some((time, id, sequence)) = data.came.front()
+            && now.saturating_sub(*time) >= window
+        {
+            let (id, sequence) = (id.clone(), *sequence);
+            data.came.pop_front();
+            if data.removed.remove(&sequence) {
+                self.changes
+                    .insert(id_key(data.head.number, sequence), None);
+            }
+            // It may have come again after it was forgotten.
+            if data.ids.get(&id) == Some(&sequence) {
+                data.ids.remove(&id);
+            }
+        }
+        let Some(age) = data.head.config.max_age.map(millis) else {
+            return Ok(());
+        };
+        if now < data.next_expiry {
+            return Ok(());
+        }
+        loop {
+            let first = self.range(&record_keys(data.head.number, 0), 1)?.pop();
+            match first.as_ref().map(|row| (sequence_of(&row.0), decode(row))) {
+                None => data.next_expiry = now.saturating_add(age),
+                Some((_, Ok(timed))) if now.saturating_sub(timed.time) < age => {
+                    data.next_expiry = timed.time.saturating_add(age);
+                }
+                Some((sequence, _)) => {
+                    self.remove(data, sequence)?;
+                    continue;
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Stores a record under the next number.
+    pub(super) fn append(
+        &mut self,
+        (name, config): (&str, &LogConfig),
+        record: Record,
+        expected: Option<u64>,
+    ) -> Result<Stored, StoreError> {
+        self.with(name, config, |this, data| {
+            this.store(name, data, record, expected)
+        })
+    }
+
+    fn store(
+        &mut self,
+        name: &str,
+        data: &mut Data,
+        mut record: Record,
+        expected: Option<u64>,
+    ) -> Result<Stored, StoreError> {
+        let subject = record.subject.clone();
+        if !matches(&data.head.config.subjects, &subject) {
+            return wrong(format!("{subject} is not in the log {name}"));
+        }
+        if subject.contains('\0') || subject.len().max(record.id.len()) > MAX_NAME {
+            return wrong("a subject or an id cannot be stored".to_owned());
+        }
+        if self.is_full {
+            return Err(full("all of it is taken"));
+        }
+        if let Some(&sequence) = data.ids.get(&record.id) {
+            let is_duplicate = true;
+            return Ok(Stored {
+                sequence,
+                is_duplicate,
+            });
+        }
+        let number = data.head.number;
+        let previous = self.last(&subject_keys(number, &subject, 0))?;
+        let previous = previous.map_or(0, |key| sequence_of(&key));
+        if expected.is_some_and(|expected| expected != previous) {
+            return Err(StoreError::Conflict);
+        }
+        let mut surplus = None;
+        if let Some(max) = data.head.config.max_per_subject {
+            let max = usize::try_from(max.max(1)).unwrap_or(usize::MAX);
+            let them = self.range(&subject_keys(number, &subject, 0), max)?;
+            let first = them.first().filter(|_| them.len() == max);
+            surplus = first.map(|(key, _)| sequence_of(key));
+        }
+        let freed = match surplus {
+            Some(sequence) => self.size_of(number, sequence)?,
+            None => 0,
+        };
+        let bytes = data.head.bytes.saturating_sub(freed) + size(&record);
+        if data.head.config.max_bytes.is_some_and(|max| bytes > max) {
+            return Err(full("the log has all the bytes that it may have"));
+        }
+        if let Some(sequence) = surplus {
+            self.remove_of(data, sequence, &subject)?;
+        }
+        let now = self.now();
+        let sequence = data.head.last + 1;
+        record.sequence = sequence;
+        let value = encode(&record, now);
+        self.changes
+            .insert(record_key(number, sequence), Some(value));
+        let key = subject_key(number, &subject, sequence);
+        self.changes.insert(key, Some(Bytes::new()));
+        data.is_changed = true;
+        data.head.last = sequence;
+        data.head.bytes += size(&record);
+        data.head.records += 1;
+        let is_first = previous == 0 || (surplus == Some(previous));
+        data.head.subjects += u64::from(is_first);
+        if !record.id.is_empty() {
+            data.ids.insert(record.id.clone(), sequence);
+            data.came.push_back((now, record.id.clone(), sequence));
+        }
+        let max = data.head.config.max_records.unwrap_or(u64::MAX);
+        while data.head.records > max
+            && let Some((key, _)) = self.range(&record_keys(number, 0), 1)?.pop()
+        {
+            self.remove(data, sequence_of(&key))?;
+        }
+        if let Some(subject) = feed(&data.head.config, &subject) {
+            self.news.push(Message {
+                id: record.id,
+                position: Some(Position { sequence, previous }),
+                ..message(subject, record.payload)
+            });
+        }
+        let is_duplicate = false;
+        Ok(Stored {
+            sequence,
+            is_duplicate,
+        })
+    }
+
+    /// Removes a record, of a subject that may be unknown.
+    fn remove(&mut self, data: &mut Data, sequence: u64) -> Result<(), StoreError> {
+        let number = data.head.number;
+        let row = self.row(&record_key(number, sequence))?;
+        match row.as_ref().map(decode) {
+            Some(Ok(timed)) => self.remove_of(data, sequence, &timed.record.subject),
+            _ => {
+                let [_, keys, _] = all_keys(number);
+                let all = self.range(&keys, usize::MAX)?;
+                let key = all.iter().find(|(key, _)| sequence_of(key) == sequence);
+                let subject = key.map(|(key, _)| subject_of(key).to_owned());
+                self.remove_of(data, sequence, &subject.unwrap_or_default())
+            }
+        }
+    }
+
+    fn remove_of(
+        &mut self,
+        data: &mut Data,
+        sequence: u64,
+        subject: &str,
+    ) -> Result<(), StoreError> {
+        let number = data.head.number;
+        let key = record_key(number, sequence);
+        let Some(row) = self.row(&key)? else {
+            return Ok(());
+        };
+        self.changes.insert(key, None);
+        let key = subject_key(number, subject, sequence);
+        self.changes.insert(key, None);
+        data.is_changed = true;
+        data.head.records = data.head.records.saturating_sub(1);
+        let is_last = self.range(&subject_keys(number, subject, 0), 1)?.is_empty();
+        data.head.subjects = data.head.subjects.saturating_sub(u64::from(is_last));
+        if let Ok(Timed { mut record, time }) = decode(&row) {
+            data.head.bytes = data.head.bytes.saturating_sub(size(&record));
+            if data.ids.get(&record.id) == Some(&sequence) {
+                record.payload = Bytes::new();
+                data.removed.insert(sequence);
+                let row = encode(&record, time);
+                self.changes.insert(id_key(number, sequence), Some(row));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn purge(
+        &mut self,
+        (name, config): (&str, &LogConfig),
+        pattern: &str,
+        before: u64,
+    ) -> Result<u64, StoreError> {
+        self.with(name, config, |this, data| {
+            let (mut count, mut after) = (0, 0);
+            let number = data.head.number;
+            let is_exact = is_exact(pattern);
+            loop {
+                let keys = match is_exact {
+                    true => subject_keys(number, pattern, after),
+                    false => record_keys(number, after),
+                };
+                let rows = this.range(&keys, PAGE)?;
+                let is_end = rows.len() < PAGE;
+                for row in &rows {
+                    after = sequence_of(&row.0);
+                    if after >= before {
+                        return Ok(count);
+                    }
+                    let is_it = match is_exact || pattern == ">" {
+                        true => true,
+                        false => decode(row).is_ok_and(|it| matches(pattern, &it.record.subject)),
+                    };
+                    match is_exact {
+                        _ if !is_it => continue,
+                        true => this.remove_of(data, after, pattern)?,
+                        false => this.remove(data, after)?,
+                    }
+                    count += 1;
+                }
+                if is_end {
+                    return Ok(count);
+                }
+            }
+        })
+    }
+
+    pub(super) fn state(&mut self, name: &str, config: &LogConfig) -> Result<LogState, StoreError> {
+        self.with(name, config, |this, data| {
+            let head = &data.head;
+            let first = this.range(&record_keys(head.number, 0), 1)?.pop();
+            Ok(LogState {
+                created: head.created,
+                first: first.map_or(head.last + 1, |(key, _)| sequence_of(&key)),
+                last: head.last,
+                records: head.records,
+                bytes: head.bytes,
+                subjects: head.subjects,
+            })
+        })
+    }
+
+    fn size_of(&self, number: u32, sequence: u64) -> Result<u64, StoreError> {
+        let row = self.row(&record_key(number, sequence))?;
+        let decoded = row.as_ref().and_then(|row| decode(row).ok());
+        Ok(decoded.map_or(0, |timed| size(&timed.record)))
+    }
+
+    fn row(&self, key: &[u8]) -> Result<Option<Row>, StoreError> {
+        let keys = (key.to_vec(), [key, &[0]].concat());
+        Ok(self.range(&keys, 1)?.pop())
+    }
+
+    /// The first rows of the table, with what is to be written.
+    fn range(&self, (from, to): &Keys, max: usize) -> Result<Vec<Row>, StoreError> {
+        let changes = || self.changes.range(bounds((from, to)));
+        let removed = changes().filter(|(_, value)| value.is_none()).count();
+        let rows = self
+            .table
+            .range((from, to), Which::First, max.saturating_add(removed))?;
+        if changes().next().is_none() {
+            return Ok(rows);
+        }
+        let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
+        for (key, value) in changes() {
+            match value {
+                Some(_) => rows.insert(key.clone(), value.clone()),
+                None => rows.remove(key),
+            };
+        }
+        Ok(rows.into_iter().take(max).collect())
+    }
+
+    /// The last key of the table, with what is to be written.
+    fn last(&self, (from, to): &Keys) -> Result<Option<Vec<u8>>, StoreError> {
+        let changes = self.changes.range(bounds((from, to)));
+        let new = changes.rev().find(|(_, value)| value.is_some());
+        let new = new.map(|(key, _)| key.clone());
+        let mut to = to.clone();
+        while let Some((key, _)) = last(&*self.table, (from, &to))? {
+            match self.changes.get(&key) {
+                Some(None) => to = key,
+                _ => return Ok(new.max(Some(key))),
+            }
+        }
+        Ok(new)
+    }
+}
+
+/// The bytes that a record takes.
+pub(super) fn size(record: &Record) -> u64 {
+    (record.subject.len() + record.id.len() + record.payload.len()) as u64
+}
+
+fn full(message: &str) -> StoreError {
+    let message = message.to_owned();
+    StoreError::Full { message }
+}
+
+fn failed(message: String) -> StoreError {
+    StoreError::Failed { message }
+}
+
+fn wrong<T>(message: String) -> Result<T, StoreError> {
+    Err(StoreError::Config { message })
+}
