@@ -10,6 +10,7 @@ use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
+use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
 use snek_proto::llm::tool::ToolDefinition;
 use switchboard::gateway::backend::GatewayBackend;

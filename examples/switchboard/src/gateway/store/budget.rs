@@ -342,12 +342,11 @@ impl Budget {
         if let Some(write) = &stored.write {
             if counter.writes.contains(&write.id) {
                 self.unwritten.lock().is_written(write);
-            } else if write.revision == revision {
-                // It may still be on its way: nothing but itself may replace this revision.
-                self.send(stored).await?;
-                return Ok(true);
+                stored.write = None;
+            } else if write.revision != revision {
+                // Another one was first.
+                stored.write = None;
             }
-            stored.write = None;
         }
         if !stored.was_read && self.nodes.is_alone() {
             // The runs that had reserved have ended.
@@ -366,6 +365,10 @@ impl Budget {
 
     /// Writes all changes into the counter, which was read.
     async fn write(&self, stored: &mut Stored) -> Result<(), StoreError> {
+        if stored.write.is_some() {
+            // It may still be on its way: nothing but itself may replace this revision.
+            self.send(stored).await?;
+        }
         let (changes, number) = {
             let unwritten = self.unwritten.lock();
             (unwritten.changes.clone(), unwritten.number)

@@ -189,7 +189,7 @@ impl Sessions {
                     self.log.read(id, &mut session).await?;
                 }
                 // What was last known may have changed.
-                let was_read = std::mem::replace(&mut is_read, true);
+                let was_read = std::mem::replace(&mut is_read, true) || self.nodes.is_alone();
                 let mut next = Next::of(&session);
                 match change(&mut next) {
                     Ok(true) => {
@@ -198,9 +198,8 @@ impl Sessions {
                         let append = self.log.append(id, &mut session, entry, turns, in_time);
                         Ok(append.await?)
                     }
-                    Ok(false) => Ok(()),
-                    Err(_) if !was_read => Err(Failure::Conflict.into()),
-                    Err(error) => Err(error),
+                    Ok(false) | Err(_) if !was_read => Err(Failure::Conflict.into()),
+                    refused => refused.map(drop),
                 }
             };
             if attempts.run(attempt).await?.is_some() {

@@ -285,21 +285,15 @@ async fn a_session_budget_holds_on_all_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservation() {
+async fn a_node_that_dies_in_a_turn_does_not_hold_its_session() {
     let store = MemoryStore::new();
-    // Room for one of two: 24 bytes are estimated at 7 tokens.
-    let budgets = Budgets {
-        daily: Some(10),
-        ..Budgets::default()
-    };
-    let mut one = Node::with(&store, budgets, [gated("never")]).await;
-    let two = Node::with(&store, budgets, [answer("next")]).await;
-    let long = "x".repeat(24);
-    let chat = from("ann", &long);
+    let mut one = Node::start(&store, [gated("never")]).await;
+    let two = Node::start(&store, [answer("next")]).await;
+    let chat = from("ann", "hi");
     let engine = Arc::new(one.engine);
     let dying = Arc::clone(&engine);
     let mut first = Box::pin(async move {
-        let chat = from("ann", &"x".repeat(24));
+        let chat = from("ann", "hi");
         dying.chat(&chat, &mut Heard::default()).await
     });
     at_gate(first.as_mut(), &mut one.heard).await;

@@ -144,14 +144,21 @@ async fn a_reply_without_a_receiver_ends_the_run() {
 
 #[tokio::test]
 async fn a_turn_is_written_to_its_end_and_the_next_message_waits() {
-    let mut harness = Harness::new([answer("one"), answer("two")]).await;
-    harness.store.set_paused(true);
+    let first = Script::Answer(vec![Step::Gate, say("one"), bill(10, 5), stop()]);
+    let mut harness = Harness::new([first, answer("two")]).await;
     let chat = from("ann", "first");
     let mut heard = Heard::default();
-    tokio::select! {
-        _ = harness.engine.chat(&chat, &mut heard) => panic!("it is not written"),
+    {
+        let mut chat = std::pin::pin!(harness.engine.chat(&chat, &mut heard));
         // The model has said everything.
-        point = harness.heard.recv() => assert_eq!(point, Some("model stopped")),
+        for expected in ["gate", "model stopped"] {
+            tokio::select! {
+                _ = &mut chat => panic!("it is not written"),
+                point = harness.heard.recv() => assert_eq!(point, Some(expected)),
+            }
+            harness.store.set_paused(true);
+            harness.model.open_gate();
+        }
     }
     assert_eq!(heard.steps, ["text one", "usage 10 5"]);
     let next = from("ann", "second");
@@ -227,8 +234,8 @@ async fn closing_waits_for_the_usage_of_clients_that_left() {
 async fn an_abandoned_answer_is_in_the_history_once_it_is_written() {
     let first = Script::Answer(vec![say("I was "), say("say"), Step::Gate]);
     let mut harness = Harness::new([first, Script::Hang]).await;
-    harness.store.set_paused(true);
     harness.leave_at(&from("ann", "hello"), "gate").await;
+    harness.store.set_paused(true);
     {
         let mut early = std::pin::pin!(harness.turns("ann"));
         assert!(poll!(&mut early).is_pending());

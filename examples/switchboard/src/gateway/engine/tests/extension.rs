@@ -7,6 +7,7 @@ use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{Call, Request};
 use futures_util::poll;
 use rpc_core::Limits;
+use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
 
 use super::harness::*;
@@ -161,10 +162,9 @@ async fn budgets_report_what_is_used() {
 #[tokio::test]
 async fn a_new_day_begins_without_usage() {
     static NOW: AtomicU64 = AtomicU64::new(NOON);
-    let harness = Harness::with([answer("a")], |parts| {
-        parts.clock = || NOW.load(Ordering::Relaxed);
-    })
-    .await;
+    let clock = || NOW.load(Ordering::Relaxed);
+    let (store, budgets) = (MemoryStore::new(), Budgets::default());
+    let harness = Harness::build(&store, budgets, clock, [answer("a")], |_| ()).await;
     harness.chat(&from("ann", "1")).await.1.unwrap();
     NOW.store(NOON + 24 * 60 * 60, Ordering::Relaxed);
     let status = ask(&harness, "budget.status", ann()).await.unwrap();

@@ -247,6 +247,16 @@ impl Harness {
         scripts: impl IntoIterator<Item = Script>,
         change: impl FnOnce(&mut EngineParts),
     ) -> Self {
+        Self::build(store, budgets, || NOON, scripts, change).await
+    }
+
+    pub(super) async fn build(
+        store: &MemoryStore,
+        budgets: Budgets,
+        clock: fn() -> u64,
+        scripts: impl IntoIterator<Item = Script>,
+        change: impl FnOnce(&mut EngineParts),
+    ) -> Self {
         let (told, heard) = mpsc::unbounded_channel();
         let model = Model::new(scripts, told.clone());
         let barrier = Arc::new(Barrier::new(2));
@@ -262,10 +272,10 @@ impl Harness {
             tools.add(Arc::new(odd)).unwrap();
         }
         let config = GatewayStoreConfig::default().with_budgets(budgets);
-        let opened = GatewayStore::open(Arc::new(store.clone()), config, || NOON).await;
+        let opened = GatewayStore::open(Arc::new(store.clone()), config, clock).await;
         let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
         let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, opened.unwrap());
-        parts.clock = || NOON;
+        parts.clock = clock;
         change(&mut parts);
         Self {
             engine: Engine::new(parts),
