@@ -11,6 +11,7 @@ pub mod bounded;
 pub mod chat;
 pub mod commands;
 pub mod daemon;
+mod fsync;
 pub mod gateway;
 pub mod markdown;
 pub mod metrics;

@@ -26,7 +26,7 @@ use super::config::{Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, 
 use super::engine::{Engine, EngineParts, unix_seconds};
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
-use super::store::{GatewayStore, GatewayStoreConfig, StoreError};
+use super::store::{GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe};
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
@@ -111,6 +111,8 @@ pub struct Gateway {
     pub guards: Guards,
     /// The warnings for the operator.
     pub warnings: Vec<String>,
+    /// What was taken over from an earlier version.
+    pub taken_over: Option<String>,
     /// The model and where it is.
     pub model: String,
     /// The number of replies that the end of the gateway cut off, which is updated while it drains.
@@ -153,7 +155,7 @@ impl Gateway {
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
-        let store = open(&config, &overrides, &mut warnings).await?;
+        let (store, taken_over) = open(&config, &overrides, &mut warnings).await?;
         #[cfg(unix)]
         let usage = match &config.gateway.data {
             DataDir::Folder(folder) if overrides.nats.is_none() => UsageSocket::bind(folder)
@@ -209,6 +211,7 @@ impl Gateway {
             site,
             guards,
             warnings,
+            taken_over,
             model: place,
             cut,
             #[cfg(unix)]
@@ -265,12 +268,13 @@ impl Gateway {
     }
 }
 
-/// Opens what the gateway has in its data folder, in memory, or with others on NATS.
+/// Opens what the gateway has in its data folder, in memory, or with others on NATS. Returns what was taken over
+/// from an earlier version, too.
 async fn open(
     config: &Config,
     overrides: &Overrides,
     warnings: &mut Vec<String>,
-) -> Result<Arc<GatewayStore>, SetupError> {
+) -> Result<(Arc<GatewayStore>, Option<String>), SetupError> {
     let mut options = GatewayStoreConfig::default().with_budgets(Budgets {
         session: config.budgets.session,
         daily: config.budgets.daily,
@@ -283,13 +287,19 @@ async fn open(
             Arc::clone(nats)
         }
         (None, DataDir::Memory) => Arc::new(MemoryStore::new()),
-        (None, DataDir::Folder(_)) => Arc::new(MemoryStore::new()),
+        (None, DataDir::Folder(folder)) => {
+            warnings.extend(empty_file(folder));
+            let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
+            let (store, taken) = opened.map_err(SetupError::Store)?;
+            return Ok((store, taken));
+        }
     };
     let opened = GatewayStore::open(store, options, unix_seconds).await;
-    opened.map_err(|error| match error {
-        StoreError::Store(error) if overrides.nats.is_some() => SetupError::Nats(error),
-        error => SetupError::Store(error),
-    })
+    match opened {
+        Ok(store) => Ok((store, None)),
+        Err(StoreError::Store(error)) if overrides.nats.is_some() => Err(SetupError::Nats(error)),
+        Err(error) => Err(SetupError::Store(error)),
+    }
 }
 
 /// A token with fewer characters gets a warning.
@@ -449,6 +459,13 @@ pub async fn check(
     let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
     if let Some(error) = bound.err().filter(|error| !in_use(error)) {
         return Err(SetupError::Bind(error));
+    }
+    if overrides.nats.is_none()
+        && let DataDir::Folder(folder) = &config.gateway.data
+    {
+        warnings.extend(empty_file(folder));
+        let tried = probe(folder).map_err(|error| format!("[gateway] data_dir: {error}"));
+        problems.extend(tried.err());
     }
     Ok(Checked { problems, warnings })
 }

@@ -369,7 +369,10 @@ async fn a_drain_lets_a_reply_finish() {
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
     gateway.engine.close().await;
-    assert_eq!(gateway.store.usage(9).await.unwrap()[0].ending, Ending::Done);
+    assert_eq!(
+        gateway.store.usage(9).await.unwrap()[0].ending,
+        Ending::Done
+    );
     assert_eq!(gateway.cut.load(Ordering::Relaxed), 0);
 }
 

@@ -117,12 +117,7 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     });
     let store = GatewayStore::open(Arc::new(MemoryStore::new()), config, unix_seconds).await;
     let model = Arc::new(Scripted::default().with_commands(true));
-    let mut parts = EngineParts::new(
-        AgentConfig::default(),
-        model,
-        tools.clone(),
-        store.unwrap(),
-    );
+    let mut parts = EngineParts::new(AgentConfig::default(), model, tools.clone(), store.unwrap());
     let bindings = vec![
         Binding {
             guild_id: Some("g".into()),

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
+use crate::fsync::FsyncArgs;
 use crate::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use crate::gateway::site::SECRET_VARIABLE;
@@ -40,6 +41,8 @@ pub(crate) struct Args {
     pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    fsync: FsyncArgs,
     #[command(flatten)]
     nats: NatsArgs,
     #[command(flatten)]
@@ -172,6 +175,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let nats = args.nats.or(config.nats.clone()).connect().await?;
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
+    bound.fsync = args.fsync.fsync.unwrap_or(bound.fsync);
     bound.port = args.port.unwrap_or(bound.port);
     bound.bind = args.bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
     let address = format!("{}:{}", bound.bind, bound.port);
@@ -191,6 +195,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         .map_err(|error| failure(error, &address))?;
     for warning in &gateway.warnings {
         complain(format_args!("warning: {warning}"));
+    }
+    if let Some(taken_over) = &gateway.taken_over {
+        cli::remark(taken_over);
     }
     let handle = gateway.handle();
     let signals = Signals::listen();

@@ -189,12 +189,7 @@ impl<'e> Charge<'e> {
     }
 
     /// Settles the run with the budgets.
-    fn settle(
-        &mut self,
-        reservation: Reservation,
-        ending: Ending,
-        at: u64,
-    ) -> (UsageEntry, u64) {
+    fn settle(&mut self, reservation: Reservation, ending: Ending, at: u64) -> (UsageEntry, u64) {
         self.call_ended();
         let settled = self.engine.store.settle(reservation, self.used.total());
         let engine = self.engine;

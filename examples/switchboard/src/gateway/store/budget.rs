@@ -214,7 +214,10 @@ impl Budget {
         estimate: u64,
     ) -> Result<Reservation, NotAdmitted> {
         let budgets = self.config.budgets;
-        let session = Pool { used: session_used, reserved: 0 };
+        let session = Pool {
+            used: session_used,
+            reserved: 0,
+        };
         session
             .check(Scope::Session, budgets.session, estimate)
             .map_err(NotAdmitted::Exceeded)?;
@@ -306,6 +309,11 @@ impl Budget {
         });
         let total = total.await?;
         Ok((total.daily.used, total.monthly.used))
+    }
+
+    /// Returns whether there is a counter.
+    pub(super) async fn has_begun(&self) -> Result<bool, StoreError> {
+        Ok(self.bucket.get(KEY).await?.is_some())
     }
 
     /// Begins with what an earlier version has counted, if there is no counter.

@@ -35,8 +35,8 @@ pub struct GatewayStore {
     patience: Duration,
     pub(super) nodes: Nodes,
     pub(super) sessions: Arc<Sessions>,
-    budget: Arc<Budget>,
-    log: Arc<UsageLog>,
+    pub(super) budget: Arc<Budget>,
+    pub(super) log: Arc<UsageLog>,
     /// When the sessions were read, and when each was last used.
     counted: Mutex<Option<(Instant, Vec<u64>)>>,
     /// Ends with the store.

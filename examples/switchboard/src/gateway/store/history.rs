@@ -137,7 +137,10 @@ impl Next {
         };
         let data = serde_json::to_vec(&self.record)?.into();
         Ok(SessionEntry {
-            head: SessionHead { data, ..SessionHead::default() },
+            head: SessionHead {
+                data,
+                ..SessionHead::default()
+            },
             body: body.into(),
             is_whole,
         })

@@ -38,7 +38,7 @@ pub(super) struct Record {
     #[serde(rename = "line")]
     pub(super) queue: Vec<TurnId>,
     /// The ids of the last commits.
-    done: Vec<String>,
+    pub(super) done: Vec<String>,
 }
 
 /// The error of a commit whose turn was given to another node, because this one counted as gone.

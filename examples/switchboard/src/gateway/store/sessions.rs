@@ -264,7 +264,8 @@ impl Sessions {
     /// Returns the record in a message of a watch.
     fn record_in(&self, message: &rpc_core::store::Record) -> Record {
         let head = self.log.listed(message).head;
-        head.and_then(|head| Record::in_head(&head)).unwrap_or_default()
+        head.and_then(|head| Record::in_head(&head))
+            .unwrap_or_default()
     }
 
     /// Waits until the record may have changed, or a node before this turn is gone.
@@ -439,7 +440,9 @@ impl Sessions {
             }
         };
         let most = most.min(usize::try_from(self.limits.turns).unwrap_or(usize::MAX));
-        Ok(known.state().map_or_else(Vec::new, |turns| turns.last(most)))
+        Ok(known
+            .state()
+            .map_or_else(Vec::new, |turns| turns.last(most)))
     }
 
     /// Forgets a session, or its turns, whose turn runs here.
@@ -460,11 +463,7 @@ impl Sessions {
     }
 
     /// Takes over a session of an earlier version, unless it is there.
-    pub(super) async fn import(
-        &self,
-        record: Record,
-        turns: Vec<Turn>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn import(&self, record: Record, turns: Vec<Turn>) -> Result<(), StoreError> {
         let id = record.session.clone();
         let import = |next: &mut Next| {
             if !next.record.session.is_empty() {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use rpc_core::store::{Expect, Log, LogConfig, Store, StoreError as Failure};
 use rpc_core::sync::Mutex;
 
@@ -46,7 +47,7 @@ impl UsageLog {
     /// Adds an entry. With the same id it is added once. If that is not possible now, it is written
     /// later.
     pub(super) async fn add(&self, id: String, entry: &UsageEntry) -> Result<(), StoreError> {
-        let added = self.append(&id, entry).await;
+        let added = self.append(Some(&id), entry).await;
         if added.is_err() {
             let mut late = self.late.lock();
             late.push_back((id, entry.clone()));
@@ -59,12 +60,18 @@ impl UsageLog {
         added
     }
 
-    async fn append(&self, id: &str, entry: &UsageEntry) -> Result<(), StoreError> {
+    /// Takes over the entries of an earlier version, as far as they are not there yet.
+    pub(super) async fn import(&self, entries: &[UsageEntry]) -> Result<(), StoreError> {
+        let there = usize::try_from(self.log.state().await?.last).unwrap_or(usize::MAX);
+        for some in entries.get(there..).unwrap_or_default().chunks(PAGE) {
+            try_join_all(some.iter().map(|entry| self.append(None, entry))).await?;
+        }
+        Ok(())
+    }
+
+    async fn append(&self, id: Option<&str>, entry: &UsageEntry) -> Result<(), StoreError> {
         let text = serde_json::to_vec(entry)?;
-        let expect = Expect {
-            id: Some(id),
-            last: None,
-        };
+        let expect = Expect { id, last: None };
         let append = || async {
             let appended = self.log.append(SUBJECT, text.clone().into(), expect);
             Ok(appended.await.map(drop)?)
@@ -78,7 +85,7 @@ impl UsageLog {
             let Some((id, entry)) = self.late.lock().front().cloned() else {
                 return true;
             };
-            if self.append(&id, &entry).await.is_err() {
+            if self.append(Some(&id), &entry).await.is_err() {
                 return false;
             }
             self.late.lock().retain(|(late, _)| *late != id);
@@ -91,7 +98,9 @@ impl UsageLog {
         let mut after = self.log.state().await?.last.saturating_sub(max as u64);
         loop {
             let page = self.log.read(SUBJECT, after, PAGE).await?;
-            let read = page.iter().map(|it| rpc_core::json::from_slice(&it.payload));
+            let read = page
+                .iter()
+                .map(|it| rpc_core::json::from_slice(&it.payload));
             entries.extend(read.filter_map(Result::ok));
             match page.last() {
                 Some(last) if page.len() == PAGE => after = last.sequence,

@@ -1,6 +1,5 @@
 //! Budgets, and what is counted.
 
-
 use exoclaw_proto::budget::Budgets;
 use rpc_core::store::MemoryStore;
 

@@ -58,7 +58,10 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
         content: "a".into(),
     };
     harness.chat(&bound).await.1.unwrap();
-    assert_eq!(harness.sessions().await, ["else:ws:ann:main", "vip:ws:ann:main"]);
+    assert_eq!(
+        harness.sessions().await,
+        ["else:ws:ann:main", "vip:ws:ann:main"]
+    );
 }
 
 #[tokio::test]

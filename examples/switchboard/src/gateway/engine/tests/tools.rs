@@ -33,7 +33,11 @@ async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
     assert_eq!(asked[0].tools, ["echo", "fail", "panic", "hang", "block"]);
     let expected = ["user: hi", "assistant: let me", "tool: one", "tool: two"];
     assert_eq!(asked[1].messages, expected);
-    let known = harness.engine.store.recall("default:ws:ann:main", None, 9).await;
+    let known = harness
+        .engine
+        .store
+        .recall("default:ws:ann:main", None, 9)
+        .await;
     assert_eq!(known.unwrap()[0].assistant, "let me\n\nsee");
 }
 

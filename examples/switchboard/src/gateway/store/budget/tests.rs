@@ -167,7 +167,10 @@ async fn what_an_emptied_store_has_lost_is_counted_again() {
     a.store.set_delay(Duration::ZERO);
     assert_eq!(b.used().await, 50);
     assert!(b.budget.write_late().await);
-    assert_eq!((a.used().await, stored(&a.budget).await.daily), (50, used(50)));
+    assert_eq!(
+        (a.used().await, stored(&a.budget).await.daily),
+        (50, used(50))
+    );
 }
 
 #[tokio::test(start_paused = true)]

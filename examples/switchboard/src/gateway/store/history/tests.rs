@@ -100,7 +100,13 @@ fn reads_turns_as_they_were_written_also_behind_a_gap() {
     let (mut next, mut read, mut behind) = (Next::default(), Turns::default(), Turns::default());
     for number in 0..9 {
         next.new = None;
-        next.commit(&number.to_string(), &said(&number.to_string()), None, limits).unwrap();
+        next.commit(
+            &number.to_string(),
+            &said(&number.to_string()),
+            None,
+            limits,
+        )
+        .unwrap();
         let entry = next.entry(number == 4).unwrap();
         assert!(read.apply(&entry, false));
         assert_eq!(read, next.turns);
