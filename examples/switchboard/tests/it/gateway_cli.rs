@@ -407,7 +407,13 @@ fn a_check_tries_the_folder_of_the_data() {
     folder.file("exoclaw.redb", &"no database ".repeat(1000));
     let (code, _, err) = config(".");
     assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["exoclaw.redb cannot be taken over", "move it away to start over"]);
+    assert_holds(
+        &err,
+        &[
+            "exoclaw.redb cannot be taken over",
+            "move it away to start over",
+        ],
+    );
     folder.file("gateway.redb", "");
     let (code, _, err) = config(".");
     assert_eq!(code, Some(0), "{err}");
@@ -454,7 +460,10 @@ fn a_damaged_store_is_one_line_and_no_panic() {
             );
             assert!(err.lines().count() < 2, "page {page}: {err}");
             damaged += usize::from(err.contains("damaged"));
-            assert!(code == Some(0) || err.contains("damaged"), "page {page}: {err}");
+            assert!(
+                code == Some(0) || err.contains("damaged"),
+                "page {page}: {err}"
+            );
         }
     }
     assert!(damaged > 0);

@@ -3,12 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use exoclaw_proto::budget::pools::{Pool, Pools, day_of, month_of};
 use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
-use rpc_core::store::Bucket;
+use rpc_core::store::{Bucket, StoreError as Failure};
 use rpc_core::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,8 @@ use super::{GatewayStoreConfig, StoreError};
 
 /// The key of the counter.
 const KEY: &str = "budget";
-/// How many of the last writes the counter knows by their ids: more than there can be between a write with an
-/// unknown outcome and the look at what came of it.
-const MAX_WRITES: usize = 64;
+/// How many processes the counter knows.
+const MAX_PROCESSES: usize = 256;
 
 /// Why a run is not admitted.
 #[derive(Debug)]
@@ -43,12 +42,10 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Releases the tokens, and counts those that were used. Returns the number to [wait](Budget::written) for.
     fn take(&mut self, used: u64) -> u64 {
         let reserved = -std::mem::take(&mut self.reserved);
-        let mut unwritten = self.unwritten.lock();
-        unwritten.add(self.day, Change { used, reserved });
-        unwritten.number += 1;
-        unwritten.number
+        self.unwritten.lock().add(self.day, used, reserved)
     }
 }
 
@@ -61,45 +58,43 @@ impl Drop for Reservation {
 }
 
 /// What runs that were admitted on one day have changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Change {
+    number: u64,
+    day: u64,
     used: u64,
     reserved: i64,
 }
 
-impl Change {
-    const fn apply(self, pool: &mut Pool) {
-        pool.used = pool.used.saturating_add(self.used);
-        pool.reserved = pool.reserved.saturating_add_signed(self.reserved);
-    }
-}
-
-/// What this process has changed and not written.
+/// What this process has changed and not written, in the order of the numbers.
 #[derive(Debug, Default)]
 struct Unwritten {
-    changes: BTreeMap<u64, Change>,
+    changes: VecDeque<Change>,
+    /// The last number, and the last one that may be written.
+    last: u64,
+    sent: u64,
     /// The latest day seen.
     today: u64,
-    /// The number of the last change that has to be written, and of the last one that is.
-    number: u64,
-    written: u64,
 }
 
 impl Unwritten {
-    fn add(&mut self, day: u64, change: Change) {
-        let sum = self.changes.entry(day).or_default();
-        sum.used = sum.used.saturating_add(change.used);
-        sum.reserved = sum.reserved.saturating_add(change.reserved);
-    }
-
-    fn is_written(&mut self, write: &Write) {
-        for (day, change) in &write.changes {
-            let rest = self.changes.entry(*day).or_default();
-            rest.used = rest.used.saturating_sub(change.used);
-            rest.reserved = rest.reserved.saturating_sub(change.reserved);
+    fn add(&mut self, day: u64, used: u64, reserved: i64) -> u64 {
+        match self.changes.back_mut() {
+            Some(change) if change.day == day && change.number > self.sent => {
+                change.used = change.used.saturating_add(used);
+                change.reserved = change.reserved.saturating_add(reserved);
+            }
+            _ => {
+                self.last += 1;
+                self.changes.push_back(Change {
+                    number: self.last,
+                    day,
+                    used,
+                    reserved,
+                });
+            }
         }
-        self.changes.retain(|_, rest| *rest != Change::default());
-        self.written = self.written.max(write.number);
+        self.last
     }
 }
 
@@ -108,11 +103,23 @@ impl Unwritten {
 #[serde(default)]
 struct Counter {
     pools: Pools,
-    /// The ids of the last writes.
-    writes: VecDeque<String>,
+    /// By the id of a process, the last of its changes that is counted: none is counted twice.
+    counted: VecDeque<(String, u64)>,
 }
 
 impl Counter {
+    fn counted(&self, process: &str) -> u64 {
+        let of_it = self.counted.iter().find(|(it, _)| it == process);
+        of_it.map_or(0, |(_, number)| *number)
+    }
+
+    fn set_counted(&mut self, process: &str, number: u64) {
+        self.counted.retain(|(it, _)| it != process);
+        self.counted.push_back((process.to_owned(), number));
+        let surplus = self.counted.len().saturating_sub(MAX_PROCESSES);
+        self.counted.drain(..surplus);
+    }
+
     /// Begins a new day. What was reserved on an earlier one is released.
     fn advance(&mut self, day: u64) {
         if day > self.pools.day {
@@ -121,15 +128,20 @@ impl Counter {
         }
     }
 
-    fn apply(&mut self, changes: &BTreeMap<u64, Change>) {
-        for (day, change) in changes {
-            self.advance(*day);
-            if *day == self.pools.day {
-                change.apply(&mut self.pools.daily);
-                change.apply(&mut self.pools.monthly);
-            } else if month_of(*day) == month_of(self.pools.day) {
-                self.pools.monthly.take(change.used, 0);
+    fn apply(&mut self, change: &Change) {
+        self.advance(change.day);
+        let Pools {
+            day,
+            daily,
+            monthly,
+        } = &mut self.pools;
+        if *day == change.day {
+            for pool in [daily, monthly] {
+                pool.used = pool.used.saturating_add(change.used);
+                pool.reserved = pool.reserved.saturating_add_signed(change.reserved);
             }
+        } else if month_of(*day) == month_of(change.day) {
+            monthly.take(change.used, 0);
         }
     }
 
@@ -143,17 +155,6 @@ impl Counter {
     }
 }
 
-/// A write whose outcome is not known yet.
-#[derive(Debug)]
-struct Write {
-    id: String,
-    /// The revision that it replaces.
-    revision: u64,
-    counter: Counter,
-    changes: BTreeMap<u64, Change>,
-    number: u64,
-}
-
 /// The counter as it was read or written last.
 #[derive(Debug, Default)]
 struct Stored {
@@ -163,7 +164,6 @@ struct Stored {
     was_read: bool,
     /// Whether it may still be what is stored.
     is_current: bool,
-    write: Option<Write>,
 }
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
@@ -257,7 +257,9 @@ impl Budget {
         let reserved = i64::try_from(tokens).unwrap_or(i64::MAX);
         let mut unwritten = self.unwritten.lock();
         let day = self.today(&mut unwritten);
-        unwritten.add(day, Change { used: 0, reserved });
+        if reserved > 0 {
+            unwritten.add(day, 0, reserved);
+        }
         Reservation {
             unwritten: Arc::clone(&self.unwritten),
             day,
@@ -284,19 +286,29 @@ impl Budget {
     async fn try_write(&self, number: u64) -> Result<(), StoreError> {
         let mut stored = self.stored.lock().await;
         self.read(&mut stored).await?;
-        if self.unwritten.lock().written < number {
-            self.write(&mut stored).await?;
+        match stored.counter.counted(self.nodes.process()) >= number {
+            true => Ok(()),
+            false => self.write(&mut stored).await,
         }
-        Ok(())
     }
 
     /// Writes what is not written. Returns whether nothing is left.
     pub(super) async fn write_late(&self) -> bool {
-        let (number, written) = {
+        let last = {
             let unwritten = self.unwritten.lock();
-            (unwritten.number, unwritten.written)
+            // A gateway alone need not write what is reserved.
+            let is_news = |it: &Change| it.used > 0 || !self.nodes.is_alone();
+            unwritten
+                .changes
+                .iter()
+                .rev()
+                .find(|it| is_news(it))
+                .map(|it| it.number)
         };
-        number == written || self.try_write(number).await.is_ok()
+        match last {
+            Some(number) => self.try_write(number).await.is_ok(),
+            None => true,
+        }
     }
 
     /// Returns the tokens of the day and of the month, as all nodes have used them.
@@ -318,10 +330,16 @@ impl Budget {
 
     /// Begins with what an earlier version has counted, if there is no counter.
     pub(super) async fn begin(&self, pools: Pools) -> Result<(), StoreError> {
-        let writes = VecDeque::new();
-        let text = serde_json::to_vec(&Counter { pools, writes })?;
-        match self.bucket.create(KEY, text.into()).await {
-            Err(rpc_core::store::StoreError::Conflict) => Ok(()),
+        let counter = Counter {
+            pools,
+            ..Counter::default()
+        };
+        match self
+            .bucket
+            .create(KEY, serde_json::to_vec(&counter)?.into())
+            .await
+        {
+            Err(Failure::Conflict) => Ok(()),
             created => Ok(created.map(drop)?),
         }
     }
@@ -331,12 +349,11 @@ impl Budget {
         let mut counter = stored.counter.clone();
         let mut unwritten = self.unwritten.lock();
         counter.advance(self.today(&mut unwritten));
-        counter.apply(&unwritten.changes);
+        unwritten.changes.iter().for_each(|it| counter.apply(it));
         counter.pools
     }
 
-    /// Reads the counter, if the last one is not current, and finds out what became of the last write. Returns
-    /// whether it did.
+    /// Reads the counter, if the last one is not current. Returns whether it did.
     async fn read(&self, stored: &mut Stored) -> Result<bool, StoreError> {
         if stored.is_current {
             return Ok(false);
@@ -347,72 +364,60 @@ impl Budget {
             Some(entry) => serde_json::from_slice(&entry.value)?,
             None => Counter::default(),
         };
-        if let Some(write) = &stored.write {
-            if counter.writes.contains(&write.id) {
-                self.unwritten.lock().is_written(write);
-                stored.write = None;
-            } else if write.revision != revision {
-                // Another one was first.
-                stored.write = None;
-            }
-        }
         if !stored.was_read && self.nodes.is_alone() {
             // The runs that had reserved have ended.
             (counter.pools.daily.reserved, counter.pools.monthly.reserved) = (0, 0);
         }
         let mut unwritten = self.unwritten.lock();
         unwritten.today = unwritten.today.max(counter.pools.day);
+        let counted = counter.counted(self.nodes.process());
+        unwritten.changes.retain(|it| it.number > counted);
         if revision < stored.revision {
             counter.restore(stored.counter.pools);
-            unwritten.number += 1;
+            let today = unwritten.today;
+            unwritten.add(today, 0, 0);
         }
-        (stored.counter, stored.revision) = (counter, revision);
-        (stored.is_current, stored.was_read) = (true, true);
+        *stored = Stored {
+            counter,
+            revision,
+            was_read: true,
+            is_current: true,
+        };
         Ok(true)
     }
 
     /// Writes all changes into the counter, which was read.
     async fn write(&self, stored: &mut Stored) -> Result<(), StoreError> {
-        if stored.write.is_some() {
-            // It may still be on its way: nothing but itself may replace this revision.
-            self.send(stored).await?;
-        }
-        let (changes, number) = {
-            let unwritten = self.unwritten.lock();
-            (unwritten.changes.clone(), unwritten.number)
-        };
         let mut counter = stored.counter.clone();
-        counter.apply(&changes);
-        let id = self.nodes.id();
-        counter.writes.push_back(id.clone());
-        let surplus = counter.writes.len().saturating_sub(MAX_WRITES);
-        counter.writes.drain(..surplus);
-        stored.write = Some(Write {
-            id,
-            revision: stored.revision,
-            counter,
-            changes,
-            number,
-        });
-        self.send(stored).await
-    }
-
-    async fn send(&self, stored: &mut Stored) -> Result<(), StoreError> {
+        let (last, sent) = {
+            let mut unwritten = self.unwritten.lock();
+            unwritten.changes.iter().for_each(|it| counter.apply(it));
+            let last = unwritten.last;
+            (last, std::mem::replace(&mut unwritten.sent, last))
+        };
+        counter.set_counted(self.nodes.process(), last);
+        let text = serde_json::to_vec(&counter)?.into();
         // Until the answer is there.
         stored.is_current = false;
-        let Some(write) = &stored.write else {
-            return Ok(());
+        let written = match stored.revision {
+            0 => self.bucket.create(KEY, text).await,
+            revision => self.bucket.update(KEY, text, revision).await,
         };
-        let text = serde_json::to_vec(&write.counter)?.into();
-        let revision = match write.revision {
-            0 => self.bucket.create(KEY, text).await?,
-            revision => self.bucket.update(KEY, text, revision).await?,
-        };
-        if let Some(write) = stored.write.take() {
-            self.unwritten.lock().is_written(&write);
-            (stored.counter, stored.revision) = (write.counter, revision);
-            (stored.is_current, stored.was_read) = (true, true);
+        let mut unwritten = self.unwritten.lock();
+        match written {
+            Ok(revision) => {
+                unwritten.changes.retain(|it| it.number > last);
+                (stored.counter, stored.revision) = (counter, revision);
+                stored.is_current = true;
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, Failure::Full { .. }) {
+                    // It is not written.
+                    unwritten.sent = sent;
+                }
+                Err(error.into())
+            }
         }
-        Ok(())
     }
 }

@@ -50,8 +50,12 @@ pub async fn open_folder(
     clock: fn() -> u64,
 ) -> Result<(Arc<GatewayStore>, Option<String>), StoreError> {
     let store = GatewayStore::open(open_file(folder, fsync)?, config, clock).await?;
-    let taken = store.import(&folder.join(OLD_FILE_NAME), clock()).await?;
-    Ok((store, taken))
+    let taken = store.import(&folder.join(OLD_FILE_NAME), clock()).await;
+    if taken.is_err() {
+        // The file is free again.
+        store.close().await;
+    }
+    Ok((store, taken?))
 }
 
 /// Returns a warning if there is an empty file, as after a full disk.

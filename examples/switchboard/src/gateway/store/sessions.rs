@@ -1,5 +1,6 @@
 //! [`Sessions`]: all sessions, in a [`SessionLog`].
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,7 +155,9 @@ impl Sessions {
     pub(super) async fn list(&self) -> Result<Vec<Record>, StoreError> {
         let listed = self.log.heads().await?.into_iter().rev();
         let records = listed.filter_map(|it| Record::in_head(&it.head?));
-        Ok(records.collect())
+        let mut records: Vec<_> = records.collect();
+        records.sort_by_key(|record| Reverse(record.active));
+        Ok(records)
     }
 
     fn cached(&self, id: &str) -> Option<Session<Turns>> {

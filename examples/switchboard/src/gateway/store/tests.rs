@@ -126,15 +126,6 @@ async fn the_sessions_that_were_silent_longest_are_forgotten_within_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forgets_the_longest_silent_sessions_if_there_are_too_many_bytes_but_not_the_last() {
-    let store = open(StoreLimits::default().with_total_bytes(1)).await;
-    commit(&store, [turn("a", 1), turn("b", 2), turn("c", 3)]).await;
-    assert_eq!(store.sweep().await, 2);
-    assert_eq!(sessions(&store).await, ["c"]);
-    assert_eq!(store.sweep().await, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_back_makes_no_session_older() {
     let store = open(StoreLimits::default()).await;
     commit(&store, [turn("a", 100), turn("a", 1)]).await;

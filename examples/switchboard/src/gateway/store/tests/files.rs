@@ -19,8 +19,14 @@ async fn open(folder: &Path) -> Result<(Arc<GatewayStore>, Option<String>), Stor
     open_folder(folder, Fsync::Never, GatewayStoreConfig::default(), || NOON).await
 }
 
+/// Opens a file that may still be in use for a moment.
 async fn reopened(folder: &Path) -> Arc<GatewayStore> {
-    open(folder).await.unwrap().0
+    loop {
+        match open(folder).await {
+            Err(StoreError::Store(Failure::Config { .. })) => tokio::task::yield_now().await,
+            opened => return opened.unwrap().0,
+        }
+    }
 }
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
