@@ -181,11 +181,8 @@ async fn the_file_of_an_earlier_version_is_taken_over_once() {
     assert_eq!(store.forget("bob", Forget::All).await, Ok(true));
     store.close().await;
     drop(store);
-    let (store, taken) = open(folder.path()).await.unwrap();
-    assert_eq!(
-        (taken, sessions(&store).await),
-        (None, vec!["ann".to_owned()])
-    );
+    let store = reopened(folder.path()).await;
+    assert_eq!(sessions(&store).await, ["ann"]);
     assert_eq!(store.usage(9).await.unwrap().len(), 2);
 }
 
