@@ -185,7 +185,7 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError>;
 
     /// Removes the records with numbers below `before` whose subjects match a pattern, and returns how many
-    /// those were.
+    /// those were. After an error, and to others meanwhile, some of them may be gone.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.

@@ -18,7 +18,7 @@ use redb::{
 };
 
 use super::StoreError;
-use super::local::{Changes, LocalStore, Row, Table, Which};
+use super::local::{Changes, LocalStore, Row, Table, Which, logs_size};
 use crate::file::{Lock, LockError};
 use disk::{Disk, has_room};
 pub use salvage::Salvaged;
@@ -26,6 +26,8 @@ use salvage::{Frozen, salvage};
 
 /// The bytes of a file up to which it is checked as a whole when it is opened.
 const CHECKED: u64 = 128 * 1024 * 1024;
+/// The bytes up to which a file is never too large.
+const SPARSE: u64 = 8 * 1024 * 1024;
 const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
 
 /// A [`Store`](super::Store) in one file, for one process at a time. It needs feature `file-store`.
@@ -86,7 +88,21 @@ impl FileStore {
     /// [`StoreError::Config`] if another process has it, whose name it says, or if it is something else;
     /// [`StoreError::Failed`] if it is damaged or cannot be read; [`StoreError::Full`] without room.
     pub fn open(path: &Path, config: FileConfig) -> Result<Self, StoreError> {
-        Self::over(FileTable::open(path, config)?)
+        let store = Self::over(FileTable::open(path, config)?)?;
+        let held = logs_size(store.table())?;
+        if store.table().size() > SPARSE + 3 * held {
+            store.compact()?;
+        }
+        Ok(store)
+    }
+
+    /// Makes the file as small as it can be. [`open`](Self::open) does so when it has three times what its records
+    /// need. Blocks, and all requests wait meanwhile: for seconds, with a large file.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    pub fn compact(&self) -> Result<(), StoreError> {
+        self.table().compact()
     }
 
     /// Returns what was taken over if the file was damaged when it was opened.
@@ -163,7 +179,7 @@ impl FileTable {
         let disk = &self.opener.disk;
         let checking = || {
             // The database would go back to what was before a damaged write.
-            let frozen = Frozen::new(disk, u32::MAX)?;
+            let frozen = Frozen::unclean(disk)?;
             let mut database = Opener::database(frozen, self.opener.cache)?;
             Ok(database.check_integrity()?)
         };
@@ -228,9 +244,35 @@ impl FileTable {
                 .database
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            let broken = place.take();
-            // It tries to tidy up, which may fail once more.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+            close(&mut place);
+        }
+        done
+    }
+
+    /// The bytes on the disk: the file has holes.
+    fn size(&self) -> u64 {
+        let Ok(file) = std::fs::metadata(&self.path) else {
+            return 0;
+        };
+        #[cfg(unix)]
+        return std::os::unix::fs::MetadataExt::blocks(&file) * 512;
+        #[cfg(not(unix))]
+        file.len()
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        self.with(|_| Ok(()))?;
+        let mut place = self
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let compacting = || match &mut *place {
+            Some(database) => Ok(database.compact().map(drop)?),
+            None => Err(redb::Error::PreviousIo.into()),
+        };
+        let done = self.guarded(compacting);
+        if done.is_err() {
+            close(&mut place);
         }
         done
     }
@@ -261,6 +303,12 @@ impl Fault {
             error => failed(path, error),
         }
     }
+}
+
+/// It tries to tidy up, which may fail once more.
+fn close(place: &mut Option<Database>) {
+    let broken = place.take();
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
 }
 
 fn damaged(path: &Path, how: &str) -> StoreError {

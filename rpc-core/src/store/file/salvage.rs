@@ -1,6 +1,6 @@
 //! What can be read of a damaged file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,6 +16,9 @@ const PIECE: usize = 8 * 1024 * 1024;
 /// How often a page is read, of which a file may say that it is below itself.
 const READS: u32 = 64;
 const BLOCK: usize = 4096;
+/// Where the format of redb has its flags, and the one for a file that was not closed.
+const FLAGS: u64 = 9;
+const UNCLEAN: u8 = 2;
 
 /// What was taken over of a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,24 +29,28 @@ pub struct Salvaged {
     pub damaged: u64,
 }
 
-/// Takes over what can be read into an empty table: what the database reaches, and, where it does not come through,
-/// all frames that there are. Among those may be records that were removed.
+/// Takes over what can be read into an empty table: what the database reaches, the frames of rows that it finds
+/// damaged, and, if it does not come through, all frames that there are. Among those may be records that were removed.
 pub(super) fn salvage(from: &Disk, into: &dyn Table) -> Result<Salvaged, StoreError> {
     let mut recount = Recount::new(into);
-    let mut failed = None;
-    let mut take = |key: &[u8], framed: &[u8]| {
-        let found = match frame::find(framed) {
-            Some(found) => found,
-            None if frame::is_empty(key, framed) => (key, &[][..]),
-            None => return,
-        };
+    let (mut failed, mut damaged) = (None, BTreeSet::new());
+    let mut add = |(key, value): (&[u8], &[u8])| {
         if failed.is_none() {
-            failed = recount.add(found.0, found.1).err();
+            failed = recount.add(key, value).err();
         }
     };
-    let is_whole = walk(from, &mut take);
-    if !is_whole {
-        scan(from, &mut take).map_err(StoreError::unavailable)?;
+    let is_walked = walk(from, &mut |key, framed| match frame::find(framed) {
+        Some(found) => add(found),
+        None if frame::is_empty(key, framed) => add((key, &[])),
+        None => drop(damaged.insert(key.to_vec())),
+    });
+    if !is_walked || !damaged.is_empty() {
+        let scanning = scan(from, &mut |key, value| {
+            if !is_walked || damaged.contains(key) {
+                add((key, value));
+            }
+        });
+        scanning.map_err(StoreError::unavailable)?;
     }
     if let Some(error) = failed {
         return Err(error);
@@ -87,8 +94,8 @@ fn scan(disk: &Disk, take: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<()> {
         let is_end = at + piece as u64 == len;
         let end = if is_end { piece } else { piece / 2 };
         for start in memchr::memmem::find_iter(&bytes, &frame::MARK).take_while(|it| *it < end) {
-            if let Some((key, _)) = frame::find(&bytes[start..]) {
-                take(key, &bytes[start..]);
+            if let Some((key, value)) = frame::find(&bytes[start..]) {
+                take(key, value);
             }
         }
         at += end as u64;
@@ -113,7 +120,16 @@ struct State {
 }
 
 impl Frozen {
-    pub(super) fn new(disk: &Disk, reads: u32) -> io::Result<Self> {
+    /// With all that a database does not look at after it was closed well.
+    pub(super) fn unclean(disk: &Disk) -> io::Result<Self> {
+        let frozen = Self::new(disk, u32::MAX)?;
+        let mut flags = frozen.read(FLAGS, 1)?;
+        flags.iter_mut().for_each(|flags| *flags |= UNCLEAN);
+        frozen.write(FLAGS, &flags)?;
+        Ok(frozen)
+    }
+
+    fn new(disk: &Disk, reads: u32) -> io::Result<Self> {
         let state = State {
             len: disk.len()?,
             blocks: BTreeMap::new(),

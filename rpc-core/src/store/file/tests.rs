@@ -130,16 +130,16 @@ async fn an_append_to_a_full_disk_says_so_and_a_later_one_is_stored() {
 
 #[tokio::test]
 async fn a_changed_byte_costs_at_most_its_record() {
-    flip(211).await;
+    flip(61).await;
 }
 
 #[tokio::test]
-#[ignore = "takes minutes"]
-async fn any_changed_byte_costs_at_most_its_record() {
+#[ignore = "every byte: minutes"]
+async fn any_changed_byte_of_a_file_store_costs_at_most_its_record() {
     flip(1).await;
 }
 
-/// Changes each `step`th byte that is not 0, one at a time, and reads everything.
+/// Changes each `step`th byte that is not of what is free, one at a time, and reads everything.
 async fn flip(step: usize) {
     const RECORDS: u64 = 12;
     let memory = Memory::new(Vec::new());
@@ -150,7 +150,7 @@ async fn flip(step: usize) {
     }
     drop((filling, store));
     let whole = memory.bytes.lock().clone();
-    let used = (0..whole.len()).filter(|at| whole[*at] != 0);
+    let used = (0..whole.len()).filter(|at| ![0, 0xff].contains(&whole[*at]));
     for at in used.step_by(step) {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
@@ -175,6 +175,7 @@ async fn flip(step: usize) {
             of_subjects += records.unwrap().len();
         }
         assert_eq!(of_subjects, records.len(), "byte {at}");
-        assert_eq!(append(&*log, RECORDS + 1).await, Ok(RECORDS + 1));
+        let next = append(&*log, RECORDS + 1).await;
+        assert_eq!(next, Ok(RECORDS + 1), "byte {at}");
     }
 }

@@ -162,11 +162,17 @@ impl Log for LocalLog {
     }
 
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
-        let pattern = pattern.to_owned();
-        let purging = move |logs: &mut Logs, name: &str, config: &LogConfig| {
-            logs.purge((name, config), &pattern, before)
-        };
-        self.with(true, purging).await
+        let (mut sum, mut next) = (0, Some(0));
+        while let Some(after) = next {
+            let pattern = pattern.to_owned();
+            let purging = move |logs: &mut Logs, name: &str, config: &LogConfig| {
+                logs.purge((name, config), &pattern, (after, before))
+            };
+            let count;
+            (count, next) = self.with(true, purging).await?;
+            sum += count;
+        }
+        Ok(sum)
     }
 
     async fn state(&self) -> Result<LogState, StoreError> {

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, decode, encode, id_key, is_exact, last, log_key, log_keys,
-    log_name, matches, overlap, record_key, record_keys, sequence_of, subject_key, subject_keys,
-    subject_of,
+    Keys, Timed, View, all_keys, all_logs, bounds, count_key, decode, encode, get, id_key,
+    is_exact, last, log_keys, log_name, log_of, matches, overlap, record_key, record_keys,
+    sequence_of, subject_key, subject_keys, subject_of,
 };
 use super::{Changes, Row, Table, Which};
 use crate::Str;
@@ -20,8 +20,13 @@ use crate::store::{LogConfig, LogState, Message, Position, Record, StoreError, S
 
 /// What a virtual clock says at its start, since 1970: the same in each run.
 const START: Duration = Duration::from_secs(1_800_000_000);
-/// How many records are purged of at a time.
+/// How many records are read at a time.
 const PAGE: usize = 64;
+/// How many records are purged in one write, so that others do not wait for long.
+const PURGED: usize = 512;
+/// The bytes of a record beside what it holds.
+#[cfg(feature = "file-store")]
+const ROW: u64 = 128;
 /// The longest subject or id, in bytes.
 const MAX_NAME: usize = 16 * 1024;
 
@@ -57,12 +62,20 @@ struct Data {
     removed: BTreeSet<u64>,
 }
 
-/// What the row of a log says.
+/// What the rows of a log say.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Head {
     pub(super) number: u32,
     config: LogConfig,
     created: u128,
+    #[serde(skip)]
+    pub(super) count: Count,
+}
+
+/// How much a log has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    /// The number of the last record that was ever stored.
     pub(super) last: u64,
     pub(super) records: u64,
     pub(super) bytes: u64,
@@ -74,23 +87,59 @@ impl Head {
         serde_json::from_slice(row).ok()
     }
 
-    pub(super) fn encode(&self) -> Result<Bytes, StoreError> {
-        let row = serde_json::to_vec(self);
-        Ok(row.map_err(|error| failed(error.to_string()))?.into())
+    /// The rows of what it is.
+    pub(super) fn rows(&self, name: &str) -> Result<[Row; 2], StoreError> {
+        let row = serde_json::to_vec(self).map_err(|error| failed(error.to_string()))?;
+        let row = Bytes::from(row);
+        Ok(log_keys(name).map(|key| (key, Some(row.clone()))))
+    }
+}
+
+impl Count {
+    pub(super) fn decode(row: &[u8]) -> Option<Self> {
+        let mut numbers = row.chunks_exact(8).filter_map(<[u8]>::first_chunk);
+        let mut number = || numbers.next().map(|it| u64::from_be_bytes(*it));
+        Some(Self {
+            last: number()?,
+            records: number()?,
+            bytes: number()?,
+            subjects: number()?,
+        })
+    }
+
+    pub(super) fn encode(self) -> Bytes {
+        let numbers = [self.last, self.records, self.bytes, self.subjects];
+        numbers.map(u64::to_be_bytes).concat().into()
     }
 }
 
 /// What a table says of its logs, by name.
 pub(super) fn heads(table: &dyn Table) -> Result<Vec<(String, Head)>, StoreError> {
-    let (from, to) = log_keys();
+    let (from, to) = all_logs();
     let rows = table.range((&from, &to), Which::First, usize::MAX)?;
     let head = |(key, value): Row| {
-        let name = log_name(&key).unwrap_or_default().to_owned();
-        let head = value.and_then(|it| Head::decode(&it));
-        let damaged = || failed(format!("the row of the log {name} is damaged"));
-        Ok((name.clone(), head.ok_or_else(damaged)?))
+        let name = log_name(&key).unwrap_or_default();
+        let damaged = || failed(format!("what is known of the log {name} is damaged"));
+        let [_, copy] = log_keys(name);
+        let value = match value {
+            None => get(table, &copy)?.and_then(|(_, value)| value),
+            value => value,
+        };
+        let mut head = value.and_then(|it| Head::decode(&it)).ok_or_else(damaged)?;
+        let count = get(table, &count_key(head.number))?.and_then(|(_, value)| value);
+        let count = count.and_then(|it| Count::decode(&it));
+        head.count = count.ok_or_else(damaged)?;
+        Ok((name.to_owned(), head))
     };
     rows.into_iter().map(head).collect()
+}
+
+/// The bytes that the records of a table need, about.
+#[cfg(feature = "file-store")]
+pub(in crate::store) fn size_of(table: &dyn Table) -> Result<u64, StoreError> {
+    let heads = heads(table)?.into_iter();
+    let sizes = heads.map(|(_, head)| head.count.bytes + head.count.records * ROW);
+    Ok(sizes.sum())
 }
 
 /// The names of the logs of a table, and their configurations.
@@ -224,10 +273,10 @@ impl Logs {
             self.reset();
             return Err(error);
         }
-        for (name, data) in &mut self.logs {
+        for data in self.logs.values_mut() {
             if std::mem::take(&mut data.is_changed) {
-                let row = data.head.encode()?;
-                self.changes.insert(log_key(name), Some(row));
+                let row = data.head.count.encode();
+                self.changes.insert(count_key(data.head.number), Some(row));
             }
         }
         if self.changes.is_empty() {
@@ -258,19 +307,19 @@ impl Logs {
         {
             return wrong(format!("{subjects} is in the log {other}"));
         }
-        // Another log has another time, and another number.
+        // Another log has another time, and another number: also than one whose row was lost.
+        let lost = last(&*self.table, (&record_key(0, 0), &record_key(u32::MAX, 0)))?;
+        let lost = lost.map_or(0, |(key, _)| log_of(&key));
         self.made = self.time().as_nanos().max(self.made + 1);
         let numbers = self.logs.values().map(|data| data.head.number);
         let mut data = Data::new(Head {
-            number: numbers.max().unwrap_or(0) + 1,
+            number: numbers.fold(lost, u32::max) + 1,
             config: config.clone(),
             created: self.made,
-            last: 0,
-            records: 0,
-            bytes: 0,
-            subjects: 0,
+            count: Count::default(),
         });
         data.is_changed = true;
+        self.changes.extend(data.head.rows(name)?);
         self.logs.insert(name.to_owned(), data);
         Ok(())
     }
@@ -285,7 +334,9 @@ impl Logs {
             let rows = rows.into_iter().map(|(key, _)| (key, None));
             self.changes.extend(rows);
         }
-        self.changes.insert(log_key(name), None);
+        let [row, copy] = log_keys(name);
+        let rows = [row, copy, count_key(data.head.number)];
+        self.changes.extend(rows.map(|key| (key, None)));
     }
 
     /// Takes a log out, to put it back. One that is lost is made again, for the next request.
@@ -425,7 +476,7 @@ impl Logs {
             Some(sequence) => self.size_of(number, sequence)?,
             None => 0,
         };
-        let bytes = data.head.bytes.saturating_sub(freed) + size(&record);
+        let bytes = data.head.count.bytes.saturating_sub(freed) + size(&record);
         if data.head.config.max_bytes.is_some_and(|max| bytes > max) {
             return Err(full("the log has all the bytes that it may have"));
         }
@@ -433,7 +484,7 @@ impl Logs {
             self.remove_of(data, sequence, &subject)?;
         }
         let now = self.now();
-        let sequence = data.head.last + 1;
+        let sequence = data.head.count.last + 1;
         record.sequence = sequence;
         let value = encode(&record, now);
         self.changes
@@ -441,17 +492,17 @@ impl Logs {
         let key = subject_key(number, &subject, sequence);
         self.changes.insert(key, Some(Bytes::new()));
         data.is_changed = true;
-        data.head.last = sequence;
-        data.head.bytes += size(&record);
-        data.head.records += 1;
+        data.head.count.last = sequence;
+        data.head.count.bytes += size(&record);
+        data.head.count.records += 1;
         let is_first = previous == 0 || (surplus == Some(previous));
-        data.head.subjects += u64::from(is_first);
+        data.head.count.subjects += u64::from(is_first);
         if !record.id.is_empty() {
             data.ids.insert(record.id.clone(), sequence);
             data.came.push_back((now, record.id.clone(), sequence));
         }
         let max = data.head.config.max_records.unwrap_or(u64::MAX);
-        while data.head.records > max
+        while data.head.count.records > max
             && let Some((key, _)) = self.range(&record_keys(number, 0), 1)?.pop()
         {
             self.remove(data, sequence_of(&key))?;
@@ -501,11 +552,11 @@ impl Logs {
         let key = subject_key(number, subject, sequence);
         self.changes.insert(key, None);
         data.is_changed = true;
-        data.head.records = data.head.records.saturating_sub(1);
+        data.head.count.records = data.head.count.records.saturating_sub(1);
         let is_last = self.range(&subject_keys(number, subject, 0), 1)?.is_empty();
-        data.head.subjects = data.head.subjects.saturating_sub(u64::from(is_last));
+        data.head.count.subjects = data.head.count.subjects.saturating_sub(u64::from(is_last));
         if let Ok(Timed { mut record, time }) = decode(&row) {
-            data.head.bytes = data.head.bytes.saturating_sub(size(&record));
+            data.head.count.bytes = data.head.count.bytes.saturating_sub(size(&record));
             if data.ids.get(&record.id) == Some(&sequence) {
                 record.payload = Bytes::new();
                 data.removed.insert(sequence);
@@ -516,57 +567,55 @@ impl Logs {
         Ok(())
     }
 
+    /// Removes some of the records after a number. Returns how many, and after which number there may be more.
     pub(super) fn purge(
         &mut self,
         (name, config): (&str, &LogConfig),
         pattern: &str,
-        before: u64,
-    ) -> Result<u64, StoreError> {
+        (mut after, before): (u64, u64),
+    ) -> Result<(u64, Option<u64>), StoreError> {
         self.with(name, config, |this, data| {
-            let (mut count, mut after) = (0, 0);
-            let number = data.head.number;
-            let is_exact = is_exact(pattern);
-            loop {
-                let keys = match is_exact {
-                    true => subject_keys(number, pattern, after),
-                    false => record_keys(number, after),
-                };
-                let rows = this.range(&keys, PAGE)?;
-                let is_end = rows.len() < PAGE;
-                for row in &rows {
-                    after = sequence_of(&row.0);
-                    if after >= before {
-                        return Ok(count);
-                    }
-                    let is_it = match is_exact || pattern == ">" {
-                        true => true,
-                        false => decode(row).is_ok_and(|it| matches(pattern, &it.record.subject)),
-                    };
-                    match is_exact {
-                        _ if !is_it => continue,
-                        true => this.remove_of(data, after, pattern)?,
-                        false => this.remove(data, after)?,
-                    }
-                    count += 1;
+            let (number, is_exact) = (data.head.number, is_exact(pattern));
+            let keys = match is_exact {
+                true => subject_keys(number, pattern, after),
+                false => record_keys(number, after),
+            };
+            let rows = this.range(&keys, PURGED)?;
+            let (mut count, is_end) = (0, rows.len() < PURGED);
+            for row in &rows {
+                after = sequence_of(&row.0);
+                if after >= before {
+                    return Ok((count, None));
                 }
-                if is_end {
-                    return Ok(count);
+                // The key of a subject has no value.
+                let subject = decode(row).map(|timed| timed.record.subject);
+                match subject {
+                    _ if is_exact => this.remove_of(data, after, pattern)?,
+                    Ok(subject) if matches(pattern, &subject) => {
+                        this.remove_of(data, after, &subject)?;
+                    }
+                    Err(_) if pattern == ">" || pattern == data.head.config.subjects => {
+                        this.remove(data, after)?;
+                    }
+                    _ => continue,
                 }
+                count += 1;
             }
+            Ok((count, (!is_end).then_some(after)))
         })
     }
 
     pub(super) fn state(&mut self, name: &str, config: &LogConfig) -> Result<LogState, StoreError> {
         self.with(name, config, |this, data| {
-            let head = &data.head;
-            let first = this.range(&record_keys(head.number, 0), 1)?.pop();
+            let (number, count) = (data.head.number, data.head.count);
+            let first = this.range(&record_keys(number, 0), 1)?.pop();
             Ok(LogState {
-                created: head.created,
-                first: first.map_or(head.last + 1, |(key, _)| sequence_of(&key)),
-                last: head.last,
-                records: head.records,
-                bytes: head.bytes,
-                subjects: head.subjects,
+                created: data.head.created,
+                first: first.map_or(count.last + 1, |(key, _)| sequence_of(&key)),
+                last: count.last,
+                records: count.records,
+                bytes: count.bytes,
+                subjects: count.subjects,
             })
         })
     }

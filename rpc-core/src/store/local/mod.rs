@@ -27,6 +27,8 @@ use logs::Logs;
 
 use crate::sync::Mutex;
 #[cfg(feature = "file-store")]
+pub(super) use logs::size_of as logs_size;
+#[cfg(feature = "file-store")]
 pub(super) use recount::Recount;
 
 pub use mem::{MemorySnapshot, MemoryStore, MemoryTable};

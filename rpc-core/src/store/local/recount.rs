@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::logs::{Head, size};
+use super::logs::{Count, Head, size};
 use super::rows::{
-    Keys, Timed, all_keys, decode, get, log_key, log_name, record_key, sequence_of, subject_key,
-    subject_of,
+    Keys, Timed, all_keys, count_key, decode, get, is_count, log_name, log_of, record_key,
+    sequence_of, subject_key, subject_of,
 };
 use super::{Changes, Row, Table, Which};
 use crate::store::StoreError;
@@ -24,6 +24,8 @@ pub(in crate::store) struct Recount<'a> {
     changes: Changes,
     bytes: usize,
     heads: BTreeMap<String, Head>,
+    /// The last numbers of the logs.
+    lasts: BTreeMap<u32, u64>,
 }
 
 impl<'a> Recount<'a> {
@@ -33,17 +35,20 @@ impl<'a> Recount<'a> {
             changes: Changes::new(),
             bytes: 0,
             heads: BTreeMap::new(),
+            lasts: BTreeMap::new(),
         }
     }
 
-    /// Takes a row over. Of the rows of a log the newest counts.
+    /// Takes a row over. Of several that say how much a log has the newest counts.
     pub(in crate::store) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         if let Some(name) = log_name(key) {
-            if let Some(head) = Head::decode(value)
-                && self.heads.get(name).is_none_or(|it| it.last <= head.last)
-            {
-                self.heads.insert(name.to_owned(), head);
-            }
+            let head = Head::decode(value).map(|head| (name.to_owned(), head));
+            self.heads.extend(head);
+            return Ok(());
+        }
+        if let Some(count) = Count::decode(value).filter(|_| is_count(key)) {
+            let last = self.lasts.entry(log_of(key)).or_default();
+            *last = count.last.max(*last);
             return Ok(());
         }
         self.bytes += key.len() + value.len();
@@ -67,7 +72,7 @@ impl<'a> Recount<'a> {
     pub(in crate::store) fn finish(mut self) -> Result<(u64, u64), StoreError> {
         self.flush()?;
         let (mut found, mut damaged) = (0, 0);
-        for (name, mut head) in std::mem::take(&mut self.heads) {
+        for (name, head) in std::mem::take(&mut self.heads) {
             let [records, subjects, _] = all_keys(head.number);
             // A subject that names a record which is not there.
             self.each(&subjects, |this, row| {
@@ -77,17 +82,20 @@ impl<'a> Recount<'a> {
                 }
                 Ok(())
             })?;
-            (head.records, head.bytes, head.subjects) = (0, 0, 0);
+            let mut count = Count {
+                last: self.lasts.get(&head.number).copied().unwrap_or(0),
+                ..Count::default()
+            };
             self.each(&records, |this, row| {
                 let sequence = sequence_of(&row.0);
-                head.last = head.last.max(sequence);
-                head.records += 1;
+                count.last = count.last.max(sequence);
+                count.records += 1;
                 let Ok(Timed { record, .. }) = decode(row) else {
                     damaged += 1;
                     return Ok(());
                 };
                 found += 1;
-                head.bytes += size(&record);
+                count.bytes += size(&record);
                 let key = subject_key(head.number, &record.subject, sequence);
                 this.changes.insert(key, Some(Bytes::new()));
                 Ok(())
@@ -95,11 +103,13 @@ impl<'a> Recount<'a> {
             let mut last = None;
             self.each(&subjects, |_, row| {
                 let subject = Some(subject_of(&row.0).to_owned());
-                head.subjects += u64::from(last != subject);
+                count.subjects += u64::from(last != subject);
                 last = subject;
                 Ok(())
             })?;
-            self.changes.insert(log_key(&name), Some(head.encode()?));
+            self.changes.extend(head.rows(&name)?);
+            let key = count_key(head.number);
+            self.changes.insert(key, Some(count.encode()));
             self.flush()?;
         }
         Ok((found, damaged))

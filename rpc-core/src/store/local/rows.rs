@@ -11,6 +11,8 @@ use crate::store::{Record, StoreError};
 
 /// The first bytes of keys.
 const LOG: u8 = b'l';
+const LOG_COPY: u8 = b'm';
+const COUNT: u8 = b'n';
 const RECORD: u8 = b'r';
 const SUBJECT: u8 = b's';
 const ID: u8 = b'i';
@@ -18,14 +20,22 @@ const ID: u8 = b'i';
 const PAGE: usize = 64;
 const LEAST: usize = 8;
 
-/// The key of what a log is. Subjects have no byte 0, and names have none either.
-pub(super) fn log_key(name: &str) -> Vec<u8> {
-    [&[LOG], name.as_bytes()].concat()
+/// The keys of what a log is, which is written twice. Subjects have no byte 0.
+pub(super) fn log_keys(name: &str) -> [Vec<u8>; 2] {
+    [LOG, LOG_COPY].map(|kind| [&[kind], name.as_bytes()].concat())
 }
 
 /// The name in such a key.
 pub(super) fn log_name(key: &[u8]) -> Option<&str> {
-    std::str::from_utf8(key.strip_prefix(&[LOG])?).ok()
+    match key.split_first()? {
+        (&LOG | &LOG_COPY, name) => std::str::from_utf8(name).ok(),
+        _ => None,
+    }
+}
+
+/// The key of how much a log has.
+pub(super) fn count_key(log: u32) -> Vec<u8> {
+    [&[COUNT], &log.to_be_bytes()[..]].concat()
 }
 
 fn key(kind: u8, log: u32, sequence: u64) -> Vec<u8> {
@@ -45,6 +55,17 @@ pub(super) fn id_key(log: u32, sequence: u64) -> Vec<u8> {
 pub(super) fn subject_key(log: u32, subject: &str, sequence: u64) -> Vec<u8> {
     let (log, sequence) = (log.to_be_bytes(), sequence.to_be_bytes());
     [&[SUBJECT], &log[..], subject.as_bytes(), &[0], &sequence].concat()
+}
+
+#[cfg(feature = "file-store")]
+pub(super) fn is_count(key: &[u8]) -> bool {
+    key.first() == Some(&COUNT)
+}
+
+/// The number of the log in the key of a record or a count.
+pub(super) fn log_of(key: &[u8]) -> u32 {
+    let number = key.get(1..5).and_then(<[u8]>::first_chunk);
+    number.map_or(0, |it| u32::from_be_bytes(*it))
 }
 
 /// The number at the end of a key.
@@ -84,7 +105,7 @@ pub(super) fn subject_keys(log: u32, subject: &str, after: u64) -> Keys {
     (subject_key(log, subject, after.saturating_add(1)), end)
 }
 
-pub(super) fn log_keys() -> Keys {
+pub(super) fn all_logs() -> Keys {
     (vec![LOG], vec![LOG + 1])
 }
 

@@ -5,3 +5,4 @@
 mod file;
 mod memory;
 mod nats;
+mod sqlite;
