@@ -32,7 +32,7 @@ const MAX_PART: usize = 512 * 1024;
 const PAGE: usize = 64;
 /// How many sessions are looked at at once.
 const AT_ONCE: usize = 64;
-/// What records may take beside the last whole entry, before there is another one.
+/// What records may take beside twice a whole entry, before there is another one.
 const SPARE: u64 = 4 * 1024;
 /// The pause before what has no answer is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -163,7 +163,7 @@ const ROOM: u64 = 3 << 30;
 /// for word in ["one ", "two"] {
 ///     let mut next: Words = session.state().cloned().unwrap_or_default();
 ///     next.0.push_str(word);
-///     let is_whole = log.is_due(&session);
+///     let is_whole = log.is_due(&session, next.0.len());
 ///     let body = if is_whole { next.0.clone() } else { word.to_owned() };
 ///     let entry = SessionEntry { body: body.into(), is_whole, ..SessionEntry::default() };
 ///     log.append("s", &mut session, entry, next, || true).await?;
@@ -317,14 +317,15 @@ impl SessionLog {
         since.unwrap_or_default().as_secs()
     }
 
-    /// Returns whether the next entry has to be whole: there is no state that it could add to, or what was
-    /// added takes more than the last whole entry, or that is old.
+    /// Returns whether the next entry, which would have about `len` bytes if it were whole, has to be: there is
+    /// no state that it could add to, or the records that are needed take more than twice as much, or the last
+    /// whole entry is old.
     #[must_use]
-    pub fn is_due<S>(&self, session: &Session<S>) -> bool {
+    pub fn is_due<S>(&self, session: &Session<S>, len: usize) -> bool {
         let age = Duration::from_secs(self.now().saturating_sub(session.since));
         session.state().is_none()
             || session.is_broken()
-            || session.tail > session.whole + SPARE
+            || session.bytes() > 2 * len as u64 + SPARE
             || self.config.max_age.is_some_and(|max| age > max)
     }
 

@@ -29,7 +29,17 @@ impl SessionState for Turns {
     }
 }
 
+/// Returns about the bytes that a turn takes.
+fn len(turn: &Arc<Turn>) -> usize {
+    turn.user.len() + turn.assistant.len() + 64
+}
+
 impl Turns {
+    /// Returns about the bytes that all take.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(len).sum()
+    }
+
     /// Returns the last turns, oldest first.
     pub(super) fn last(&self, most: usize) -> Vec<Turn> {
         let first = self.0.len().saturating_sub(most);
@@ -55,8 +65,8 @@ impl Turns {
     fn fit(&mut self, limits: StoreLimits) -> u64 {
         let (mut kept, mut bytes) = (0, 0);
         for turn in self.0.iter().rev() {
-            bytes += (turn.user.len() + turn.assistant.len()) as u64 + 64;
-            if kept > 0 && (kept >= limits.turns || bytes > limits.session_bytes) {
+            bytes += len(turn);
+            if kept > 0 && (kept >= limits.turns || bytes as u64 > limits.session_bytes) {
                 break;
             }
             kept += 1;

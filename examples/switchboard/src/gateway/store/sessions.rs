@@ -196,7 +196,8 @@ impl Sessions {
                 let mut next = Next::of(&session);
                 match change(&mut next) {
                     Ok(true) => {
-                        let entry = next.entry(self.log.is_due(&session))?;
+                        let is_due = self.log.is_due(&session, next.turns.len());
+                        let entry = next.entry(is_due)?;
                         let (turns, in_time) = (next.turns, || Instant::now() < until);
                         let append = self.log.append(id, &mut session, entry, turns, in_time);
                         Ok(append.await?)
