@@ -57,7 +57,9 @@ impl Engine {
         let key = self.session(session, Method::ChatHistory)?;
         let ended = async {
             drop(self.turns.enter(&key).await);
-            self.store.ended(key.as_str()).await;
+            if let Err(error) = self.store.ended(key.as_str()).await {
+                tracing::debug!(%error, "the end of a turn cannot be seen");
+            }
         };
         let _ = timeout(ENDING, ended).await;
         Ok(())

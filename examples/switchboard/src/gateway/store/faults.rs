@@ -12,7 +12,7 @@ impl GatewayStore {
 
     /// Drops the sessions beyond the limits. Returns how many.
     pub(in crate::gateway) async fn sweep(&self) -> u64 {
-        self.sessions.sweep().await.unwrap()
+        self.drop_surplus().await.unwrap()
     }
 
     /// Returns the id of this node, as soon as it counts as alive.

@@ -1,11 +1,14 @@
 //! [`GatewayStore`]: sessions, memory, usage and budgets on a [`Store`].
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use exoclaw_proto::budget::Budgets;
 use rpc_core::cluster::{LeaseConfig, Membership, NodeLease};
-use rpc_core::store::{Bucket, BucketConfig, Store, StoreError as Failure};
+use rpc_core::store::{
+    Bucket, BucketConfig, LogConfig, SessionLog, SessionLogConfig, Store, StoreError as Failure,
+};
 use rpc_core::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -14,12 +17,9 @@ use super::attempts::{LONGEST_PAUSE, part_of};
 use super::budget::Budget;
 use super::nodes::{Nodes, keep_alive};
 use super::record::Record;
-use super::sessions::Sessions;
+use super::sessions::{Cache, Late};
 use super::usage_log::UsageLog;
-use super::{
-    Commit, Forget, NotAdmitted, OpenTurn, Reservation, SessionInfo, StoreError, StoreLimits,
-};
-use crate::gateway::memory::Turn;
+use super::{NotAdmitted, OpenTurn, Reservation, SessionInfo, StoreError, StoreLimits};
 use crate::gateway::usage::UsageEntry;
 
 /// How often what could not be written is tried again.
@@ -28,15 +28,25 @@ const LATER: Duration = Duration::from_secs(1);
 const COUNTED: Duration = Duration::from_secs(10);
 /// How often a node looks for sessions beyond the limits.
 const SWEEP: Duration = Duration::from_secs(60);
+/// The longest pause between two looks at the nodes before a waiting turn.
+const LOOK: Duration = Duration::from_secs(2);
+/// The name of the log of sessions.
+const SESSIONS: &str = "gateway_sessions";
 
 /// Sessions, memory, usage and budgets of a gateway.
 #[derive(Debug)]
 pub struct GatewayStore {
-    patience: Duration,
+    pub(super) patience: Duration,
+    pub(super) limits: StoreLimits,
+    /// How often a waiting turn looks whether the nodes before it are alive.
+    pub(super) look: Duration,
     pub(super) nodes: Nodes,
-    pub(super) sessions: Arc<Sessions>,
-    pub(super) budget: Arc<Budget>,
-    pub(super) log: Arc<UsageLog>,
+    pub(super) log: SessionLog,
+    pub(super) cache: Mutex<Cache>,
+    pub(super) budget: Budget,
+    pub(super) usage: UsageLog,
+    /// What is still to be written, oldest first.
+    pub(super) late: Mutex<VecDeque<Late>>,
     /// When the sessions were read, and when each was last used.
     counted: Mutex<Option<(Instant, Vec<u64>)>>,
     /// Ends with the store.
@@ -102,46 +112,42 @@ impl GatewayStore {
             _life = Some(tasks.spawn(keep_alive(member, Arc::clone(&store), lease, life)));
         }
         let bucket = Bucket::open(&store, "gateway", BucketConfig::default()).await?;
-        let log = Arc::new(UsageLog::open(&*store, config).await?);
-        let sessions = Arc::new(Sessions::open(&*store, nodes.clone(), config).await?);
-        let budget = Arc::new(Budget::new(bucket, nodes.clone(), config, clock));
-        let late = (Arc::clone(&sessions), Arc::clone(&log), Arc::clone(&budget));
-        tasks.spawn(async move {
-            loop {
-                sleep(LATER).await;
-                write_late(&late.0, &late.1, &late.2).await;
-            }
-        });
-        let swept = Arc::clone(&sessions);
-        tasks.spawn(async move {
-            loop {
-                sleep(SWEEP / 2 + part_of(SWEEP / 2)).await;
-                match swept.sweep().await {
-                    Ok(0) => {}
-                    Ok(dropped) => tracing::info!(dropped, "the oldest sessions are forgotten"),
-                    Err(error) => tracing::warn!(%error, "old sessions are not forgotten"),
-                }
-            }
-        });
-        if nodes.is_alone() {
-            let checked = Arc::clone(&sessions);
-            tasks.spawn(async move { checked.check().await });
-        }
-        tokio::select! {
-            joined = nodes.joined(config.patience) => drop(joined?),
-            error = nodes.failed() => return Err(error.into()),
-        }
-        Ok(Arc::new(Self {
+        let mut limits = config.limits;
+        let default = limits.total_bytes.saturating_mul(2);
+        let log = LogConfig {
+            max_bytes: config.max_bytes,
+            ..LogConfig::new(&format!("{SESSIONS}.*"))
+        };
+        let (_, room) = store.log_with_room(SESSIONS, log, default).await?;
+        // Sessions are forgotten before they are refused.
+        limits.total_bytes = limits.total_bytes.min(room / 4 * 3);
+        let log = SessionLogConfig {
+            max_bytes: Some(room),
+            ..SessionLogConfig::new(SESSIONS)
+        };
+        let opened = Arc::new(Self {
             patience: config.patience,
-            nodes,
-            sessions,
-            budget,
-            log,
+            limits,
+            look: config.lease.map_or(LOOK, |it| (it.lease / 4).min(LOOK)),
+            log: SessionLog::open(&*store, log).await?,
+            cache: Mutex::default(),
+            budget: Budget::new(bucket, nodes.clone(), config, clock),
+            usage: UsageLog::open(&*store, config).await?,
+            late: Mutex::default(),
             counted: Mutex::default(),
-            tasks: Mutex::new(tasks),
+            tasks: Mutex::default(),
+            nodes,
             #[cfg(test)]
             life: _life,
-        }))
+        });
+        tasks.spawn(write_late(Arc::downgrade(&opened)));
+        tasks.spawn(sweep(Arc::downgrade(&opened)));
+        *opened.tasks.lock() = tasks;
+        tokio::select! {
+            joined = opened.nodes.joined(config.patience) => drop(joined?),
+            error = opened.failed() => return Err(error.into()),
+        }
+        Ok(opened)
     }
 
     /// Returns whether turns can begin: `false` while this gateway counts as gone in its cluster.
@@ -194,82 +200,11 @@ impl GatewayStore {
     /// Cancel-safe.
     pub async fn used(&self, session: Option<&str>) -> Result<(u64, u64, u64), StoreError> {
         let of_session = match session {
-            Some(session) => self.sessions.record(session).await?.tokens,
+            Some(session) => self.record(session).await?.tokens,
             None => 0,
         };
         let (daily, monthly) = self.budget.used().await?;
         Ok((of_session, daily, monthly))
-    }
-
-    /// Begins a turn of a session after those of other nodes.
-    ///
-    /// # Errors
-    /// [`StoreError`] if there is no turn.
-    ///
-    /// # Cancel safety
-    /// Dropping the future begins none.
-    pub async fn enter(&self, session: &str, now: u64) -> Result<OpenTurn, StoreError> {
-        self.sessions.enter(session, now).await
-    }
-
-    /// Stores the results of a run in its turn, and waits until they are stored; `settled` is the number of what
-    /// it has used of the budgets. Runs of one session keep their order if each is awaited before the next.
-    ///
-    /// # Errors
-    /// [`StoreError`] if something is not stored. The usage is kept and written later: do not commit it again.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves the results stored or not.
-    pub async fn commit(
-        &self,
-        commit: Commit,
-        turn: Option<&mut OpenTurn>,
-        settled: Option<u64>,
-    ) -> Result<(), StoreError> {
-        let id = self.nodes.id();
-        let usage = commit.usage.clone();
-        let logged = async {
-            for (number, entry) in usage.iter().enumerate() {
-                self.log.add(format!("{id}-{number}"), entry).await?;
-            }
-            Ok(())
-        };
-        let written = async {
-            match settled {
-                Some(number) => self.budget.written(number).await,
-                None => Ok(()),
-            }
-        };
-        let stored = self.sessions.commit(id.clone(), commit, turn);
-        let (stored, logged, written) = tokio::join!(stored, logged, written);
-        stored.and(logged).and(written)
-    }
-
-    /// Returns the last turns of a session, oldest first: as its `turn` has found them, or as they are stored now.
-    /// Empty for an unknown session.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn recall(
-        &self,
-        session: &str,
-        turn: Option<&OpenTurn>,
-        turns: usize,
-    ) -> Result<Vec<Turn>, StoreError> {
-        self.sessions.recall(session, turn, turns).await
-    }
-
-    /// Waits until no turn of a session runs or waits on another node, or what becomes of it cannot be seen.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn ended(&self, session: &str) {
-        if let Err(error) = self.sessions.ended(session).await {
-            tracing::debug!(%error, "the end of a turn cannot be seen");
-        }
     }
 
     /// Returns the most recently used sessions, newest first.
@@ -280,7 +215,7 @@ impl GatewayStore {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        let listed = self.sessions.list().await?.into_iter();
+        let listed = self.list().await?.into_iter();
         Ok(listed.take(max).map(Record::info).collect())
     }
 
@@ -301,7 +236,7 @@ impl GatewayStore {
                 return Ok(count(times));
             }
         }
-        let listed = self.sessions.list().await?;
+        let listed = self.list().await?;
         let times: Vec<u64> = listed.iter().map(|it| it.active).collect();
         let sessions = count(&times);
         *self.counted.lock() = Some((Instant::now(), times));
@@ -316,18 +251,12 @@ impl GatewayStore {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        self.log.last(max).await
-    }
-
-    /// Forgets a session, or its turns, in the turn of the caller. Returns whether it was known.
-    ///
-    /// # Errors
-    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves it done or not done.
-    pub async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
-        self.sessions.forget(session, what).await
+        let mut entries = self.usage.last(max).await?;
+        let late = self.late.lock();
+        let unlogged = late.iter().rev().flat_map(Late::unlogged).cloned();
+        entries.splice(..0, unlogged);
+        entries.truncate(max);
+        Ok(entries)
     }
 
     /// Finishes what is still to be written, and leaves the cluster. Nothing is stored after it.
@@ -336,7 +265,7 @@ impl GatewayStore {
     /// Cancel-safe.
     pub async fn close(&self) {
         let until = Instant::now() + self.patience;
-        while !write_late(&self.sessions, &self.log, &self.budget).await {
+        while !self.write_late().await {
             if self.nodes.is_alone() || Instant::now() >= until {
                 tracing::error!("what could not be stored is lost");
                 break;
@@ -349,8 +278,31 @@ impl GatewayStore {
     }
 }
 
-/// Writes what could not be written before. Returns whether nothing is left.
-async fn write_late(sessions: &Sessions, log: &UsageLog, budget: &Budget) -> bool {
-    let late = tokio::join!(sessions.write_late(), log.write_late(), budget.write_late());
-    late == (true, true, true)
+/// Writes what could not be written before, as long as the store is there.
+async fn write_late(store: Weak<GatewayStore>) {
+    loop {
+        sleep(LATER).await;
+        let Some(store) = store.upgrade() else {
+            return;
+        };
+        store.write_late().await;
+    }
+}
+
+/// Reads a store of a gateway alone once, and drops what is beyond the limits as long as it is there.
+async fn sweep(store: Weak<GatewayStore>) {
+    if let Some(store) = store.upgrade().filter(|it| it.nodes.is_alone()) {
+        store.check().await;
+    }
+    loop {
+        sleep(SWEEP / 2 + part_of(SWEEP / 2)).await;
+        let Some(store) = store.upgrade() else {
+            return;
+        };
+        match store.drop_surplus().await {
+            Ok(0) => {}
+            Ok(dropped) => tracing::info!(dropped, "the oldest sessions are forgotten"),
+            Err(error) => tracing::warn!(%error, "old sessions are not forgotten"),
+        }
+    }
 }

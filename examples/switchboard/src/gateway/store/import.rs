@@ -85,7 +85,7 @@ impl OldFile {
 
     fn read<T>(
         &self,
-        work: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error>,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         guarded(&self.path, || work(&self.database.begin_read()?))
     }
@@ -132,6 +132,15 @@ impl OldFile {
     }
 }
 
+/// An error of the engine.
+struct Fault(Box<redb::Error>);
+
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self(Box::new(error.into()))
+    }
+}
+
 fn decode<T: DeserializeOwned>(row: &[u8], lost: &mut u64) -> Option<T> {
     let decoded = rpc_core::json::from_slice(row).ok();
     *lost += u64::from(decoded.is_none());
@@ -146,9 +155,9 @@ fn refused(path: &Path, why: &dyn std::fmt::Display) -> StoreError {
 }
 
 /// Runs work of the engine, which finds some damage by assertions.
-fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, StoreError> {
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => done.map_err(|error| refused(path, &error)),
+        Ok(done) => done.map_err(|Fault(error)| refused(path, &error)),
         Err(_) => Err(refused(path, &"its parts contradict each other")),
     }
 }
@@ -179,13 +188,13 @@ impl GatewayStore {
         for record in sessions {
             let (said, damaged) = file.turns(&record.session)?;
             (turns, lost) = (turns + said.len(), lost + damaged);
-            writes.push(self.sessions.import(record, said));
+            writes.push(self.import_session(record, said));
             if writes.len() == AT_ONCE {
                 try_join_all(writes.drain(..)).await?;
             }
         }
         try_join_all(writes).await?;
-        self.log.import(&usage).await?;
+        self.usage.import(&usage).await?;
         // Last: it says that all is there.
         self.budget.begin(pools).await?;
         let words = format!(

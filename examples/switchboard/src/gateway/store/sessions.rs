@@ -1,54 +1,30 @@
-//! [`Sessions`]: all sessions, in a [`SessionLog`].
+//! The sessions of a [`GatewayStore`], in a [`SessionLog`](rpc_core::store::SessionLog).
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use rpc_core::store::{
-    LogConfig, Session, SessionInfo, SessionLog, SessionLogConfig, Store, StoreError as Failure,
-    Watched,
-};
-use rpc_core::sync::Mutex;
+use rpc_core::store::{Session, SessionInfo, StoreError as Failure, Watched};
 use tokio::time::{Instant, sleep};
 
 use super::attempts::{Attempts, LONGEST_PAUSE, passes};
 use super::history::{Next, Turns};
-use super::nodes::Nodes;
 use super::record::{PastOwner, Record, TurnId};
-use super::{Commit, Forget, GatewayStoreConfig, StoreError, StoreLimits};
+use super::{Commit, Forget, GatewayStore, StoreError};
 use crate::gateway::memory::Turn;
 use crate::gateway::usage::UsageEntry;
 
-/// The longest pause between two looks at the nodes before a waiting turn.
-const LOOK: Duration = Duration::from_secs(2);
-/// The name of the log.
-const LOG: &str = "gateway_sessions";
 /// Most sessions that are kept in memory, and most bytes of their records.
 const MAX_CACHED: usize = 1024;
 const MAX_CACHED_BYTES: u64 = 64 * 1024 * 1024;
 /// Most commits that wait to be written.
 const MAX_LATE: usize = 4096;
 
-/// All sessions.
-#[derive(Debug)]
-pub(super) struct Sessions {
-    log: SessionLog,
-    nodes: Nodes,
-    limits: StoreLimits,
-    patience: Duration,
-    /// How often a waiting turn looks whether the nodes before it are alive.
-    look: Duration,
-    cache: Mutex<Cache>,
-    /// What is still to be written.
-    late: Mutex<VecDeque<Late>>,
-}
-
 /// Sessions as they were last known. A write that finds another revision reads on.
 #[derive(Debug, Default)]
-struct Cache {
-    sessions: HashMap<String, Session<Turns>>,
+pub(super) struct Cache {
+    pub(super) sessions: HashMap<String, Session<Turns>>,
     bytes: u64,
 }
 
@@ -63,18 +39,34 @@ impl Cache {
     }
 }
 
-/// What could not be written in time.
-#[derive(Debug)]
-struct Late {
+/// What could not be written in time, and which parts of it.
+#[derive(Clone, Debug)]
+pub(super) struct Late {
     id: String,
     commit: Commit,
     turn_id: Option<TurnId>,
+    is_stored: bool,
+    is_logged: bool,
+}
+
+impl Late {
+    const fn is_done(&self) -> bool {
+        self.is_stored && self.is_logged
+    }
+
+    /// Returns the usage that is not in the log.
+    pub(super) fn unlogged(&self) -> &[UsageEntry] {
+        match self.is_logged {
+            true => &[],
+            false => &self.commit.usage,
+        }
+    }
 }
 
 /// A session's turn that runs here. Dropping it ends the turn.
 #[derive(Debug)]
 pub struct OpenTurn {
-    sessions: Arc<Sessions>,
+    store: Arc<GatewayStore>,
     /// The session when the turn began.
     known: Session<Turns>,
     session: String,
@@ -96,12 +88,9 @@ impl Drop for OpenTurn {
         };
         // Without a runtime the process is at its end, and the others see that it is gone.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let sessions = Arc::clone(&self.sessions);
+            let store = Arc::clone(&self.store);
             let commit = Commit::new(&*self.session, 0);
-            runtime.spawn(async move {
-                let id = sessions.nodes.id();
-                let _ = sessions.finish(id, commit, Some(turn_id)).await;
-            });
+            runtime.spawn(async move { store.finish(commit, Some(turn_id)).await });
         }
     }
 }
@@ -110,36 +99,7 @@ fn record_of(session: &Session<Turns>) -> Record {
     Record::in_head(session.head()).unwrap_or_default()
 }
 
-impl Sessions {
-    pub(super) async fn open(
-        store: &dyn Store,
-        nodes: Nodes,
-        config: GatewayStoreConfig,
-    ) -> Result<Self, Failure> {
-        let mut limits = config.limits;
-        let default = limits.total_bytes.saturating_mul(2);
-        let log = LogConfig {
-            max_bytes: config.max_bytes,
-            ..LogConfig::new(&format!("{LOG}.*"))
-        };
-        let (_, room) = store.log_with_room(LOG, log, default).await?;
-        // Sessions are forgotten before they are refused.
-        limits.total_bytes = limits.total_bytes.min(room / 4 * 3);
-        let log = SessionLogConfig {
-            max_bytes: Some(room),
-            ..SessionLogConfig::new(LOG)
-        };
-        Ok(Self {
-            log: SessionLog::open(store, log).await?,
-            nodes,
-            limits,
-            patience: config.patience,
-            look: config.lease.map_or(LOOK, |it| (it.lease / 4).min(LOOK)),
-            cache: Mutex::default(),
-            late: Mutex::default(),
-        })
-    }
-
+impl GatewayStore {
     pub(super) async fn record(&self, id: &str) -> Result<Record, StoreError> {
         if self.nodes.is_alone()
             && let Some(known) = self.cached(id)
@@ -214,13 +174,15 @@ impl Sessions {
     }
 
     /// Begins a turn as soon as the earlier ones of the session have ended, on whatever node.
-    pub(super) async fn enter(
-        self: &Arc<Self>,
-        session: &str,
-        now: u64,
-    ) -> Result<OpenTurn, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError`] if there is no turn.
+    ///
+    /// # Cancel safety
+    /// Dropping the future begins none.
+    pub async fn enter(self: &Arc<Self>, session: &str, now: u64) -> Result<OpenTurn, StoreError> {
         let mut turn = OpenTurn {
-            sessions: Arc::clone(self),
+            store: Arc::clone(self),
             known: Session::default(),
             session: session.to_owned(),
             turn_id: None,
@@ -309,8 +271,14 @@ impl Sessions {
         }
     }
 
-    /// Waits until no turn of a session runs or waits.
-    pub(super) async fn ended(&self, session: &str) -> Result<(), StoreError> {
+    /// Waits until no turn of a session runs or waits on another node.
+    ///
+    /// # Errors
+    /// [`StoreError`] if its end cannot be seen.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn ended(&self, session: &str) -> Result<(), StoreError> {
         if self.nodes.is_alone() || self.record(session).await?.queue.is_empty() {
             return Ok(());
         }
@@ -340,57 +308,89 @@ impl Sessions {
         Ok(record_of(&self.change(session, remove).await?))
     }
 
-    /// Writes the results of a run, and ends its turn unless it goes on.
-    pub(super) async fn commit(
+    /// Stores the results of a run in its turn, which ends unless it goes on, and waits until they are stored;
+    /// `settled` is the number of what it has used of the budgets. Runs of one session keep their order if each is
+    /// awaited before the next.
+    ///
+    /// # Errors
+    /// [`StoreError`] if something is not stored. The usage is kept and written later: do not commit it again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the results stored or not.
+    pub async fn commit(
         &self,
-        id: String,
         commit: Commit,
         turn: Option<&mut OpenTurn>,
+        settled: Option<u64>,
     ) -> Result<(), StoreError> {
-        if commit.goes_on {
-            let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
-            return self.apply(&id, &commit, turn_id).await;
-        }
-        self.finish(id, commit, turn.and_then(|turn| turn.turn_id.take()))
-            .await
+        let written = async {
+            match settled {
+                Some(number) => self.budget.written(number).await,
+                None => Ok(()),
+            }
+        };
+        let stored = async {
+            if commit.goes_on {
+                let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
+                return self.apply(&self.nodes.id(), &commit, turn_id).await;
+            }
+            let turn_id = turn.and_then(|turn| turn.turn_id.take());
+            self.finish(commit, turn_id).await
+        };
+        let (stored, written) = tokio::join!(stored, written);
+        stored.and(written)
     }
 
-    /// Writes a commit. If that is not possible now, its tokens are written later.
-    async fn finish(
-        &self,
-        id: String,
-        mut commit: Commit,
-        turn_id: Option<TurnId>,
-    ) -> Result<(), StoreError> {
-        let mut outcome = self.apply(&id, &commit, turn_id.as_ref()).await;
-        if outcome.is_err() {
-            commit.turn = None;
-        }
-        if outcome == Err(StoreError::PastOwner) {
-            let counted = self.apply(&id, &commit, turn_id.as_ref()).await;
-            outcome = counted.and(outcome);
-        }
-        match outcome {
-            Ok(()) | Err(StoreError::PastOwner) => {}
-            Err(_) => self.keep_late(Late {
-                id,
-                commit,
-                turn_id,
-            }),
+    /// Writes a commit that ends its turn. What is not possible now, but for the answer, is written later.
+    async fn finish(&self, commit: Commit, turn_id: Option<TurnId>) -> Result<(), StoreError> {
+        let mut late = Late {
+            id: self.nodes.id(),
+            commit,
+            turn_id,
+            is_stored: false,
+            is_logged: false,
+        };
+        let outcome = self.write(&mut late).await;
+        if !late.is_done() {
+            late.commit.turn = None;
+            let mut all = self.late.lock();
+            all.push_back(late);
+            if all.len() > MAX_LATE
+                && let Some(lost) = all.pop_front()
+            {
+                let tokens: u64 = lost.commit.usage.iter().map(UsageEntry::tokens).sum();
+                tracing::error!(tokens, "the usage of these tokens is not written down");
+            }
         }
         outcome
     }
 
-    fn keep_late(&self, commit: Late) {
-        let mut late = self.late.lock();
-        late.push_back(commit);
-        if late.len() > MAX_LATE
-            && let Some(lost) = late.pop_front()
-        {
-            let tokens = lost.commit.usage.iter().map(UsageEntry::tokens);
-            let tokens: u64 = tokens.sum();
-            tracing::error!(tokens, "tokens of a session are lost");
-        }
+    /// Writes the parts of a commit that are not written.
+    async fn write(&self, late: &mut Late) -> Result<(), StoreError> {
+        let (id, turn_id) = (&late.id, late.turn_id.as_ref());
+        let stored = async {
+            if late.is_stored {
+                return Ok(());
+            }
+            let mut outcome = self.apply(id, &late.commit, turn_id).await;
+            if outcome == Err(StoreError::PastOwner) {
+                let tokens = late.commit.clone().with_turn(None);
+                outcome = self.apply(id, &tokens, turn_id).await.and(outcome);
+            }
+            outcome
+        };
+        let logged = async {
+            for (number, entry) in late.unlogged().iter().enumerate() {
+                self.usage
+                    .append(Some(&format!("{id}-{number}")), entry)
+                    .await?;
+            }
+            Ok(())
+        };
+        let (stored, logged) = tokio::join!(stored, logged);
+        late.is_stored = matches!(stored, Ok(()) | Err(StoreError::PastOwner));
+        late.is_logged = logged.is_ok();
+        stored.and(logged)
     }
 
     async fn apply(
@@ -415,21 +415,30 @@ impl Sessions {
 
     /// Writes what could not be written before. Returns whether nothing is left.
     pub(super) async fn write_late(&self) -> bool {
-        let late = std::mem::take(&mut *self.late.lock());
-        let mut is_done = true;
-        for Late {
-            id,
-            commit,
-            turn_id,
-        } in late
-        {
-            is_done &= self.finish(id, commit, turn_id).await.is_ok();
+        let mut is_done = self.budget.write_late().await;
+        let late = self.late.lock().clone();
+        for mut commit in late {
+            is_done &= self.write(&mut commit).await.is_ok();
+            let mut all = self.late.lock();
+            if let Some(place) = all.iter().position(|it| it.id == commit.id) {
+                match commit.is_done() {
+                    true => drop(all.remove(place)),
+                    false => all[place] = commit,
+                }
+            }
         }
         is_done
     }
 
-    /// Returns the last turns of a session: as its running turn knows them, or as they are stored.
-    pub(super) async fn recall(
+    /// Returns the last turns of a session, oldest first: as its `turn` has found them, or as they are stored now.
+    /// Empty for an unknown session.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn recall(
         &self,
         session: &str,
         turn: Option<&OpenTurn>,
@@ -449,8 +458,14 @@ impl Sessions {
             .map_or_else(Vec::new, |turns| turns.last(most)))
     }
 
-    /// Forgets a session, or its turns, whose turn runs here.
-    pub(super) async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
+    /// Forgets a session, or its turns, in the turn of the caller. Returns whether it was known.
+    ///
+    /// # Errors
+    /// [`StoreError`] if nothing was forgotten. Trying again is safe.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it done or not done.
+    pub async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
         let mut is_known = false;
         let forget = |next: &mut Next| {
             is_known = !next.record.session.is_empty();
@@ -467,7 +482,11 @@ impl Sessions {
     }
 
     /// Takes over a session of an earlier version, unless it is there.
-    pub(super) async fn import(&self, record: Record, turns: Vec<Turn>) -> Result<(), StoreError> {
+    pub(super) async fn import_session(
+        &self,
+        record: Record,
+        turns: Vec<Turn>,
+    ) -> Result<(), StoreError> {
         let id = record.session.clone();
         let import = |next: &mut Next| {
             if !next.record.session.is_empty() {
@@ -482,7 +501,7 @@ impl Sessions {
 
     /// Drops the least recently used sessions that are too many, or too large together, unless they are in use.
     /// Other nodes may do the same at the same time. Returns how many it has dropped.
-    pub(super) async fn sweep(&self) -> Result<u64, StoreError> {
+    pub(super) async fn drop_surplus(&self) -> Result<u64, StoreError> {
         let state = self.log.log().state().await?;
         let most = (self.limits.sessions.max(1), self.limits.total_bytes);
         if state.subjects <= most.0 && state.bytes <= most.1 {

@@ -1,12 +1,10 @@
 //! [`UsageLog`]: the usage of all runs, in a log.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use rpc_core::store::{Expect, Log, LogConfig, Store, StoreError as Failure};
-use rpc_core::sync::Mutex;
 
 use super::attempts::repeat;
 use super::{GatewayStoreConfig, StoreError};
@@ -16,16 +14,12 @@ use crate::gateway::usage::UsageEntry;
 const SUBJECT: &str = "gateway_usage.all";
 /// How many entries are read at once.
 const PAGE: usize = 256;
-/// Most entries that wait to be written.
-const MAX_LATE: usize = 4096;
 
 /// The usage of all runs.
 #[derive(Debug)]
 pub(super) struct UsageLog {
     log: Arc<dyn Log>,
     patience: Duration,
-    /// What could not be written in time, oldest first, with its ids.
-    late: Mutex<VecDeque<(String, UsageEntry)>>,
 }
 
 impl UsageLog {
@@ -40,24 +34,7 @@ impl UsageLog {
         Ok(Self {
             log: store.log("gateway_usage", log).await?,
             patience: config.patience,
-            late: Mutex::default(),
         })
-    }
-
-    /// Adds an entry. With the same id it is added once. If that is not possible now, it is written
-    /// later.
-    pub(super) async fn add(&self, id: String, entry: &UsageEntry) -> Result<(), StoreError> {
-        let added = self.append(Some(&id), entry).await;
-        if added.is_err() {
-            let mut late = self.late.lock();
-            late.push_back((id, entry.clone()));
-            if late.len() > MAX_LATE
-                && let Some((_, lost)) = late.pop_front()
-            {
-                tracing::error!(tokens = lost.tokens(), "an entry of the usage log is lost");
-            }
-        }
-        added
     }
 
     /// Takes over the entries of an earlier version, as far as they are not there yet.
@@ -69,7 +46,12 @@ impl UsageLog {
         Ok(())
     }
 
-    async fn append(&self, id: Option<&str>, entry: &UsageEntry) -> Result<(), StoreError> {
+    /// Adds an entry. With the same id it is added once.
+    pub(super) async fn append(
+        &self,
+        id: Option<&str>,
+        entry: &UsageEntry,
+    ) -> Result<(), StoreError> {
         let text = serde_json::to_vec(entry)?;
         let expect = Expect { id, last: None };
         let append = || async {
@@ -79,20 +61,7 @@ impl UsageLog {
         repeat(self.patience, append).await
     }
 
-    /// Writes what could not be written before. Returns whether nothing is left.
-    pub(super) async fn write_late(&self) -> bool {
-        loop {
-            let Some((id, entry)) = self.late.lock().front().cloned() else {
-                return true;
-            };
-            if self.append(Some(&id), &entry).await.is_err() {
-                return false;
-            }
-            self.late.lock().retain(|(late, _)| *late != id);
-        }
-    }
-
-    /// Returns the last entries, newest first, and before them those that are not written yet.
+    /// Returns the last entries, newest first.
     pub(super) async fn last(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
         let mut entries = Vec::new();
         let mut after = self.log.state().await?.last.saturating_sub(max as u64);
@@ -107,7 +76,6 @@ impl UsageLog {
                 _ => break,
             }
         }
-        entries.extend(self.late.lock().iter().map(|(_, entry)| entry.clone()));
         entries.reverse();
         entries.truncate(max);
         Ok(entries)
