@@ -17,7 +17,7 @@ use connectonion_proto::Json;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{ApprovalNeeded, EventKind, Thinking, ToolCall};
 use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::storage::{FileConfig, FileStore};
 use connectonion_proto::trust::TrustLevel;
 use examples::{Failure, Step, cannot, options, stopped, think, tool};
 
@@ -77,11 +77,11 @@ async fn main() -> Result<(), Failure> {
     };
     // Its key is its address: clients know the agent by it.
     let key = Signer::load_or_generate(folder.join("agent.key"))?;
-    let sessions = JsonlStorage::open(folder.join("sessions.jsonl"), JsonlOptions::default());
+    let sessions = FileStore::open(&folder.join("sessions.redb"), FileConfig::default());
     let sessions = sessions.map_err(cannot("keep sessions in", folder.display()))?;
     let mut options = ServerOptions::new(&key, TrustLevel::Open);
     options.name = "assistant".to_owned();
-    options.runtime.storage = Arc::new(sessions);
+    options.runtime.store = Some(Arc::new(sessions));
     options.runtime.uploads = folder.join("uploads");
     let server = Server::bind(&address, Assistant, options).await;
     let server = server.map_err(cannot("listen on", address))?;

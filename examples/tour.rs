@@ -12,7 +12,6 @@ mod gateway;
 mod router;
 
 use std::io::Write as _;
-use std::sync::Arc;
 
 use examples::{Failure, options};
 
@@ -108,12 +107,10 @@ async fn connectonion() -> Outcome {
     use connectonion_proto::auth::Signer;
     use connectonion_proto::frame::Scope;
     use connectonion_proto::net::{self, AgentOptions, RunEvent, Server, ServerOptions};
-    use connectonion_proto::storage::MemoryStorage;
     use connectonion_proto::trust::TrustLevel;
 
     let key = Signer::generate()?;
-    let mut options = ServerOptions::new(&key, TrustLevel::Open);
-    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
+    let options = ServerOptions::new(&key, TrustLevel::Open);
     let server = Server::bind("127.0.0.1:0", agent::Assistant, options).await?;
     let url = server.url();
     tokio::spawn(server.run());

@@ -7,7 +7,6 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::{Router, http::StatusCode, routing::get, serve::ListenerExt as _};
@@ -15,7 +14,6 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     self, Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn,
 };
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -31,8 +29,7 @@ impl Agent for Echo {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    let mut options = ServerOptions::new(&Signer::generate()?, TrustLevel::Open);
-    options.runtime.storage = Arc::new(MemoryStorage::new(16));
+    let options = ServerOptions::new(&Signer::generate()?, TrustLevel::Open);
     let (server, service) = Server::mount(Echo, options);
     let handle = server.handle();
     let patience = Duration::from_secs(10); // for requests: a WebSocket lives on

@@ -7,14 +7,12 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
-use std::sync::Arc;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 
 struct Barista;
@@ -30,8 +28,7 @@ impl Agent for Barista {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let mut options = ServerOptions::new(&key, TrustLevel::Open);
-    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
+    let options = ServerOptions::new(&key, TrustLevel::Open);
     let host = Server::bind("127.0.0.1:0", Barista, options).await?;
     let endpoint = format!("http://{}", host.local_addr());
     tokio::spawn(host.run());

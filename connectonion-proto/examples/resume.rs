@@ -6,7 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, time::Duration};
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{EventKind, Thinking};
@@ -14,7 +14,7 @@ use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
-use connectonion_proto::{storage::MemoryStorage, trust::TrustLevel};
+use connectonion_proto::trust::TrustLevel;
 
 struct Counter;
 
@@ -31,8 +31,7 @@ impl Agent for Counter {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let mut options = ServerOptions::new(&key, TrustLevel::Open);
-    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
+    let options = ServerOptions::new(&key, TrustLevel::Open);
     let host = Server::bind("127.0.0.1:0", Counter, options).await?;
     let url = host.url();
     tokio::spawn(host.run());

@@ -7,14 +7,12 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     self, Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerOptions, Turn,
 };
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 
 struct Echo;
@@ -30,7 +28,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?; // Signer::load_or_generate keeps it in a file
     let mut options = ServerOptions::new(&key, TrustLevel::Open);
     options.name = "echo".into();
-    options.runtime.storage = Arc::new(MemoryStorage::new(16)); // by default, a file
     let host = Server::bind("127.0.0.1:0", Echo, options).await?;
     let (url, handle) = (host.url(), host.handle());
     println!("the agent's address is {}", key.address());

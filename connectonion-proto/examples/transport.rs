@@ -6,7 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout)]
 
-use std::{error::Error, sync::Arc};
+use std::error::Error;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
@@ -14,7 +14,6 @@ use connectonion_proto::net::{
 };
 use connectonion_proto::rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 
 struct Echo;
@@ -41,8 +40,7 @@ impl Dialer for InProcess {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let key = Signer::generate()?;
-    let mut options = RuntimeOptions::new(&key, TrustLevel::Open);
-    options.storage = Arc::new(MemoryStorage::new(16));
+    let options = RuntimeOptions::new(&key, TrustLevel::Open);
     let runtime = HostRuntime::new(Echo, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });

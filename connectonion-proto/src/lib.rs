@@ -34,6 +34,10 @@ mod upload;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::hub::{ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId};
+    #[cfg(feature = "server")]
+    pub use crate::net::sessions::Sessions;
+    pub use crate::storage::error::StorageError;
+    pub use crate::storage::file::ResultsFile;
 }
 
 #[cfg(feature = "ws")]

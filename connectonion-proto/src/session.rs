@@ -49,9 +49,8 @@
 //!   gets them back with the conversation, unanswered, when it connects; or they are
 //!   [run again](HubConfig::max_reruns), when the client connects or, in a cluster,
 //!   without it.
-//! - A host that may no longer write to a session
-//!   ([`StorageError::Fenced`](crate::storage::StorageError::Fenced)) acknowledges nothing more of it:
-//!   its run is stopped, and its connections are closed.
+//! - A host that may no longer write to a session acknowledges nothing more of it: its run is stopped, and
+//!   its connections are closed.
 //!
 //! # Bounds
 //!

@@ -5,16 +5,15 @@ use super::event::{HubEvent, Now, Owner, RunId};
 use super::{Entry, Hub};
 use crate::console;
 use crate::id::SessionId;
-use crate::storage::{Record, RecordStatus, Storage, StorageError};
+use crate::storage::{Record, RecordStatus, StorageError};
 
-/// A request to the storage. [Carry it out](Self::carry_out), then give it back with its outcome to
-/// [`Hub::done`]. Keep the order of the jobs of a session.
+/// A request to the storage. Carry it out, then give it back with its outcome to [`Hub::done`]. Keep the order of the jobs of a session.
 pub struct Job {
     session_id: SessionId,
     pub(crate) request: Request,
 }
 
-/// What is asked of a storage, one of the methods of [`Storage`], and what follows.
+/// What is asked of a storage, and what follows.
 pub(crate) enum Request {
     Load(Then<Loaded>),
     /// Without what follows, nothing waits for the record.
@@ -60,27 +59,6 @@ impl Job {
     #[must_use]
     pub const fn is_release(&self) -> bool {
         matches!(self.request, Request::Release)
-    }
-
-    /// Does what the job asks of a storage. Blocks for as long as the storage does. `now` is in
-    /// seconds since 1970.
-    ///
-    /// # Errors
-    /// [`StorageError`]. The hub handles it: do not retry.
-    pub fn carry_out(
-        &self,
-        storage: &dyn Storage,
-        now: f64,
-    ) -> Result<Option<Record>, StorageError> {
-        let id = self.session_id.as_str();
-        match &self.request {
-            Request::Load(_) => return storage.load(id, now),
-            Request::Append(record, _) => storage.append(record)?,
-            Request::Events(events, _) => storage.append_events(id, events)?,
-            Request::Release => storage.release(id),
-            Request::Delete(owner, _) => storage.delete(id, *owner)?,
-        }
-        Ok(None)
     }
 }
 

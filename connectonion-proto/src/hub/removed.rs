@@ -60,7 +60,7 @@ impl Hub {
         self.feed_starved(now);
     }
 
-    /// Gives up all sessions, as when the storage [fences](crate::storage::StorageError::Fenced) them:
+    /// Gives up all sessions, as when the storage fences them:
     /// this host has lost its place among the hosts. Runs are stopped, connections closed, and nothing
     /// is stored.
     pub fn give_up_all(&mut self, now: Now) {

@@ -33,6 +33,8 @@ mod remote;
 mod runtime;
 #[cfg(feature = "server")]
 mod serve;
+#[cfg(feature = "server")]
+pub(crate) mod sessions;
 
 #[cfg(feature = "server")]
 pub use crate::hub::{AgentError, Prompt};

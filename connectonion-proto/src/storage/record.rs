@@ -16,8 +16,8 @@ use crate::replay::Entry;
 words! {
     /// The status of a session in its record.
     pub enum RecordStatus {
-        /// A run has started. The record never expires: see
-        /// [`Storage::recover`](super::Storage::recover).
+        /// A run has started. The record never expires: the next host finds it, and the run becomes
+        /// [interrupted](Self::Interrupted).
         "running" => Running,
         /// The agent waits for a human; the record has the session so far.
         "waiting_approval" => WaitingApproval,
@@ -174,7 +174,7 @@ impl Record {
     }
 }
 
-pub(super) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
+pub(crate) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
     *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
 }
 
@@ -203,21 +203,30 @@ fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> 
     let Some(text) = Option::<Str>::deserialize(from)? else {
         return Ok(None);
     };
-    if text == UNSIGNED {
-        return Ok(Some(Owner::Unsigned));
+    let owner = owner_of(&text).ok_or_else(|| D::Error::custom("expected an address"))?;
+    Ok(Some(owner))
+}
+
+/// Returns the owner with this [name](owner_name).
+pub(crate) fn owner_of(name: &str) -> Option<Owner> {
+    match name {
+        UNSIGNED => Some(Owner::Unsigned),
+        name => Address::parse(name).ok().map(Owner::Key),
     }
-    let address = Address::parse(&text).map_err(|_| D::Error::custom("expected an address"))?;
-    Ok(Some(Owner::Key(address)))
+}
+
+/// Returns an owner as text.
+pub(crate) fn owner_name(owner: Owner) -> Str {
+    match owner {
+        Owner::Key(address) => address.to_string().into(),
+        Owner::Unsigned => Str::from_static(UNSIGNED),
+    }
 }
 
 const UNSIGNED: &str = "unsigned";
 
 fn owner_text<S: Serializer>(owner: &Option<Owner>, to: S) -> Result<S::Ok, S::Error> {
-    match owner {
-        Some(Owner::Key(address)) => to.collect_str(address),
-        Some(Owner::Unsigned) => to.serialize_str(UNSIGNED),
-        None => to.serialize_none(),
-    }
+    owner.map(owner_name).serialize(to)
 }
 
 /// Writes JSON without line breaks: in JSON they are white space, and escaped in strings.

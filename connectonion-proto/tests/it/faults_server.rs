@@ -21,7 +21,7 @@ use serde_json::json;
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
-use crate::staff::{Scripted, client_key, connect, host_key, input, memory};
+use crate::staff::{Scripted, client_key, connect, host_key, input};
 
 /// Says more than anybody reads, or more than fits, if it is told to; else it does as the other one.
 struct Talkative;
@@ -70,8 +70,7 @@ impl ServerUnderTest for Subject {
         let access = AccessControl::new(*host_key().address(), TrustLevel::Careful)
             .with_invites(InviteCodes::new(["red-onion"]).unwrap())
             .with_book(book);
-        let mut runtime = RuntimeOptions::with_access(access);
-        runtime.storage = memory();
+        let runtime = RuntimeOptions::with_access(access);
         let mut options = ServerOptions::with_runtime(runtime);
         options.connection = ServerConfig {
             connect_timeout: Some(terms.opening),

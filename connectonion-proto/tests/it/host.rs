@@ -10,10 +10,10 @@ use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
     self, AgentOptions, HostRuntime, Server, ServerHandle, ServerOptions,
 };
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::Limits;
 use rpc_core::net::DrainReport;
+use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::scratch::Scratch;
 use crate::staff::{
-    Client, Scripted, client_key, connect, host_key, input, memory, now, signed, types,
+    Client, Scripted, client_key, connect, host_key, input, now, signed, stored, types,
 };
 
 struct Running {
@@ -46,9 +46,7 @@ async fn start(options: ServerOptions) -> Running {
 }
 
 fn options() -> ServerOptions {
-    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
-    options.runtime.storage = memory();
-    options
+    ServerOptions::new(&host_key(), TrustLevel::Open)
 }
 
 /// The answer to a request on a connection of its own.
@@ -157,8 +155,8 @@ async fn plain_http_endpoints_are_answered() {
 #[tokio::test]
 async fn a_session_is_deleted_by_its_owner_alone() {
     let mut options = options();
-    let (storage, scratch) = (memory(), Scratch::new());
-    options.runtime.storage = Arc::clone(&storage);
+    let (store, scratch) = (MemoryStore::new(), Scratch::new());
+    options.runtime.store = Some(Arc::new(store.clone()));
     options.runtime.uploads = scratch.path().into();
     let files = || std::fs::read_dir(scratch.path()).unwrap().count();
     let host = start(options).await;
@@ -200,14 +198,14 @@ async fn a_session_is_deleted_by_its_owner_alone() {
     ] {
         assert_eq!(delete(body.clone()).await, status, "{body}");
         assert_eq!(host.runtime.running(), 1, "{body}");
-        assert!(storage.load("mine", now()).unwrap().is_some(), "{body}");
+        assert!(stored(&store, "mine").await.is_some(), "{body}");
     }
     assert_eq!(files(), 2);
     let keeping = signed("DELETE", &client_key(), &keeping, json!({}));
     assert_eq!(delete(keeping).await, "204");
     assert_eq!(files(), 2, "another session goes on from it");
     assert_eq!(host.runtime.running(), 0);
-    assert_eq!(storage.load("mine", now()).unwrap(), None);
+    assert_eq!(stored(&store, "mine").await, None);
     let close = client.close_frame().await;
     assert_eq!(
         (close.code, &*close.reason),
@@ -316,13 +314,10 @@ async fn a_shutdown_lets_agents_finish_and_closes_with_1012() {
 
 #[tokio::test]
 async fn an_answered_session_outlives_its_host() {
-    let scratch = Scratch::new();
-    // Whatever the first host still holds of it: one storage at a time has the file.
-    let path = scratch.file("sessions.jsonl");
-    let storage = Arc::new(JsonlStorage::open(path, JsonlOptions::default()).unwrap());
+    let store = MemoryStore::new();
     let stored = || {
         let mut options = options();
-        options.runtime.storage = Arc::clone(&storage) as _;
+        options.runtime.store = Some(Arc::new(store.clone()));
         options
     };
     let host = start(stored()).await;

@@ -1,18 +1,22 @@
-//! A host that was told nothing: where it keeps things, and what it takes. It runs in a process of its own,
-//! because its places are in the working directory.
+//! A host with the store of a project: where it keeps things, and what it takes. It runs in a process of its
+//! own, because its places are in the working directory.
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use connectonion_proto::net::{Server, ServerOptions};
+use connectonion_proto::storage::{FileConfig, FileStore, Record, RecordStatus, export, import};
 use connectonion_proto::trust::TrustLevel;
-use serde_json::{Value, json};
+use rpc_core::Json;
+use rpc_core::store::Store;
+use serde_json::json;
 
 use crate::scratch::Scratch;
-use crate::staff::{Client, Scripted, host_key, input};
+use crate::staff::{Client, Scripted, host_key, input, stored};
 
 /// Set in the child; it is this very program.
 const CHILD: &str = "CONNECTONION_DEFAULT_HOST";
@@ -23,7 +27,8 @@ async fn the_child_that_serves() {
     if env::var_os(CHILD).is_none() {
         return;
     }
-    let options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    options.runtime.store = Some(open(Path::new("")).await);
     let host = Server::bind("127.0.0.1:0", Scripted, options)
         .await
         .unwrap();
@@ -31,7 +36,17 @@ async fn the_child_that_serves() {
     host.run().await;
 }
 
-/// A host with every option as it is, in this folder.
+/// The store of a project, with what real hosts have left there.
+async fn open(folder: &Path) -> Arc<dyn Store> {
+    fs::create_dir_all(folder.join(".co")).unwrap();
+    let path = folder.join(".co/sessions.redb");
+    let store: Arc<dyn Store> = Arc::new(FileStore::open(&path, FileConfig::default()).unwrap());
+    let results = folder.join(".co/session_results.jsonl");
+    import(&store, &results).await.unwrap();
+    store
+}
+
+/// A host with every other option as it is, in this folder.
 struct Host {
     child: Child,
     url: String,
@@ -73,17 +88,11 @@ async fn sessions_and_uploads_are_kept_in_the_project_of_the_agent() {
     let host = Host::start(scratch.path());
     let same = json!({"session_id": "kept"});
     let (mut client, _) = Client::dial_in(&host.url, same.clone()).await;
-    assert!(!scratch.file(".co").exists(), "nobody has said anything");
     assert_eq!(client.ask("hello").await, "echo: hello");
     let mut read = input("read it");
     read["files"] = json!([{"name": "doc.txt", "data": "data:text/plain;base64,aGk="}]);
     client.say(&read).await;
     assert_eq!(client.output().await["result"], "hi");
-    let results = fs::read_to_string(scratch.file(".co/session_results.jsonl")).unwrap();
-    assert!(results.contains("echo: hello"), "{results}");
-    let last: Value = results.lines().last().unwrap().parse().unwrap();
-    let lifetime = last["expires"].as_f64().unwrap() - last["created"].as_f64().unwrap();
-    assert!((lifetime - 86_400.0).abs() < 0.01, "{lifetime}");
     let uploads: Vec<_> = fs::read_dir(scratch.file(".co/uploads"))
         .unwrap()
         .map(|file| file.unwrap().path())
@@ -96,11 +105,26 @@ async fn sessions_and_uploads_are_kept_in_the_project_of_the_agent() {
     assert_eq!(fs::read(&uploads[0]).unwrap(), b"hi");
 
     drop(host);
+    let store = open(scratch.path()).await;
+    let kept = stored(&*store, "kept").await.unwrap();
+    let lifetime = kept.expires.unwrap() - kept.created;
+    assert!((lifetime - 86_400.0).abs() < 0.01, "{lifetime}");
+    // A real host goes on from here.
+    let mut file = fs::File::create(scratch.file(".co/session_results.jsonl")).unwrap();
+    assert_eq!(export(&*store, &file).await.unwrap(), 1);
+    let mut added = Record::new("real", RecordStatus::Done, "hello", kept.created);
+    added.session = Some(Json::new(r#"{"messages":[]}"#).unwrap());
+    writeln!(file, "{}", added.to_line()).unwrap();
+    drop(store);
+
     let host = Host::start(scratch.path());
     let (_, connected) = Client::dial_in(&host.url, same).await;
     assert_eq!(connected["status"], "new");
     let messages = &connected["session"]["messages"];
     assert_eq!(messages[1]["content"], "echo: hello");
+    drop(host);
+    let store = open(scratch.path()).await;
+    assert_eq!(stored(&*store, "real").await, Some(added));
 }
 
 #[tokio::test]

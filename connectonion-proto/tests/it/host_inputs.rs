@@ -1,14 +1,15 @@
 //! What a user says to an agent that runs, besides the answers to its questions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Storage};
 use connectonion_proto::trust::TrustLevel;
+use rpc_core::store::{LogConfig, MemoryStore, Store};
 use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
-use crate::staff::{Client, Scripted, host_key, input, now, runtime, runtime_with, types};
+use crate::staff::{Client, Scripted, host_key, input, runtime, runtime_with, stored, types};
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_during_a_run_keeps_its_images_and_files() {
@@ -78,26 +79,32 @@ async fn the_status_of_a_session_is_that_of_its_agent() {
 
 #[tokio::test]
 async fn a_long_prompt_is_stored_once() {
-    let scratch = Scratch::new();
-    let path = scratch.file("sessions.jsonl");
-    let storage = Arc::new(JsonlStorage::open(&path, JsonlOptions::default()).unwrap());
-    let size = || std::fs::metadata(&path).unwrap().len();
+    let store = MemoryStore::new();
+    let config = LogConfig {
+        max_age: Some(Duration::from_secs(1)),
+        ..LogConfig::new("onion_log.*")
+    };
+    let size = async || {
+        let log = store.log("onion_log", config.clone()).await.unwrap();
+        log.state().await.unwrap().bytes
+    };
     let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.storage = Arc::clone(&storage) as _;
+    options.store = Some(Arc::new(store.clone()));
     let runtime = HostRuntime::new(Scripted, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
     let (mut client, _) = Client::inside(&runtime, json!({"session_id": "s"})).await;
     let [first, second] = ["a", "b"].map(|it| format!("count {}", it.repeat(30_000)));
     assert_eq!(client.ask(&first).await, "1 messages");
-    assert!(size() < 32_000, "{}", size());
+    assert!(size().await < 32_000);
     client.say(&input("sleep 1")).await;
     client.hear_a("user_input").await;
     client.say(&input(&second)).await;
     let output = client.output().await;
     assert_eq!(output["result"], "5 messages");
-    assert!(size() < 66_000, "{}", size());
-    let stored = storage.load("s", now()).unwrap().unwrap();
+    let bytes = size().await;
+    assert!(bytes < 66_000, "{bytes}");
+    let stored = stored(&store, "s").await.unwrap();
     let stored: Value = stored.session.unwrap().parse().unwrap();
     assert_eq!(stored, output["session"]);
     let said = stored["messages"].as_array().unwrap();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use connectonion_proto::net::{Server, ServerOptions};
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::storage::{FileConfig, FileStore};
 use connectonion_proto::trust::TrustLevel;
 use serde_json::{Value, json};
 
@@ -17,9 +17,9 @@ use crate::staff::{Client, Scripted, host_key, input};
 const FILE: &str = "CONNECTONION_KILLED_HOST";
 
 async fn bind(path: impl Into<std::path::PathBuf>) -> Server<Scripted> {
-    let storage = JsonlStorage::open(path, JsonlOptions::default()).unwrap();
+    let store = FileStore::open(&path.into(), FileConfig::default()).unwrap();
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
-    options.runtime.storage = Arc::new(storage);
+    options.runtime.store = Some(Arc::new(store));
     Server::bind("127.0.0.1:0", Scripted, options)
         .await
         .unwrap()
@@ -39,7 +39,7 @@ async fn the_child_that_is_killed() {
 #[tokio::test]
 async fn acknowledged_prompts_survive_a_kill() {
     let scratch = Scratch::new();
-    let path = scratch.file("sessions.jsonl");
+    let path = scratch.file("sessions.redb");
     let mut child = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",

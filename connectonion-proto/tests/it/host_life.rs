@@ -15,9 +15,7 @@ use rpc_core::keepalive::KeepAlive;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::staff::{
-    Client, SECOND, client_key, connect, host_key, input, memory, runtime, runtime_with,
-};
+use crate::staff::{Client, SECOND, client_key, connect, host_key, input, runtime, runtime_with};
 
 /// A client that gets PINGs as the specification has them, at the session `s`.
 async fn pinged(runtime: &HostRuntime) -> (Client, Value) {
@@ -104,8 +102,7 @@ impl Agent for Stuck {
 #[tokio::test(start_paused = true)]
 async fn the_task_of_a_stuck_run_is_ended_with_it() {
     let is_gone = Arc::new(AtomicBool::new(false));
-    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.storage = memory();
+    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let runtime = HostRuntime::new(Stuck(Arc::clone(&is_gone)), options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });

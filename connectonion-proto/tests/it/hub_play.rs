@@ -1,65 +1,21 @@
 //! A hub with sockets, agents and a storage that answer when the test says so.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{
     Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
 };
 use connectonion_proto::internals::{
-    ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId,
+    ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId, StorageError,
 };
 use connectonion_proto::net::Prompt;
 use connectonion_proto::server::ServerEvent;
-use connectonion_proto::session::{Entry, HubConfig, Owner};
-use connectonion_proto::storage::{MemoryStorage, Record, Storage, StorageError};
+use connectonion_proto::session::{HubConfig, Owner};
+use connectonion_proto::storage::Record;
 use serde_json::Value;
 
-/// A storage that keeps the events of runs that have not ended.
-pub struct Kept {
-    records: MemoryStorage,
-    events: Mutex<BTreeMap<String, Vec<Entry>>>,
-}
-
-impl Storage for Kept {
-    fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        let events = self.events.lock().unwrap().get(session_id).cloned();
-        let found = self.records.load(session_id, now)?;
-        Ok(found.map(|mut record| {
-            record.events = events.unwrap_or_default();
-            record
-        }))
-    }
-
-    fn append(&self, record: &Record) -> Result<(), StorageError> {
-        if record.session.is_some() && record.reruns == 0 {
-            self.events.lock().unwrap().remove(&*record.session_id);
-        }
-        self.records.append(record)
-    }
-
-    fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
-        let mut kept = self.events.lock().unwrap();
-        kept.entry(session_id.to_owned())
-            .or_default()
-            .extend_from_slice(events);
-        Ok(())
-    }
-
-    fn delete(&self, session_id: &str, owner: Owner) -> Result<(), StorageError> {
-        self.events.lock().unwrap().remove(session_id);
-        self.records.delete(session_id, owner)
-    }
-
-    fn recover(&self, now: f64) -> Result<Vec<Record>, StorageError> {
-        self.records.recover(now)
-    }
-
-    fn compact(&self, now: f64) -> Result<(), StorageError> {
-        self.records.compact(now)
-    }
-}
+use crate::stored::{NOW, Stored};
 
 /// What a socket has been told.
 #[derive(Default)]
@@ -91,7 +47,7 @@ pub fn config(set: impl FnOnce(&mut HubConfig)) -> HubConfig {
 pub struct Play {
     pub hub: Hub,
     pub now: Now,
-    pub storage: Kept,
+    storage: Stored,
     jobs: VecDeque<Job>,
     pub sockets: BTreeMap<ConnId, Socket>,
     /// Agents at work, with the prompt that began their runs.
@@ -120,14 +76,8 @@ impl Play {
         let instant = Instant::now();
         Self {
             hub: Hub::new(config, 0x5eed, instant),
-            now: Now {
-                instant,
-                unix: 1_795_293_457.5,
-            },
-            storage: Kept {
-                records: MemoryStorage::new(100_000),
-                events: Mutex::default(),
-            },
+            now: Now { instant, unix: NOW },
+            storage: Stored::new(),
             jobs: VecDeque::new(),
             sockets: BTreeMap::new(),
             agents: BTreeMap::new(),
@@ -215,14 +165,13 @@ impl Play {
         let Some(job) = self.jobs.pop_front() else {
             return false;
         };
-        let failure = || StorageError::Io {
-            what: "store",
-            kind: std::io::ErrorKind::StorageFull,
+        let failure = || StorageError::Failed {
             message: "no room".to_owned(),
+            is_retryable: true,
         };
         let outcome = match fails {
             true => Err(failure()),
-            false => job.carry_out(&self.storage, self.now.unix),
+            false => self.storage.carry_out(&job, self.now.unix),
         };
         self.hub.done(job, outcome, self.now);
         self.settle();
@@ -250,8 +199,8 @@ impl Play {
 
     /// How many events of a session are stored.
     pub fn events(&self, session_id: &str) -> usize {
-        let events = self.storage.events.lock().unwrap();
-        events.get(session_id).map_or(0, Vec::len)
+        let record = self.storage.load(session_id, self.now.unix).unwrap();
+        record.map_or(0, |record| record.events.len())
     }
 
     /// How many jobs the storage has to do.
@@ -276,7 +225,7 @@ impl Play {
         self.jobs.clear();
         self.sockets.clear();
         self.agents.clear();
-        self.storage.recover(self.now.unix).unwrap();
+        self.storage.restart(self.now.unix);
     }
 
     /// The host is about to end.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use connectonion_proto::frame::SessionState;
-use connectonion_proto::internals::ConnId;
+use connectonion_proto::internals::{ConnId, StorageError};
 use connectonion_proto::session::{HubConfig, Owner};
-use connectonion_proto::storage::{RecordStatus, StorageError};
+use connectonion_proto::storage::RecordStatus;
 
 use crate::hub_play::Play;
 

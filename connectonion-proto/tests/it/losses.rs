@@ -21,7 +21,6 @@ use serde_json::json;
 use switchboard_testing::losses::{Lossy, at_every_frame};
 
 use crate::scripted::{client_key, host_key};
-use crate::staff::memory;
 
 /// What has reached the agent, prompts and answers, in order.
 type Heard = Arc<Mutex<Vec<String>>>;
@@ -56,8 +55,7 @@ impl Agent for Asking {
 }
 
 fn runtime(heard: &Heard) -> HostRuntime {
-    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.storage = memory();
+    let options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
     let runtime = HostRuntime::new(Asking(Arc::clone(heard)), options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });

@@ -30,7 +30,6 @@ mod hub_play;
 mod hub_recover;
 mod hub_unstored;
 mod keys;
-mod killed;
 mod losses;
 mod mounted;
 #[cfg(feature = "nats")]
@@ -51,6 +50,7 @@ mod signing;
 mod spec;
 mod staff;
 mod storage;
+mod stored;
 mod storm;
 mod transcripts;
 mod vectors;

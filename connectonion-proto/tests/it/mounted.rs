@@ -1,6 +1,5 @@
 //! The server mounted into axum, with real clients.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
@@ -8,7 +7,6 @@ use connectonion_proto::net::{
     Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn,
     connect_with, dialer, http_config,
 };
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::{HttpConfig, Service};
 use switchboard_testing::mounted::{check, described, host, runs_until};
@@ -23,9 +21,7 @@ impl Agent for Reader {
 }
 
 fn options() -> ServerOptions {
-    let mut options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
-    options.runtime.storage = Arc::new(MemoryStorage::new(16));
-    options
+    ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open)
 }
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {

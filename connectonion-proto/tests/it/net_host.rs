@@ -16,14 +16,13 @@ use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
 use tokio::time::timeout;
 
-use crate::staff::{Scripted, client_key, host_key, memory};
+use crate::staff::{Scripted, client_key, host_key};
 
 const MOMENT: Duration = Duration::from_millis(300);
 
 /// A host with a scripted agent; its place.
 async fn host() -> String {
-    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
-    options.runtime.storage = memory();
+    let options = ServerOptions::new(&host_key(), TrustLevel::Open);
     let host = Server::bind("127.0.0.1:0", Scripted, options)
         .await
         .unwrap();
@@ -236,8 +235,7 @@ async fn a_connect_for_another_host_is_refused() {
 async fn a_configured_invite_code_completes_onboarding() {
     let codes = InviteCodes::new(["letmein"]).unwrap();
     let access = AccessControl::new(*host_key().address(), TrustLevel::Careful).with_invites(codes);
-    let mut careful = ServerOptions::with_runtime(RuntimeOptions::with_access(access));
-    careful.runtime.storage = memory();
+    let careful = ServerOptions::with_runtime(RuntimeOptions::with_access(access));
     let host = Server::bind("127.0.0.1:0", Scripted, careful)
         .await
         .unwrap();

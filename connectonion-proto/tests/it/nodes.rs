@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use connectonion_proto::client::reconnect_policy;
 use connectonion_proto::net::{AgentOptions, Client, Server, ServerOptions, connect_with, dialer};
-use connectonion_proto::storage::Storage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::CallError;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkState;
+use rpc_core::store::MemoryStore;
 use tokio::task::JoinHandle;
 
-use crate::staff::{Scripted, client_key, host_key, memory};
+use crate::staff::{Scripted, client_key, host_key};
 
-/// A node of the host, which shares its key and its storage with others.
-async fn node(storage: &Arc<dyn Storage>) -> (String, JoinHandle<()>) {
+/// A node of the host, which shares its key and its store with others.
+async fn node(store: &MemoryStore) -> (String, JoinHandle<()>) {
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
-    options.runtime.storage = Arc::clone(storage);
+    options.runtime.store = Some(Arc::new(store.clone()));
     let server = Server::bind("127.0.0.1:0", Scripted, options);
     let server = server.await.unwrap();
     let url = server.url();
@@ -45,8 +45,8 @@ async fn open(urls: &str) -> Client {
 
 #[tokio::test]
 async fn a_session_continues_at_the_next_node() {
-    let storage = memory();
-    let ((a, first), (b, _second)) = (node(&storage).await, node(&storage).await);
+    let store = MemoryStore::new();
+    let ((a, first), (b, _second)) = (node(&store).await, node(&store).await);
     let agent = open(&format!("{a},{b}")).await;
     assert_eq!(agent.node().unwrap().url(), a);
     let output = agent.input("think twice").await.output().await.unwrap();
@@ -72,7 +72,7 @@ async fn a_session_continues_at_the_next_node() {
 
 #[tokio::test]
 async fn a_prompt_lost_with_its_node_is_not_resent_to_the_next() {
-    let (here, there) = (memory(), memory());
+    let (here, there) = (MemoryStore::new(), MemoryStore::new());
     let ((a, first), (b, _second)) = (node(&here).await, node(&there).await);
     let agent = open(&format!("{a},{b}")).await;
     let mut run = agent.input("babble 1").await;

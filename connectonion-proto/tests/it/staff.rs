@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use connectonion_proto::Json;
@@ -16,13 +16,14 @@ use connectonion_proto::net::{
     Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
 use connectonion_proto::server::ServerConfig;
-use connectonion_proto::storage::{MemoryStorage, Storage};
+use connectonion_proto::storage::{Record, export};
 use connectonion_proto::trust::TrustLevel;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{Dialer, DriverConfig, Message, Transport};
+use rpc_core::store::Store;
 use rpc_core::{CloseFrame, Outgoing, Text};
 use serde_json::{Value, json};
 
@@ -185,9 +186,13 @@ impl Agent for Scripted {
     }
 }
 
-/// What a host of a test keeps its sessions in: the default would be a file among the sources.
-pub fn memory() -> Arc<dyn Storage> {
-    Arc::new(MemoryStorage::new(1000))
+/// What a store has of a session.
+pub async fn stored(store: &dyn Store, session_id: &str) -> Option<Record> {
+    let mut lines = Vec::new();
+    export(store, &mut lines).await.unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    let mut records = lines.lines().map(|line| Record::parse(line).unwrap());
+    records.find(|record| record.session_id == session_id)
 }
 
 /// A runtime with a scripted agent, open to everyone, in this runtime.
@@ -196,8 +201,7 @@ pub fn runtime() -> HostRuntime {
 }
 
 /// A runtime that forgets its sessions.
-pub fn runtime_with(mut options: RuntimeOptions) -> HostRuntime {
-    options.storage = memory();
+pub fn runtime_with(options: RuntimeOptions) -> HostRuntime {
     let runtime = HostRuntime::new(Scripted, options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::{AskUser, Connect, EventKind, Signed, Thinking};
 use connectonion_proto::internals::{
-    ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId,
+    ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId, StorageError,
 };
 use connectonion_proto::net::Prompt;
 use connectonion_proto::session::{HubConfig, Owner};
-use connectonion_proto::storage::{MemoryStorage, Storage, StorageError};
 use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
+
+use crate::stored::{NOW, Stored};
 
 pub(crate) const OWNER: Owner = Owner::Key(Address::from_bytes([1; 32]));
 
@@ -36,7 +37,7 @@ pub(crate) struct Host {
     pub(crate) hub: Hub,
     start: Instant,
     jobs: VecDeque<Job>,
-    storage: MemoryStorage,
+    storage: Stored,
     /// Agents at work, with their sessions.
     agents: BTreeMap<RunId, String>,
     /// Runs by name: every host counts its own again.
@@ -60,7 +61,7 @@ impl Host {
             hub: Hub::new(HubConfig::default(), 0x5eed, now),
             start: now,
             jobs: VecDeque::new(),
-            storage: MemoryStorage::new(100_000),
+            storage: Stored::new(),
             agents: BTreeMap::new(),
             runs: HashMap::new(),
             given: HashMap::new(),
@@ -75,7 +76,7 @@ impl Host {
 
     /// Both clocks.
     pub(crate) fn clocks(&self, instant: Instant) -> Now {
-        let unix = 1_795_293_457.5 + (instant - self.start).as_secs_f64();
+        let unix = NOW + (instant - self.start).as_secs_f64();
         Now { instant, unix }
     }
 
@@ -90,14 +91,13 @@ impl Host {
             return false;
         };
         let now = self.clocks(now);
-        let failure = || StorageError::Io {
-            what: "store",
-            kind: std::io::ErrorKind::StorageFull,
+        let failure = || StorageError::Failed {
             message: "no room".to_owned(),
+            is_retryable: true,
         };
         let outcome = match fails {
             true => Err(failure()),
-            false => job.carry_out(&self.storage, now.unix),
+            false => self.storage.carry_out(&job, now.unix),
         };
         self.hub.done(job, outcome, now);
         true
@@ -173,7 +173,7 @@ impl Host {
         self.jobs.clear();
         self.agents.clear();
         let unix = self.clocks(now).unix;
-        self.storage.recover(unix).unwrap();
+        self.storage.restart(unix);
     }
 
     /// Takes what the hub has to be done.

@@ -16,6 +16,10 @@ mod hub_sim;
 #[allow(dead_code, reason = "the other tests need more of it")]
 #[allow(unreachable_pub, reason = "helpers of a test binary")]
 mod staff;
+#[path = "../it/stored.rs"]
+#[allow(dead_code, reason = "the other tests need more of it")]
+#[allow(unreachable_pub, reason = "helpers of a test binary")]
+mod stored;
 
 #[cfg(feature = "server")]
 #[allow(unreachable_pub, reason = "helpers of a test binary")]

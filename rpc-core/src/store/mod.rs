@@ -36,7 +36,7 @@ mod local;
 mod name;
 mod publish;
 mod sequencer;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
+#[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 mod session_log;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod traits;
@@ -50,7 +50,7 @@ pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, R
 pub use name::{NameTooLong, name_of, token, try_token};
 pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
+#[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 pub use session_log::{
     Session, SessionDamage, SessionEntry, SessionHead, SessionInfo, SessionLog, SessionLogConfig,
     SessionState,

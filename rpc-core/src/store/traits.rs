@@ -11,6 +11,8 @@ use tokio::sync::watch;
 
 use crate::Str;
 
+/// The pause before what has no answer is repeated.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The fewest bytes of a log whose size depends on the engine's room.
 const LEAST_ROOM: u64 = 64 * 1024;
 
@@ -199,6 +201,49 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
 }
 
 impl dyn Log + '_ {
+    /// Appends a record once, after the record `last` of its subject: again with the same `id` until the
+    /// outcome is known, or until `is_alive` says that this node may write no more. Returns its number.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if another write was first, or the node is not alive: then it may be stored.
+    /// Any other [`StoreError`]: it is not stored.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the record may be stored or not.
+    pub async fn append_once(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        last: Option<u64>,
+        id: &str,
+        is_alive: impl Fn() -> bool,
+    ) -> Result<u64, StoreError> {
+        let expect = Expect { id: Some(id), last };
+        let mut is_repeated = false;
+        loop {
+            if !is_alive() {
+                return Err(StoreError::Conflict);
+            }
+            match self.append(subject, payload.clone(), expect).await {
+                Ok(stored) => return Ok(stored.sequence),
+                Err(StoreError::Unavailable { message }) => {
+                    tracing::debug!(message, "the store does not answer");
+                }
+                Err(StoreError::Conflict) if is_repeated => match self.last(subject).await {
+                    Ok(found) => {
+                        let own = found.filter(|found| *found.id == *id);
+                        return own.map(|own| own.sequence).ok_or(StoreError::Conflict);
+                    }
+                    Err(error) if error.is_retryable() => {}
+                    Err(_) => return Err(StoreError::Conflict),
+                },
+                Err(error) => return Err(error),
+            }
+            is_repeated = true;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     /// Reads as [`read`](Log::read) does, and leaves out the records that are damaged: it adds their numbers to
     /// `damaged`.
     ///

@@ -60,14 +60,11 @@
 //! subjects [encoded](rpc_core::store::token).
 
 mod ingress;
-mod journal;
-mod node;
-mod part;
+pub(super) mod node;
 mod peers;
 mod recovery;
 mod relay;
 mod relays;
-mod storage;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -78,26 +75,22 @@ use std::time::Duration;
 use http::request::Parts;
 use rpc_core::cluster::{LeaseConfig, LeaseLost, NodeLease};
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::store::{Bucket, BucketConfig, LogConfig, Messages, Store, StoreError};
+use rpc_core::store::{Bucket, BucketConfig, Messages, SessionLogConfig, Store, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use self::node::{Member, Node};
 use super::HostRuntime;
+use super::sessions::{Sessions, log_config};
 use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
 pub(super) use ingress::Origin;
-use storage::ClusterStorage;
 
 /// The bucket of the owners of sessions.
 const OWNERS: &str = "onion_owners";
 /// The key of the agent's address in it.
 const AGENT: &str = "agent.address";
-/// The log of the sessions, and what its subjects begin with.
-const SESSIONS: &str = "onion_log";
-/// The most bytes of the log of sessions by default.
-const ROOM: u64 = 3 << 30;
 /// How long a host that leaves waits for the store.
 const LEAVE: Duration = Duration::from_secs(2);
 
@@ -159,7 +152,7 @@ struct Shared {
     options: ClusterOptions,
     signatures: Bucket,
     member: Member,
-    storage: ClusterStorage,
+    sessions: Arc<Sessions>,
 }
 
 impl Cluster {
@@ -185,22 +178,22 @@ impl Cluster {
             ..BucketConfig::default()
         };
         let signatures = Bucket::open(&store, "onion_signatures", signatures).await?;
-        let log = LogConfig {
-            max_bytes: options.max_bytes,
-            // A session in use is written again in time.
-            max_age: Some(2 * options.max_age),
-            ..LogConfig::new(&format!("{SESSIONS}.*"))
-        };
-        let (log, _) = store.log_with_room(SESSIONS, log, ROOM).await?;
         let member = Member::new();
-        let storage = ClusterStorage::new(member.clone(), &*store, log, &options);
+        let log = SessionLogConfig {
+            max_bytes: options.max_bytes,
+            max_owner_bytes: Some(u64::MAX),
+            max_entry_bytes: options.max_record_bytes,
+            max_age: Some(options.max_age),
+            ..log_config()
+        };
+        let sessions = Sessions::open(&*store, log, Some(member.clone())).await?;
         Ok(Self {
             shared: Arc::new(Shared {
                 store,
                 options,
                 signatures,
                 member,
-                storage,
+                sessions: Arc::new(sessions),
             }),
         })
     }
@@ -263,7 +256,7 @@ impl Cluster {
             };
             let why = member.live(Arc::clone(&node), renewal, work).await;
             node.relays.close();
-            self.shared.storage.forget_all();
+            self.shared.sessions.forget_all();
             runtime.give_up_all();
             if why == LeaseLost::Released {
                 return std::future::pending().await;

@@ -10,13 +10,13 @@ use super::ClusterOptions;
 use super::relays::Relays;
 
 /// A host as a node of its cluster.
-pub(super) type Member = Membership<Node>;
+pub(in crate::net) type Member = Membership<Node>;
 
 /// One life of a host in a cluster. After its lease is lost, the host comes back as another node.
-pub(super) struct Node {
+pub(in crate::net) struct Node {
     pub(super) lease: NodeLease,
     /// The owners of sessions.
-    pub(super) claims: Claims,
+    pub(in crate::net) claims: Claims,
     pub(super) relays: Arc<Relays>,
 }
 
@@ -43,12 +43,12 @@ impl Node {
     }
 
     /// Returns whether this node may serve and write at the moment.
-    pub(super) fn is_valid(&self) -> bool {
+    pub(in crate::net) fn is_valid(&self) -> bool {
         self.lease.is_valid()
     }
 
     /// Returns whether the store says that this node owns a session.
-    pub(super) async fn owns(&self, session_id: &str) -> bool {
+    pub(in crate::net) async fn owns(&self, session_id: &str) -> bool {
         let holder = self.claims.holder(session_id).await;
         holder.is_ok_and(|holder| holder.as_ref() == Some(self.id()))
     }

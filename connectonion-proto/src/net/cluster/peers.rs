@@ -1,5 +1,7 @@
 //! What the hosts of a cluster ask each other: [`Peers`](crate::net::Peers).
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use rpc_core::store::StoreError;
@@ -10,9 +12,9 @@ use super::Cluster;
 use super::relay::Kind;
 use crate::auth::{Address, AuthError, Signature};
 use crate::frame::SessionState;
-use crate::hub::{Job, Owner};
+use crate::hub::Owner;
+use crate::net::sessions::Sessions;
 use crate::net::{HostRuntime, Peers};
-use crate::storage::{Record, StorageError};
 
 /// The question for the status of a session.
 #[derive(Serialize, Deserialize)]
@@ -46,8 +48,8 @@ impl Peers for Cluster {
             .ok()
     }
 
-    async fn carry_out(&self, job: &Job, now: f64) -> Result<Option<Record>, StorageError> {
-        self.shared.storage.carry_out(job, now).await
+    fn sessions(&self) -> Arc<Sessions> {
+        Arc::clone(&self.shared.sessions)
     }
 
     async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {

@@ -3,7 +3,6 @@
 mod agent;
 mod handler;
 mod options;
-mod results;
 mod state;
 mod tasks;
 mod turn;
@@ -17,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, entropy, time};
+use rpc_core::store::Store;
 use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
@@ -24,7 +24,7 @@ use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::server::{ServerConfig, ServerConn};
-use crate::storage::{Storage, StorageError};
+use crate::storage::StorageError;
 use crate::trust::AccessControl;
 use crate::{console, upload};
 use handler::Handler;
@@ -81,8 +81,8 @@ struct Shared {
     hub: SharedHub<State>,
     access: Mutex<AccessControl>,
     verifier: Verifier,
-    storage: Arc<dyn Storage>,
-    lanes: usize,
+    store: Option<Arc<dyn Store>>,
+    max_store_bytes: Option<u64>,
     /// Starts the agent.
     start: StartAgent,
     uploads: std::path::PathBuf,
@@ -112,8 +112,8 @@ impl HostRuntime {
                 }),
                 verifier: options.access.verifier().clone(),
                 access: Mutex::new(options.access),
-                storage: options.storage,
-                lanes: options.lanes,
+                store: options.store,
+                max_store_bytes: options.max_store_bytes,
                 start: Box::new(move |turn, prompt| {
                     Box::pin(tasks::work(Arc::clone(&agent), turn, prompt))
                 }),
@@ -180,7 +180,7 @@ impl HostRuntime {
     /// Runs agents, stores sessions, and handles deadlines, until it is dropped; call it once per
     /// runtime.
     ///
-    /// First it recovers the storage: runs that an earlier process has left behind become
+    /// First it recovers the sessions: runs that an earlier process has left behind become
     /// interrupted.
     ///
     /// # Cancel safety
@@ -288,7 +288,8 @@ impl HostRuntime {
         let (folder, mark) = (self.shared.uploads.clone(), upload::mark(owner, session_id));
         let removing = tokio::task::spawn_blocking(move || upload::remove(&folder, mark));
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
-        Ok(removed.map_err(StorageError::io("delete the files")))
+        Ok(removed
+            .map_err(|error| StorageError::passing(format!("the files are not deleted: {error}"))))
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What

@@ -7,12 +7,12 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
+use rpc_core::store::Store;
 
-use super::results::ResultsFile;
 use crate::auth::{Address, AuthError, Signature, Signer, Spent};
 use crate::frame::SessionState;
-use crate::hub::{HubConfig, Job, Owner};
-use crate::storage::{Record, Storage, StorageError};
+use crate::hub::{HubConfig, Owner};
+use crate::net::sessions::Sessions;
 use crate::trust::{AccessControl, TrustBook, TrustLevel};
 use crate::upload::UploadLimits;
 
@@ -26,12 +26,8 @@ pub(crate) trait Peers: Send + Sync {
     /// caller has proved; `None` if it has proved none but must.
     async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState>;
 
-    /// Does what a job asks of the storage. `now` is in seconds since 1970. If the future is dropped, it may
-    /// be done or not.
-    ///
-    /// # Errors
-    /// [`StorageError`]
-    async fn carry_out(&self, job: &Job, now: f64) -> Result<Option<Record>, StorageError>;
+    /// Returns the sessions that all hosts share.
+    fn sessions(&self) -> Arc<Sessions>;
 
     /// Counts a signature as used at all hosts. If the future is dropped, it may be used or not.
     ///
@@ -52,11 +48,13 @@ rpc_core::config! {
         pub access: AccessControl = access,
         /// The lifetimes and limits of sessions.
         pub hub: HubConfig = HubConfig::default(),
-        /// Where sessions are kept, so that they outlive the host. Default: the file
-        /// `.co/session_results.jsonl` in the working directory, made with the first
-        /// record; one host at a time may write it. A [`MemoryStorage`](crate::storage::MemoryStorage)
-        /// forgets them with the process.
-        pub storage: Arc<dyn Storage> = Arc::new(ResultsFile::new()),
+        /// Where sessions are kept, so that they outlive the host. One host at a time may use it. Default
+        /// `None`: in memory, where they end with the host.
+        pub store: Option<Arc<dyn Store>> = None,
+        /// The bytes that all sessions may take in the store, beyond which prompts are refused; those of one
+        /// owner may take a quarter of it. Applies to a store that has none yet. Default 2 GiB, in memory
+        /// 256 MiB.
+        pub max_store_bytes: Option<u64> = None,
         /// The folder for files of prompts, created with the first file. Default `.co/uploads` in the
         /// working directory.
         pub uploads: PathBuf = PathBuf::from(".co/uploads"),
@@ -76,8 +74,6 @@ rpc_core::config! {
         /// The wall clock, for signatures and the age of what is stored; tests can set another one. Default: the
         /// system's.
         pub clock: fn() -> SystemTime = rpc_core::net::time::system_now,
-        /// How many sessions are stored at the same time: more than one where a storage waits for others.
-        pub(in crate::net) lanes: usize = 1,
         pub(super) payments: Option<CheckPayment> = None,
         pub(crate) peers: Option<Arc<dyn Peers>> = None,
     }

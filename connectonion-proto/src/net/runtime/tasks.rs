@@ -4,21 +4,34 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
+use rpc_core::store::{MemoryStore, SessionLogConfig};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
 
 use super::HostRuntime;
 use super::agent::Agent;
 use super::turn::Turn;
 use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
+use crate::net::sessions::{Sessions, log_config};
 use crate::storage::{Record, StorageError};
 
-/// The number of storage jobs done at once.
+/// How many sessions are stored at the same time: their writes share what a store does for each.
+const LANES: usize = 32;
+/// The number of storage jobs of a lane that are done at once.
 const BATCH: usize = 64;
+/// How long to wait before a store that does not answer is opened again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often sessions that have expired are removed.
+const SWEEP: Duration = Duration::from_secs(10 * 60);
+/// The bytes of the sessions of a host that is alone, in a store and in memory.
+const STORE_BYTES: u64 = 2 << 30;
+const MEMORY_BYTES: u64 = 256 << 20;
 
 /// The jobs of some sessions, which are stored in their order, a batch at a time. The hub bounds them.
 #[derive(Default)]
@@ -36,14 +49,20 @@ const PANICKED: &str = "the agent panicked";
 pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     let (runtime, hub) = (&runtime, runtime.hub());
     let _running = hub.running();
-    recover(runtime).await;
+    let sessions = sessions(runtime).await;
+    // It goes when this future goes.
+    let mut chores = JoinSet::new();
+    if runtime.shared.peers.is_none() {
+        recover(runtime, &sessions).await;
+        chores.spawn(tend(Arc::clone(&sessions)));
+    }
     // Tasks of their own, so that an agent that computes blocks neither time nor clients. They go
     // when this future goes.
     let mut running = JoinSet::new();
     let mut agents: HashMap<RunId, (AbortHandle, Arc<Notify>)> = HashMap::new();
     let mut storing: JoinSet<Stored> = JoinSet::new();
     let mut lanes: Vec<Lane> = Vec::new();
-    lanes.resize_with(runtime.shared.lanes, Lane::default);
+    lanes.resize_with(LANES, Lane::default);
     loop {
         while let Some(event) = hub.peek(|state| state.hub.poll_event()) {
             match event {
@@ -73,7 +92,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                 }
                 HubEvent::Store(job) => {
                     let sum: usize = job.session_id().bytes().map(usize::from).sum();
-                    let lane = sum % lanes.len().max(1);
+                    let lane = sum % LANES;
                     if let Some(lane) = lanes.get_mut(lane) {
                         lane.waiting.push(job);
                     }
@@ -90,7 +109,8 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                 lane.is_busy = true;
                 let count = lane.waiting.len().min(BATCH);
                 let batch = lane.waiting.drain(..count).collect();
-                storing.spawn(store(runtime.clone(), number, batch));
+                let now = runtime.unix_now();
+                storing.spawn(store(Arc::clone(&sessions), now, number, batch));
             }
         }
         tokio::select! {
@@ -114,45 +134,68 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     }
 }
 
-/// Carries out a batch of jobs. Those of a storage that panics, which has said so, stay undone.
-async fn store(runtime: HostRuntime, lane: usize, jobs: Vec<Job>) -> Stored {
-    let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
-    let done = match &runtime.shared.peers {
-        Some(peers) => {
-            let carrying_out = async {
-                let mut done = Vec::with_capacity(jobs.len());
-                for job in jobs {
-                    done.push((peers.carry_out(&job, now).await, job));
-                }
-                done
-            };
-            catch_panic("the storage", carrying_out).await
+/// Carries out a batch of jobs. Those of a store that panics, which has said so, stay undone.
+async fn store(sessions: Arc<Sessions>, now: f64, lane: usize, jobs: Vec<Job>) -> Stored {
+    let carrying_out = async {
+        let mut done = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            done.push((sessions.carry_out(&job, now).await, job));
         }
-        None => {
-            let outcome = move |job: Job| (job.carry_out(&*storage, now), job);
-            let storing = move || jobs.into_iter().map(outcome).collect();
-            tokio::task::spawn_blocking(storing).await.ok()
-        }
+        done
     };
+    let done = catch_panic("the store", carrying_out).await;
     (lane, done.unwrap_or_default())
 }
 
-async fn recover(runtime: &HostRuntime) {
-    if runtime.shared.peers.is_some() {
-        // A session is recovered by its next owner, when it is loaded.
-        return;
+/// Returns the sessions of all hosts, or those of this one when its store answers.
+async fn sessions(runtime: &HostRuntime) -> Arc<Sessions> {
+    if let Some(peers) = &runtime.shared.peers {
+        return peers.sessions();
     }
-    let (storage, now) = (Arc::clone(&runtime.shared.storage), runtime.unix_now());
-    let recovered = tokio::task::spawn_blocking(move || {
-        let recovered = storage.recover(now)?;
-        storage.compact(now)?;
-        Ok::<_, StorageError>(recovered.len())
-    });
-    match recovered.await {
-        Ok(Ok(0)) => {}
-        Ok(Ok(runs)) => tracing::warn!(runs, "runs were interrupted by the end of their host"),
-        Ok(Err(error)) => tracing::error!(%error, "the storage was not recovered"),
-        Err(_) => tracing::error!("the storage panicked"),
+    let given = runtime.shared.store.clone();
+    let max = if given.is_some() {
+        STORE_BYTES
+    } else {
+        MEMORY_BYTES
+    };
+    let store = given.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+    loop {
+        let config = SessionLogConfig {
+            max_bytes: Some(runtime.shared.max_store_bytes.unwrap_or(max)),
+            clock: runtime.clock(),
+            ..log_config()
+        };
+        match Sessions::open(&*store, config, None).await {
+            Ok(sessions) => return Arc::new(sessions),
+            Err(error) => tracing::error!(%error, "the sessions cannot be opened"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn recover(runtime: &HostRuntime, sessions: &Sessions) {
+    match sessions.recover(runtime.unix_now()).await {
+        Ok(0) => {}
+        Ok(runs) => tracing::warn!(runs, "runs were interrupted by the end of their host"),
+        Err(error) => tracing::error!(%error, "the sessions were not recovered"),
+    }
+}
+
+/// Reads all sessions once, to say what of them is lost, and removes those that have expired.
+async fn tend(sessions: Arc<Sessions>) {
+    match sessions.log().check().await {
+        Ok(damage) if damage.sessions > 0 => {
+            let (sessions, records) = (damage.sessions, damage.records);
+            tracing::warn!(records, sessions, "records of sessions cannot be read");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the sessions were not checked"),
+    }
+    loop {
+        sleep(SWEEP).await;
+        if let Err(error) = sessions.sweep().await {
+            tracing::warn!(%error, "sessions that have expired are not removed");
+        }
     }
 }
 

@@ -34,9 +34,6 @@ pub fn http_config() -> HttpConfig {
     config
 }
 
-/// How many sessions of a cluster are stored at the same time.
-const LANES: usize = 32;
-
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
 
@@ -86,10 +83,9 @@ impl ServerOptions {
     }
 
     /// Makes the host a part of a cluster, which stores its sessions in place of the
-    /// [storage](RuntimeOptions::storage).
+    /// [store](RuntimeOptions::store).
     #[must_use]
     pub fn with_cluster(mut self, cluster: Cluster) -> Self {
-        self.runtime.lanes = LANES;
         self.runtime.hub.store_events = true;
         self.runtime.peers = Some(Arc::new(cluster.clone()));
         self.cluster = Some(cluster);

@@ -11,7 +11,6 @@ use crate::frame::{EventKind, Thinking};
 use crate::hub::Hub;
 use crate::limits::defaults;
 use crate::net::{AgentError, Prompt, Reply, Turn};
-use crate::storage::MemoryStorage;
 use crate::trust::TrustLevel;
 
 /// Says more than there is room for, and is done.
@@ -48,7 +47,6 @@ async fn a_shutdown_sends_outputs_before_closes() {
         ..defaults()
     };
     let mut options = ServerOptions::new(&Signer::from_seed(&[1; 32]), TrustLevel::Open);
-    options.runtime.storage = Arc::new(MemoryStorage::new(16));
     options.connection.limits = limits;
     options.shutdown_timeout = Duration::from_secs(4);
     let (server, _) = Server::mount(Chatter, options);

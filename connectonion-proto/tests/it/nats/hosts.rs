@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use crate::staff::{Scripted, host_key};
+use crate::staff::{Scripted, host_key, stored};
 
 /// A lease that tests can wait for.
 pub fn short() -> ClusterOptions {
@@ -135,6 +135,7 @@ impl Host {
 
 /// What the hosts have stored, as NATS has it.
 pub struct Stored {
+    store: Arc<dyn Store>,
     owners: Bucket,
     pub sessions: Arc<dyn Log>,
 }
@@ -150,6 +151,7 @@ impl Stored {
         Self {
             owners: owners.await.unwrap(),
             sessions: store.log("onion_log", config).await.unwrap(),
+            store,
         }
     }
 
@@ -162,8 +164,14 @@ impl Stored {
 
     /// Waits until the newest message of a session has this text.
     pub async fn has(&self, session_id: &str, text: &str) {
-        self.newest(session_id, |payload| payload.contains(text).then_some(()))
-            .await;
+        let subject = format!("onion_log.{session_id}");
+        loop {
+            let last = self.sessions.last(&subject).await.unwrap().unwrap();
+            if std::str::from_utf8(&last.payload).unwrap().contains(text) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Removes all messages of a session.
@@ -174,23 +182,11 @@ impl Stored {
 
     /// The record of a session, as soon as its run has ended.
     pub async fn ended(&self, session_id: &str) -> Record {
-        let has_ended =
-            |it: &Record| matches!(it.status, RecordStatus::Done | RecordStatus::Failed);
-        self.newest(session_id, |payload| {
-            let (_, line) = payload.split_once('\n')?;
-            Record::parse(line).ok().filter(has_ended)
-        })
-        .await
-    }
-
-    /// What the newest message of a session says, as soon as it says so.
-    async fn newest<T>(&self, session_id: &str, find: impl Fn(&str) -> Option<T>) -> T {
-        let subject = format!("onion_log.{session_id}");
         loop {
-            let last = self.sessions.last(&subject).await.unwrap();
-            let payload = last.unwrap().payload;
-            if let Some(found) = find(std::str::from_utf8(&payload).unwrap()) {
-                return found;
+            if let Some(record) = stored(&*self.store, session_id).await
+                && matches!(record.status, RecordStatus::Done | RecordStatus::Failed)
+            {
+                return record;
             }
             tokio::task::yield_now().await;
         }

@@ -143,7 +143,8 @@ async fn a_session_without_an_ownership_record_is_served() {
     let nats = NatsServer::start();
     let host = Host::start(&nats.url(), long(), HubConfig::default()).await;
     // The record of an owner whose claim is later than any that this host can have.
-    let later = format!("1 {} 0 0\n", u64::MAX / 2);
+    let fence = u64::MAX / 2;
+    let later = format!("{{\"v\":1,\"n\":1,\"whole\":true,\"fence\":{fence},\"bytes\":1}}\n");
     let stored = Stored::open(&nats.url()).await;
     let writing = stored
         .sessions

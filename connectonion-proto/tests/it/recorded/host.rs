@@ -17,7 +17,7 @@ use super::deviations::{Deviation, Instead, MEMBERS, deviations};
 use super::script::{Recorded, Runs, is_end, is_event, is_hosts, key, runs};
 use super::{Line, Recording, VERSIONS, recordings};
 use crate::scratch::Scratch;
-use crate::staff::{Client, SECOND, host_key, memory, now};
+use crate::staff::{Client, SECOND, host_key, now};
 
 /// Members that have to be the same.
 const SAME: [&str; 17] = [
@@ -148,7 +148,6 @@ impl<'r> Player<'r> {
             };
             let mut options = RuntimeOptions::with_access(access);
             (options.uploads, options.upload_limits) = (path.into(), limits);
-            options.storage = memory();
             let runtime = HostRuntime::new(
                 Recorded::new(Arc::clone(runs), Arc::clone(permits)),
                 options,

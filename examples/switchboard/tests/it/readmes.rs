@@ -168,9 +168,7 @@ fn the_client_of_acolyte_has_the_answer_of_our_daemon() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_client_of_connectonion_has_its_answer() {
     let key = Signer::from_seed(&[7; 32]);
-    let mut options = connectonion_proto::net::ServerOptions::new(&key, TrustLevel::Open);
-    options.runtime.storage =
-        std::sync::Arc::new(connectonion_proto::storage::MemoryStorage::new(16));
+    let options = connectonion_proto::net::ServerOptions::new(&key, TrustLevel::Open);
     let host = connectonion_proto::net::Server::bind("127.0.0.1:0", Echo, options);
     let host = host.await.unwrap();
     let url = format!("http://{}", host.local_addr());

@@ -1,15 +1,13 @@
-//! The storage's file: what is found in any bytes, wherever they are cut.
+//! The file of ConnectOnion's own hosts: what is found in any bytes, wherever they are cut.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage, Record, RecordStatus, Storage};
+use connectonion_proto::internals::ResultsFile;
+use connectonion_proto::storage::Record;
 use rpc_core::Json;
-
-/// Short enough for inputs to reach.
-const MAX_LINE: usize = 200;
 
 /// The last record of each session is found, and nothing that was cut short counts. The first byte
 /// says where the file is cut.
@@ -25,7 +23,7 @@ pub fn jsonl(data: &[u8]) {
         }
     }
     let cut = usize::from(first) * file.len() / 256;
-    goes_on(file.get(..cut).unwrap_or_default(), &place);
+    whole(file.get(..cut).unwrap_or_default(), &place);
 }
 
 /// A file of its own, which goes with it.
@@ -38,35 +36,20 @@ impl Place {
         let name = format!("switchboard-jsonl-{}-{number}", std::process::id());
         Self(std::env::temp_dir().join(name))
     }
-
-    fn open(&self, file: &[u8]) -> JsonlStorage {
-        fs::write(&self.0, file).expect("a file is written");
-        self.reopen()
-    }
-
-    fn reopen(&self) -> JsonlStorage {
-        let options = JsonlOptions {
-            max_line_bytes: MAX_LINE,
-            ..JsonlOptions::default()
-        };
-        JsonlStorage::open(&self.0, options).expect("a file is opened")
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
-        let _ = fs::remove_file(self.0.with_extension("lock"));
     }
 }
 
-/// The storage finds what the lines say, read one by one.
+/// The reader finds what the lines say, read one by one.
 fn whole(file: &[u8], place: &Place) {
     let mut last = HashMap::new();
     let mut skipped = 0;
     for line in file.split(|byte| *byte == b'\n') {
         let text = std::str::from_utf8(line).ok();
-        let text = text.filter(|line| line.len() <= MAX_LINE);
         match text.and_then(|line| Record::parse(line).ok()) {
             Some(record) => {
                 last.insert(record.session_id.to_string(), record);
@@ -74,17 +57,14 @@ fn whole(file: &[u8], place: &Place) {
             None => skipped += u64::from(!line.is_empty()),
         }
     }
-    let storage = place.open(file);
-    assert_eq!(storage.sessions(), last.len(), "sessions");
-    assert_eq!(
-        storage.skipped_lines(),
-        skipped,
-        "lines that are not records"
-    );
+    fs::write(&place.0, file).expect("a file is written");
+    let read = ResultsFile::open(&place.0).expect("a file is opened");
+    assert_eq!(read.sessions(0).count(), last.len(), "sessions");
+    assert_eq!(read.skipped_lines(), skipped, "lines that are not records");
     for (id, mut record) in last {
-        // Nothing has expired then.
-        let found = storage.load(&id, f64::MIN).expect("a record is read");
-        let mut found = found.expect("a session is missing");
+        let found = read.record(&id).expect("a record is read");
+        // A line that adds to one that is not there has none.
+        let Some(mut found) = found else { continue };
         // Taken over from the record before.
         (found.session, found.owner) = (None, None);
         (record.session, record.owner) = (None, None);
@@ -113,19 +93,4 @@ fn record(line: &str) {
 /// White space in a session object may change its kind.
 fn spaced(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
-}
-
-/// A file that was cut short takes a record, and loses none that it had.
-fn goes_on(file: &[u8], place: &Place) {
-    let before = place.open(file);
-    let (sessions, skipped) = (before.sessions(), before.skipped_lines());
-    let load = |storage: &JsonlStorage| storage.load("new", f64::MIN).expect("it is read");
-    let is_new = load(&before).is_none();
-    let record = Record::new("new", RecordStatus::Done, "", 1.0);
-    before.append(&record).expect("it is written");
-    drop(before);
-    let after = place.reopen();
-    assert_eq!(after.skipped_lines(), skipped);
-    assert_eq!(after.sessions(), sessions + usize::from(is_new));
-    assert_eq!(load(&after).map(|it| it.status), Some(RecordStatus::Done));
 }

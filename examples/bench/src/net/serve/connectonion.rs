@@ -1,12 +1,9 @@
 //! Our ConnectOnion host, which admits every caller. Its agent repeats the prompt.
 
-use std::sync::Arc;
-
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn, http_config,
 };
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::ServerLimits;
 
@@ -30,7 +27,6 @@ pub(super) async fn serve(tell: Tell) {
     let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
     options.connection.limits.max_message_rate = None;
-    options.runtime.storage = Arc::new(MemoryStorage::new(20_000));
     options.http = http_config().with_limits(limits);
     let host = Server::bind("127.0.0.1:0", Echo, options).await.unwrap();
     tell(host.local_addr());

@@ -10,9 +10,11 @@ use connectonion_proto::auth::{Address, InviteCodes};
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
-use connectonion_proto::storage::{JsonlOptions, JsonlStorage};
+use connectonion_proto::storage::{FileConfig, FileStore, import};
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Secret;
+use rpc_core::store::{Fsync, Store, StoreError};
+use tokio::time::{Instant, sleep};
 
 use super::home::Home;
 use crate::agent::tools::tools;
@@ -20,11 +22,16 @@ use crate::agent::{Lists, SpentFile, Worker};
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 use crate::daemon::Workspace;
+use crate::fsync::FsyncArgs;
 use crate::model::http::HttpClient;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
 use crate::{metrics, page};
 
+/// The file of ConnectOnion's own hosts, which is read.
+const RESULTS: &str = "session_results.jsonl";
+/// How often it is looked whether another host has ended.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -51,15 +58,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER")]
     uploads: Option<PathBuf>,
     /// The file that keeps sessions across restarts; only one host at a time may use it, and with --nats none
-    /// does. Default: session_results.jsonl in --home
+    /// does. Sessions in session_results.jsonl in --home, of ConnectOnion's own hosts, are taken over.
+    /// Default: sessions.redb in --home
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// How long to wait at the start for another host that has the file of --store, and is about to end.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
     wait: Duration,
-    /// Wait until the disk has stored each session (fsync).
-    #[arg(long)]
-    fsync: bool,
+    #[command(flatten)]
+    fsync: FsyncArgs,
     /// How often a prompt is run again whose host ended during its run, when its client comes back. What the
     /// agent had done may be done twice. Default: 3 with --nats, else 0
     #[arg(long, value_name = "N")]
@@ -150,7 +157,10 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     let _ = cli::raise_file_limit(u64::MAX);
     let address = args.listen;
     let is_public = check_reach(args)?;
-    let (agent, options, place) = agent(args, is_public)?;
+    let (agent, mut options, place) = agent(args, is_public)?;
+    if !args.nats.is_on() {
+        options.runtime.store = Some(store(args).await?);
+    }
     let (options, cluster) = join(args, options).await?;
     let pages = cli::web_pages(&options.http.guards);
     if is_public {
@@ -174,6 +184,33 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         return unless_failed(serving, cluster.failed()).await;
     }
     serving.await
+}
+
+/// Opens what keeps sessions, with what ConnectOnion's own hosts have left.
+async fn store(args: &Args) -> Result<Arc<dyn Store>, Failure> {
+    let home = args.home.folder()?;
+    let path = args.store.clone();
+    let path = path.unwrap_or_else(|| home.join("sessions.redb"));
+    let config = FileConfig {
+        fsync: args.fsync.fsync.unwrap_or(Fsync::Always),
+        ..FileConfig::default()
+    };
+    let until = Instant::now() + args.wait;
+    let store: Arc<dyn Store> = loop {
+        match FileStore::open(&path, config) {
+            Ok(store) => break Arc::new(store),
+            Err(StoreError::Config { .. }) if Instant::now() < until => sleep(LOOK).await,
+            Err(error) => return Err(Failure::new(format_args!("--store {error}"))),
+        }
+    };
+    let results = home.join(RESULTS);
+    let imported = import(&store, &results).await;
+    let imported =
+        imported.map_err(|error| Failure::new(format_args!("{}: {error}", results.display())))?;
+    if let Some(imported) = imported {
+        complain(format_args!("{}: {imported}", results.display()));
+    }
+    Ok(store)
 }
 
 /// Makes the host one of several, if there is a NATS server for them.
@@ -242,8 +279,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
         .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
     let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
-    let is_one_of_many = args.nats.is_on();
-    let reruns = args.reruns.unwrap_or(if is_one_of_many { 3 } else { 0 });
+    let reruns = args.reruns.unwrap_or(if args.nats.is_on() { 3 } else { 0 });
     let mut runtime = RuntimeOptions::with_access(access);
     runtime.hub.max_reruns = reruns;
     runtime.uploads = uploads;
@@ -257,24 +293,6 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
             ));
         }
     }));
-    if !is_one_of_many {
-        let store = args.store.clone();
-        let store = store.unwrap_or_else(|| home.join("session_results.jsonl"));
-        let options = JsonlOptions {
-            sync: args.fsync,
-            wait: args.wait,
-            ..JsonlOptions::default()
-        };
-        let kept = JsonlStorage::open(&store, options)
-            .map_err(|error| Failure::new(format_args!("--store {}: {error}", store.display())))?;
-        let (skipped, file) = (kept.skipped_lines(), store.display());
-        if skipped > 0 {
-            complain(format_args!(
-                "warning: {file}: {skipped} records cannot be read, and are dropped"
-            ));
-        }
-        runtime.storage = Arc::new(kept);
-    }
     let http = http_config();
     let guards = http.guards.clone();
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;

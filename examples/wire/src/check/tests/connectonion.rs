@@ -9,7 +9,6 @@ use connectonion_proto::frame::{
 use connectonion_proto::net::{
     Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
 };
-use connectonion_proto::storage::MemoryStorage;
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Json;
 
@@ -58,8 +57,7 @@ fn host(level: TrustLevel) -> (super::super::Peer, &'static str) {
     let access = AccessControl::new(*signer.address(), level)
         .with_invites(codes)
         .require_signatures();
-    let mut runtime = RuntimeOptions::with_access(access);
-    runtime.storage = Arc::new(MemoryStorage::new(64));
+    let runtime = RuntimeOptions::with_access(access);
     let options = ServerOptions::with_runtime(runtime);
     let (server, service) = Server::mount(Worker, options);
     tokio::spawn(server.run());

@@ -1,5 +1,5 @@
-//! Lines that say what a record adds to those before it, so that a file grows with what is said and
-//! not with the conversation.
+//! Lines that say what a record adds to the one before it, so that a log grows with what is said and not with
+//! the conversation.
 //!
 //! A long text is written once: in its other places, a short one stands for it, NUL and the number of the
 //! text among those of the record before and of this one. Of a session that is known, a line has what
@@ -10,7 +10,7 @@ use rpc_core::json::{find_member, parse};
 use rpc_core::{Json, Limits, Str};
 use serde::{Deserialize, Serialize};
 
-use super::Record;
+use super::record::{Record, RecordStatus};
 use crate::frame::Session;
 
 /// Shorter texts are repeated.
@@ -34,41 +34,32 @@ struct Line {
     short: Option<Short>,
 }
 
-/// Returns the line of a record, which may be written as `whole`: what it adds to the record before it,
-/// whose lines have `size` bytes. From time to time, and when it `is_due`, all: lines take no more than
-/// twice as much as what they say, and an addition costs the same in long and short conversations.
-pub(crate) fn line_of(
-    record: &Record,
-    whole: String,
-    before: Option<&Record>,
-    size: u64,
-    is_due: bool,
-) -> String {
+/// Returns the line of a record: what it adds to the record before it, or all, if that is not much more, or
+/// when it `is_due` and the record has its session. Then nothing before it is needed, which is returned, too.
+pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) -> (String, bool) {
     let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
-    // Without a session object it is short already.
-    let all = record.session.as_ref().map(|_| whole.len());
-    let is_long = is_due || all.is_some_and(|all| size > 2 * all as u64);
-    if before.is_some()
-        && !is_long
+    let size = record.session.as_ref().map(|session| session.get().len());
+    // The events of a run that is run again are needed.
+    let goes_on = record.status == RecordStatus::Running && record.reruns > 0;
+    let is_whole = before.is_none() || is_due && size.is_some() && !goes_on;
+    if !is_whole
         && let Some(added) = write(record, before)
-        && all.is_none_or(|all| added.len() < all / 2)
+        && size.is_none_or(|size| added.len() < size / 2)
     {
-        return added;
+        return (added, false);
     }
     let mut next = record.clone();
     next.inherit(before);
-    write(&next, None).unwrap_or(whole)
-}
-
-/// Returns whether a line says all of a session, and not only what is new.
-pub(crate) fn is_whole(line: &str) -> bool {
-    find_member(line, "session").is_some_and(|session| session != Json::NULL)
+    let line = write(&next, None).unwrap_or_else(|| next.to_line());
+    (line, is_whole)
 }
 
 /// Returns whether a line says anything of a session.
 pub(crate) fn has_session(line: &str) -> bool {
+    let is_there = |session: Json| session != Json::NULL;
     let short = || find_member(line, "short");
-    is_whole(line) || short().is_some_and(|short| find_member(short.get(), "session").is_some())
+    find_member(line, "session").is_some_and(is_there)
+        || short().is_some_and(|short| find_member(short.get(), "session").is_some())
 }
 
 /// Returns a short line for a record, from which it [can be read](read) after `before`; `None` if there
@@ -101,6 +92,10 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
             ..record.clone()
         };
         whole.inherit(before);
+        for prompt in &mut whole.inputs {
+            // Lines do not have these.
+            (prompt.conn, prompt.files) = (None, Vec::new());
+        }
         read == whole
     };
     read(&line, before).is_some_and(is_same).then_some(line)
