@@ -92,6 +92,10 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
             ..record.clone()
         };
         whole.inherit(before);
+        for prompt in &mut whole.inputs {
+            // Lines do not have these.
+            (prompt.conn, prompt.files) = (None, Vec::new());
+        }
         read == whole
     };
     read(&line, before).is_some_and(is_same).then_some(line)

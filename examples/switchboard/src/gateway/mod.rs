@@ -1,7 +1,6 @@
 //! The parts of the AI gateway: its configuration, memory, tools, HTTP, and the engine.
 
 pub mod backend;
-pub mod cluster;
 pub mod config;
 pub mod engine;
 pub mod memory;

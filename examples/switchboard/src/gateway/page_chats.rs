@@ -425,11 +425,12 @@ fn line(event: &Value) -> Bytes {
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt as _;
+    use rpc_core::store::MemoryStore;
 
     use super::*;
     use crate::gateway::config::AgentConfig;
-    use crate::gateway::engine::EngineParts;
-    use crate::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
+    use crate::gateway::engine::{EngineParts, unix_seconds};
+    use crate::gateway::store::{GatewayStore, GatewayStoreConfig};
     use crate::gateway::tool::Tools;
     use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
 
@@ -449,13 +450,13 @@ mod tests {
 
     /// Chats, and what says when their model is asked.
     async fn chats() -> (Chats, Arc<Notify>) {
-        let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
-        let keeper = Keeper::start(Arc::new(store)).unwrap();
+        let config = GatewayStoreConfig::default();
+        let store = GatewayStore::open(Arc::new(MemoryStore::new()), config, unix_seconds).await;
         let model = Thinking::default();
         let is_asked = Arc::clone(&model.0);
         let (agent, model) = (AgentConfig::default(), Arc::new(model));
-        let parts = EngineParts::new(agent, model, Tools::new(), Arc::new(keeper));
-        let chats = Chats::new(Arc::new(Engine::start(parts).await.unwrap()));
+        let parts = EngineParts::new(agent, model, Tools::new(), store.unwrap());
+        let chats = Chats::new(Arc::new(Engine::new(parts)));
         (chats, is_asked)
     }
 

@@ -17,17 +17,16 @@ use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
-use rpc_core::store::Store;
+use rpc_core::store::{MemoryStore, Store, StoreError as Failure};
 
 pub use self::describe::describe;
 use self::model::GatewayModel;
 use super::backend::GatewayBackend;
-use super::cluster::{Cluster, ClusterConfig};
 use super::config::{Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, PluginSource};
-use super::engine::{Engine, EngineParts, Records, unix_seconds};
+use super::engine::{Engine, EngineParts, unix_seconds};
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
-use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, probe};
+use super::store::{GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe};
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
@@ -87,10 +86,10 @@ pub enum SetupError {
     Binding(#[from] Refused),
     /// The store cannot be opened.
     #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The system cannot start a thread for the store.
-    #[error("cannot start a thread for the store: {0}")]
-    Thread(std::io::Error),
+    Store(StoreError),
+    /// The store that is shared with other gateways does not serve this one.
+    #[error(transparent)]
+    Nats(Failure),
     /// An entry of `allowed_origins` or `allowed_hosts` is invalid.
     #[error("[gateway] {0}")]
     Guard(String),
@@ -112,6 +111,8 @@ pub struct Gateway {
     pub guards: Guards,
     /// The warnings for the operator.
     pub warnings: Vec<String>,
+    /// What was taken over from an earlier version.
+    pub taken_over: Option<String>,
     /// The model and where it is.
     pub model: String,
     /// The number of replies that the end of the gateway cut off, which is updated while it drains.
@@ -154,18 +155,10 @@ impl Gateway {
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
-        let budgets = Budgets {
-            session: config.budgets.session,
-            daily: config.budgets.daily,
-            monthly: config.budgets.monthly,
-        };
-        let store = match shared(&overrides, budgets).await? {
-            Some(store) => store,
-            None => own(&config.gateway.data, &mut warnings)?,
-        };
+        let (store, taken_over) = open(&config, &overrides, &mut warnings).await?;
         #[cfg(unix)]
         let usage = match &config.gateway.data {
-            DataDir::Folder(folder) if store.cluster().is_none() => UsageSocket::bind(folder)
+            DataDir::Folder(folder) if overrides.nats.is_none() => UsageSocket::bind(folder)
                 .map_err(|error| {
                     let what = "`gateway usage` has to wait for the end of this gateway";
                     warnings.push(format!(
@@ -176,9 +169,8 @@ impl Gateway {
                 .ok(),
             _ => None,
         };
-        let engine = Engine::start(EngineParts {
+        let engine = Engine::new(EngineParts {
             router: prepared.router,
-            budgets,
             agent: config.agent,
             memory: config.memory,
             model,
@@ -187,8 +179,7 @@ impl Gateway {
             tools: prepared.tools,
             store,
             clock: unix_seconds,
-        })
-        .await?;
+        });
         let engine = Arc::new(engine);
         let backend = GatewayBackend::new(Arc::clone(&engine), config.gateway.extensions);
         let cut = backend.cut();
@@ -220,6 +211,7 @@ impl Gateway {
             site,
             guards,
             warnings,
+            taken_over,
             model: place,
             cut,
             #[cfg(unix)]
@@ -240,7 +232,7 @@ impl Gateway {
     }
 
     /// Waits until this gateway cannot come back into its cluster by itself: see
-    /// [`Cluster::failed`](super::cluster::Cluster::failed).
+    /// [`GatewayStore::failed`].
     pub fn failed(&self) -> impl Future<Output = rpc_core::store::StoreError> + Send + use<> {
         let engine = Arc::clone(&self.engine);
         async move { engine.failed().await }
@@ -276,32 +268,38 @@ impl Gateway {
     }
 }
 
-/// Enters the cluster; `None` if this gateway is alone.
-async fn shared(
+/// Opens what the gateway has in its data folder, in memory, or with others on NATS. Returns what was taken over
+/// from an earlier version, too.
+async fn open(
+    config: &Config,
     overrides: &Overrides,
-    budgets: Budgets,
-) -> Result<Option<Arc<dyn Records>>, StoreError> {
-    let Some(nats) = overrides.nats.clone() else {
-        return Ok(None);
-    };
-    let mut config = ClusterConfig::default().with_budgets(budgets);
-    config.lease = overrides.lease.unwrap_or(config.lease);
-    config.max_bytes = overrides.nats_bytes;
-    let cluster = Cluster::start(nats, config, unix_seconds).await?;
-    Ok(Some(cluster))
-}
-
-/// Opens the store of this gateway alone.
-fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Arc<dyn Records>, SetupError> {
-    let store = match data {
-        DataDir::Memory => EmbeddedStore::in_memory(StoreLimits::default())?,
-        DataDir::Folder(folder) => {
+    warnings: &mut Vec<String>,
+) -> Result<(Arc<GatewayStore>, Option<String>), SetupError> {
+    let mut options = GatewayStoreConfig::default().with_budgets(Budgets {
+        session: config.budgets.session,
+        daily: config.budgets.daily,
+        monthly: config.budgets.monthly,
+    });
+    let store: Arc<dyn Store> = match (&overrides.nats, &config.gateway.data) {
+        (Some(nats), _) => {
+            options.lease = Some(overrides.lease.unwrap_or_default());
+            options.max_bytes = overrides.nats_bytes;
+            Arc::clone(nats)
+        }
+        (None, DataDir::Memory) => Arc::new(MemoryStore::new()),
+        (None, DataDir::Folder(folder)) => {
             warnings.extend(empty_file(folder));
-            EmbeddedStore::open(folder, StoreLimits::default())?
+            let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
+            let (store, taken) = opened.map_err(SetupError::Store)?;
+            return Ok((store, taken));
         }
     };
-    let keeper = Keeper::start(Arc::new(store)).map_err(SetupError::Thread)?;
-    Ok(Arc::new(keeper))
+    let opened = GatewayStore::open(store, options, unix_seconds).await;
+    match opened {
+        Ok(store) => Ok((store, None)),
+        Err(StoreError::Store(error)) if overrides.nats.is_some() => Err(SetupError::Nats(error)),
+        Err(error) => Err(SetupError::Store(error)),
+    }
 }
 
 /// A token with fewer characters gets a warning.

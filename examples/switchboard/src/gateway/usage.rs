@@ -64,15 +64,6 @@ impl UsageEntry {
         self
     }
 
-    /// Adds the tokens of a later run to this one.
-    pub(super) fn add(&mut self, later: &Self) {
-        self.at = later.at;
-        self.input_tokens = self.input_tokens.saturating_add(later.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(later.output_tokens);
-        self.estimated |= later.estimated;
-        self.ending = later.ending;
-    }
-
     /// Returns all tokens, as budgets count them.
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

@@ -385,8 +385,8 @@ fn files_and_images_go_with_a_prompt() {
 #[test]
 fn a_conversation_is_resumed_also_in_the_middle() {
     let home = Home::new();
-    let store = home.0.join("sessions.jsonl");
-    let stored = ["--store", store.to_str().unwrap(), "--fsync"];
+    let store = home.0.join("kept.redb");
+    let stored = ["--store", store.to_str().unwrap(), "--fsync", "1s"];
     let host = home.host(&stored);
     let (code, _, err) = home.chat(&host, &["--resume", "hello"], "");
     assert_eq!(code, Some(1));

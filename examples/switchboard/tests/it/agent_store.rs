@@ -41,10 +41,7 @@ fn records_that_cannot_be_read_are_counted_at_the_start() {
     let line = host.line_with("cannot be read");
     assert_holds(
         &line,
-        &[
-            "warning: ",
-            "session_results.jsonl: 2 records cannot be read",
-        ],
+        &["session_results.jsonl: ", "2 lines cannot be read"],
     );
 }
 

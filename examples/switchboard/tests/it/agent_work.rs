@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
+use connectonion_proto::storage::{FileConfig, FileStore, export};
 use serde_json::{Value, json};
 
 use crate::agent_cli::{Home, assert_holds};
@@ -12,10 +13,10 @@ use crate::programs::Running;
 #[test]
 fn sessions_are_kept_at_home_unless_another_place_is_given() {
     let home = Home::new();
-    let host = home.host(&["--fsync"]);
+    let host = home.host(&["--fsync", "always"]);
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
-    let kept = fs::read_to_string(home.0.join("session_results.jsonl")).unwrap();
-    assert!(kept.contains("count to 2"), "{kept}");
+    let kept = fs::read(home.0.join("sessions.redb")).unwrap();
+    assert!(String::from_utf8_lossy(&kept).contains("count to 2"));
 }
 
 #[test]
@@ -81,8 +82,12 @@ fn an_interrupt_keeps_the_text_so_far() {
     assert_eq!(output["event"], "output");
     drop(input);
     assert_eq!(chat.end(), Some(0));
-    let kept = fs::read_to_string(home.0.join("session_results.jsonl")).unwrap();
-    let kept: Value = kept.lines().last().unwrap().parse().unwrap();
+    drop(host);
+    let store = FileStore::open(&home.0.join("sessions.redb"), FileConfig::default()).unwrap();
+    let mut kept = Vec::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(export(&store, &mut kept)).unwrap();
+    let kept: Value = serde_json::from_slice(&kept).unwrap();
     let messages = kept["session"]["messages"].as_array().unwrap();
     let words: Vec<_> = messages
         .iter()

@@ -12,14 +12,15 @@ use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::{Client, Server, ServerHandle, ServerOptions, connect_lazy};
 use futures_util::{StreamExt as _, stream};
+use rpc_core::store::MemoryStore;
 use rpc_core::{CallError, Secret};
 use serde_json::{Value, json};
 use switchboard::gateway::backend::GatewayBackend;
 use switchboard::gateway::config::{AgentConfig, Config};
-use switchboard::gateway::engine::{Engine, EngineParts};
+use switchboard::gateway::engine::{Engine, EngineParts, unix_seconds};
 use switchboard::gateway::memory::Mark;
 use switchboard::gateway::setup::{Gateway, Overrides};
-use switchboard::gateway::store::{EmbeddedStore, Keeper, Store, StoreLimits};
+use switchboard::gateway::store::{GatewayStore, GatewayStoreConfig};
 use switchboard::gateway::tool::Tools;
 use switchboard::gateway::usage::Ending;
 use switchboard::model::{ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
@@ -107,7 +108,7 @@ struct Waiting {
     gate: Arc<Semaphore>,
     heard: mpsc::UnboundedReceiver<&'static str>,
     engine: Arc<Engine>,
-    store: Arc<EmbeddedStore>,
+    store: Arc<GatewayStore>,
     cut: Arc<AtomicUsize>,
 }
 
@@ -117,8 +118,9 @@ impl Waiting {
     }
 
     async fn start_with(options: ServerOptions) -> Self {
-        let store = Arc::new(EmbeddedStore::in_memory(StoreLimits::default()).unwrap());
-        let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+        let config = GatewayStoreConfig::default();
+        let store = GatewayStore::open(Arc::new(MemoryStore::new()), config, unix_seconds).await;
+        let store = store.unwrap();
         let gate = Arc::new(Semaphore::new(0));
         let (told, heard) = mpsc::unbounded_channel();
         let model = Waits {
@@ -126,8 +128,8 @@ impl Waiting {
             told,
         };
         let agent = AgentConfig::default();
-        let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), Arc::new(keeper));
-        let engine = Arc::new(Engine::start(parts).await.unwrap());
+        let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), Arc::clone(&store));
+        let engine = Arc::new(Engine::new(parts));
         let backend = GatewayBackend::new(Arc::clone(&engine), false);
         let cut = backend.cut();
         let server = Server::bind("127.0.0.1:0", backend, options);
@@ -310,11 +312,11 @@ async fn two_clients_of_one_session_take_turns_and_of_two_do_not() {
     gateway.gate.add_permits(3);
     assert_eq!(next(&mut first).await, piece("1", " done"));
     assert_eq!(next(&mut second).await, piece("2", "two"));
-    let turns = || gateway.store.recall("default:ws:ann:main", 9);
-    while turns().unwrap().len() < 2 {
+    let turns = || gateway.store.recall("default:ws:ann:main", None, 9);
+    while turns().await.unwrap().len() < 2 {
         tokio::task::yield_now().await;
     }
-    let said = turns().unwrap();
+    let said = turns().await.unwrap();
     let said: Vec<_> = said.iter().map(|turn| &*turn.assistant).collect();
     assert_eq!(said, ["one done", "two done"]);
 }
@@ -333,13 +335,13 @@ async fn a_client_that_vanishes_stops_the_model_and_is_counted() {
     wire.say(&chat("2", "ann", "next")).await;
     assert_eq!(next(&mut wire).await, piece("2", "next"));
     gateway.engine.close().await;
-    let log = gateway.store.usage(9).unwrap();
+    let log = gateway.store.usage(9).await.unwrap();
     assert_eq!(log.len(), 1);
     let entry = &log[0];
     assert_eq!(entry.ending, Ending::Cancelled);
     assert_eq!((entry.tokens(), entry.estimated), (4, true));
-    let recalled = gateway.store.recall("default:ws:ann:main", 9);
-    let turns = recalled.unwrap();
+    let recalled = gateway.store.recall("default:ws:ann:main", None, 9);
+    let turns = recalled.await.unwrap();
     let turns = turns
         .iter()
         .map(|it| (&*it.user, &*it.assistant, it.mark.clone()));
@@ -367,7 +369,10 @@ async fn a_drain_lets_a_reply_finish() {
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
     gateway.engine.close().await;
-    assert_eq!(gateway.store.usage(9).unwrap()[0].ending, Ending::Done);
+    assert_eq!(
+        gateway.store.usage(9).await.unwrap()[0].ending,
+        Ending::Done
+    );
     assert_eq!(gateway.cut.load(Ordering::Relaxed), 0);
 }
 

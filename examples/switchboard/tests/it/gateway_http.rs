@@ -10,13 +10,14 @@ use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
+use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
 use snek_proto::llm::tool::ToolDefinition;
 use switchboard::gateway::backend::GatewayBackend;
 use switchboard::gateway::config::AgentConfig;
-use switchboard::gateway::engine::{Engine, EngineParts};
+use switchboard::gateway::engine::{Engine, EngineParts, unix_seconds};
 use switchboard::gateway::site::Site;
-use switchboard::gateway::store::{EmbeddedStore, Keeper, StoreLimits};
+use switchboard::gateway::store::{GatewayStore, GatewayStoreConfig};
 use switchboard::gateway::tool::{ChannelAdapter, Incoming, PostError, Tool, ToolOutput, Tools};
 use switchboard::model::scripted::Scripted;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -110,19 +111,13 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
         let posted = Arc::clone(&posted);
         tools.add(Arc::new(Service { name, posted })).unwrap();
     }
-    let store = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
-    let keeper = Keeper::start(Arc::new(store)).unwrap();
-    let model = Arc::new(Scripted::default().with_commands(true));
-    let mut parts = EngineParts::new(
-        AgentConfig::default(),
-        model,
-        tools.clone(),
-        Arc::new(keeper),
-    );
-    parts.budgets = Budgets {
+    let config = GatewayStoreConfig::default().with_budgets(Budgets {
         daily,
         ..Budgets::default()
-    };
+    });
+    let store = GatewayStore::open(Arc::new(MemoryStore::new()), config, unix_seconds).await;
+    let model = Arc::new(Scripted::default().with_commands(true));
+    let mut parts = EngineParts::new(AgentConfig::default(), model, tools.clone(), store.unwrap());
     let bindings = vec![
         Binding {
             guild_id: Some("g".into()),
@@ -134,7 +129,7 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
         },
     ];
     parts.router = Router::new(bindings, Some("default".to_owned())).unwrap();
-    let engine = Arc::new(Engine::start(parts).await.unwrap());
+    let engine = Arc::new(Engine::new(parts));
     let auth = token.map_or(Auth::open(), |token| Auth::token(token).unwrap());
     let secret = secret.map(|secret| Auth::token(secret).unwrap());
     let site = Arc::new(Site::new(Arc::clone(&engine), auth, tools, secret));

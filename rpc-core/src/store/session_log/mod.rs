@@ -563,7 +563,7 @@ impl SessionLog {
     }
 
     /// Removes the sessions that have expired, and then those that were not used for the longest time until
-    /// at most `max_sessions` with `max_bytes` are left; none that is not free, which `is_free` decides.
+    /// at most `max_sessions` with `max_bytes` are left, or one; none that is not free, which `is_free` decides.
     /// Returns how many are removed. It reads one record of each session.
     ///
     /// # Errors
@@ -586,7 +586,7 @@ impl SessionLog {
         for session in &heads {
             let expires = session.head.as_ref().and_then(|head| head.expires);
             let is_over = session.is_removed() || expires.is_some_and(|at| at < now);
-            let is_needed = count <= max_sessions && bytes <= max_bytes;
+            let is_needed = count <= max_sessions && (bytes <= max_bytes || count <= 1);
             if (is_needed && !is_over) || !is_free(session.clone()).await? {
                 continue;
             }

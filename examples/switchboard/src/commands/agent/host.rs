@@ -202,7 +202,7 @@ async fn store(args: &Args) -> Result<Arc<dyn Store>, Failure> {
         match FileStore::open(&path, config) {
             Ok(store) => break Arc::new(store),
             Err(StoreError::Config { .. }) if Instant::now() < until => sleep(LOOK).await,
-            Err(error) => return Err(Failure::new(format_args!("--store: {error}"))),
+            Err(error) => return Err(Failure::new(format_args!("--store {error}"))),
         }
     };
     let results = home.join(RESULTS);

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
+use crate::fsync::FsyncArgs;
 use crate::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
 use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use crate::gateway::site::SECRET_VARIABLE;
-use crate::gateway::store::StoreError;
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -41,6 +41,8 @@ pub(crate) struct Args {
     pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    fsync: FsyncArgs,
     #[command(flatten)]
     nats: NatsArgs,
     #[command(flatten)]
@@ -161,8 +163,8 @@ fn failure(error: SetupError, address: &str) -> Failure {
         SetupError::Auth(error) => Failure::usage(format_args!(
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
-        SetupError::Store(StoreError::Cluster(error)) => nats_failure(&error),
-        error @ (SetupError::Store(_) | SetupError::Thread(_)) => Failure::new(error),
+        SetupError::Nats(error) => nats_failure(&error),
+        error @ SetupError::Store(_) => Failure::new(error),
         error => Failure::usage(error),
     }
 }
@@ -173,6 +175,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let nats = args.nats.or(config.nats.clone()).connect().await?;
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
+    bound.fsync = args.fsync.fsync.unwrap_or(bound.fsync);
     bound.port = args.port.unwrap_or(bound.port);
     bound.bind = args.bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
     let address = format!("{}:{}", bound.bind, bound.port);
@@ -192,6 +195,9 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         .map_err(|error| failure(error, &address))?;
     for warning in &gateway.warnings {
         complain(format_args!("warning: {warning}"));
+    }
+    if let Some(taken_over) = &gateway.taken_over {
+        cli::remark(taken_over);
     }
     let handle = gateway.handle();
     let signals = Signals::listen();

@@ -6,7 +6,10 @@ use super::serve::File;
 use crate::cli::{Failure, complain, say};
 use crate::commands::cluster::NatsArgs;
 use crate::gateway::config::{Config, DataDir};
-use crate::gateway::store::{EmbeddedStore, FILE_NAME, Store as _, StoreLimits, empty_file};
+use crate::gateway::engine::unix_seconds;
+use crate::gateway::store::{
+    FILE_NAME, GatewayStoreConfig, OLD_FILE_NAME, empty_file, open_folder,
+};
 use crate::gateway::usage::UsageEntry;
 
 #[derive(Debug, clap::Args)]
@@ -27,7 +30,7 @@ pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
     let config = args.file.load()?.config;
     let entries = match shared(args, &config).await? {
         Some(entries) => entries,
-        None => own(args, &config)?,
+        None => own(args, &config).await?,
     };
     for entry in entries.iter().rev() {
         say(serde_json::to_string(entry).map_err(Failure::new)?);
@@ -46,19 +49,22 @@ async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>,
     else {
         return Ok(None);
     };
-    let entries = crate::gateway::cluster::usage(&*nats, args.last).await;
+    let entries = crate::gateway::store::usage(&*nats, args.last).await;
     entries.map(Some).map_err(Failure::new)
 }
 
 /// The log of a gateway alone.
-fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
+async fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
     let DataDir::Folder(folder) = &config.gateway.data else {
         return Err(Failure::new(
             "this gateway keeps no log of usage: its data_dir is \":memory:\"; set it to a folder",
         ));
     };
     // Opening would make it.
-    if !folder.join(FILE_NAME).exists() {
+    if ![FILE_NAME, OLD_FILE_NAME]
+        .iter()
+        .any(|name| folder.join(name).exists())
+    {
         return Ok(Vec::new());
     }
     if let Some(why) = empty_file(folder) {
@@ -66,12 +72,16 @@ fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
         return Ok(Vec::new());
     }
     // A gateway that runs also knows what a full disk has not taken yet.
-    match running(folder, args.last)? {
-        Some(entries) => Ok(entries),
-        None => EmbeddedStore::open(folder, StoreLimits::default())
-            .and_then(|store| store.usage(args.last))
-            .map_err(Failure::new),
+    if let Some(entries) = running(folder, args.last)? {
+        return Ok(entries);
     }
+    let options = GatewayStoreConfig::default();
+    let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
+    let (store, taken_over) = opened.map_err(Failure::new)?;
+    if let Some(taken_over) = taken_over {
+        complain(taken_over);
+    }
+    store.usage(args.last).await.map_err(Failure::new)
 }
 
 /// What the gateway says that has the store, if one runs.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use exoclaw_proto::limits::{DEFAULT_PORT, MAX_TOOL_ROUNDS};
+use rpc_core::store::Fsync;
 use serde::Deserialize;
 
 use crate::model::options::ModelArgs;
@@ -59,6 +60,10 @@ rpc_core::config! {
         /// `~/.exoclaw` if there is no file.
         #[serde(rename = "data_dir")]
         pub data: DataDir = DataDir::Memory,
+        /// `fsync`: when what is stored in the folder is on the disk: `always`, `never`, or a time like `1s`.
+        /// Default always, before it is acknowledged.
+        #[serde(deserialize_with = "read::fsync")]
+        pub fsync: Fsync = Fsync::Always,
         /// `extensions`: whether to serve methods beyond the specification. Default no.
         pub extensions: bool = false,
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rpc_core::Secret;
 use rpc_core::net::server::Guards;
+use rpc_core::store::Fsync;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use strsim::damerau_levenshtein;
@@ -138,6 +139,12 @@ fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Er
         Time::Seconds(number) => Err(format!("write it with its unit: \"{number}s\"")),
     };
     time.map(Some).map_err(D::Error::custom)
+}
+
+/// When a file is on the disk.
+pub(crate) fn fsync<'de, D: Deserializer<'de>>(from: D) -> Result<Fsync, D::Error> {
+    let text = String::deserialize(from)?;
+    crate::fsync::fsync(&text).map_err(D::Error::custom)
 }
 
 /// Seconds, with or without a fraction.

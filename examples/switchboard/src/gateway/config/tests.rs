@@ -72,6 +72,7 @@ allowed_origins = ["https://app.example.org", "http://localhost:5173"]
 allowed_hosts = ["gate.example.org"]
 max_connections = 20
 data_dir = "~/data"
+fsync = "1.5s"
 extensions = true
 
 [agent]
@@ -135,6 +136,7 @@ fn every_key_is_read() {
         allowed_hosts: vec!["gate.example.org".to_owned()],
         max_connections: 20,
         data: DataDir::Folder("/anna/data".into()),
+        fsync: Fsync::Every(Duration::from_millis(1500)),
         extensions: true,
     };
     assert_eq!(config.gateway, gateway);

@@ -2,58 +2,28 @@
 
 use std::mem::take;
 
-use exoclaw_proto::budget::Reservation;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
 use serde_json::{Map, Value};
 
-use super::records::Held;
-use super::{Engine, Written, unavailable};
-use crate::gateway::cluster::{self, NotAdmitted};
+use super::{Engine, Held, Written, unavailable};
 use crate::gateway::memory::{Mark, Turn};
-use crate::gateway::store::Commit;
+use crate::gateway::store::{Commit, NotAdmitted, Reservation};
 use crate::gateway::usage::{Ending, UsageEntry};
-
-/// Tokens reserved for a run.
-pub(super) enum Admission {
-    Own(Reservation),
-    Shared(cluster::Reservation),
-}
 
 impl Engine {
     /// Admits a run, if the budgets have room for it.
     pub(super) async fn reserve(
         &self,
-        key: &SessionKey,
         turn: &Held,
         estimate: u64,
-    ) -> Result<Admission, RpcError> {
-        if let (Some(cluster), Some(turn)) = (self.store.cluster(), &turn.shared) {
-            let admitted = cluster.reserve(turn, estimate).await;
-            return admitted
-                .map(Admission::Shared)
-                .map_err(|error| match error {
-                    NotAdmitted::Exceeded(exceeded) => exceeded.into(),
-                    NotAdmitted::Store(error) => unavailable(&error),
-                });
-        }
-        let reserved = self.ledger.reserve(key, estimate, self.now())?;
-        Ok(Admission::Own(reserved))
-    }
-
-    /// Settles a run with the budgets. Returns the number by which nodes wait until it is written.
-    fn settle(&self, admission: Admission, tokens: u64) -> Option<u64> {
-        match admission {
-            Admission::Own(mut reservation) => {
-                reservation.record(tokens);
-                None
-            }
-            Admission::Shared(reservation) => {
-                let cluster = self.store.cluster()?;
-                Some(cluster.settle(reservation, tokens))
-            }
-        }
+    ) -> Result<Reservation, RpcError> {
+        let admitted = self.store.reserve(&turn.open, estimate).await;
+        admitted.map_err(|error| match error {
+            NotAdmitted::Exceeded(exceeded) => exceeded.into(),
+            NotAdmitted::Store(error) => unavailable(&error),
+        })
     }
 }
 
@@ -85,7 +55,7 @@ impl Call {
 pub(super) struct Charge<'e> {
     engine: &'e Engine,
     key: SessionKey,
-    reservation: Option<Admission>,
+    reservation: Option<Reservation>,
     turn: Option<Held>,
     question: String,
     /// The name of the turn.
@@ -107,7 +77,7 @@ impl<'e> Charge<'e> {
         key: &SessionKey,
         turn: Held,
         (question, id): (&str, Option<&str>),
-        reservation: Admission,
+        reservation: Reservation,
     ) -> Self {
         Self {
             engine,
@@ -175,7 +145,7 @@ impl<'e> Charge<'e> {
         usage
     }
 
-    /// Ends the run and stores its results in one transaction, even if the future is dropped. An answer
+    /// Ends the run and stores its results, even if the future is dropped. An answer
     /// without a mark is whole. Returns whether they were stored, and the turn.
     pub(super) async fn close(
         mut self,
@@ -215,18 +185,13 @@ impl<'e> Charge<'e> {
         let commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
             .with_turn(turn);
-        Some(self.engine.write(commit, self.turn.take(), settled))
+        Some(self.engine.write(commit, self.turn.take(), Some(settled)))
     }
 
     /// Settles the run with the budgets.
-    fn settle(
-        &mut self,
-        reservation: Admission,
-        ending: Ending,
-        at: u64,
-    ) -> (UsageEntry, Option<u64>) {
+    fn settle(&mut self, reservation: Reservation, ending: Ending, at: u64) -> (UsageEntry, u64) {
         self.call_ended();
-        let settled = self.engine.settle(reservation, self.used.total());
+        let settled = self.engine.store.settle(reservation, self.used.total());
         let engine = self.engine;
         let Usage {
             input_tokens,

@@ -14,8 +14,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::records::Held;
-use super::{Engine, NOT_STORED, Reply, internal};
+use super::{Engine, Held, NOT_STORED, Reply, internal};
 use crate::assistant::{self, Step, many_rounds};
 use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
@@ -107,7 +106,7 @@ impl Engine {
         let talk = assistant::Turn::new(self.limits, rounds, past, question);
         let bytes = talk.context().into_iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
-        match self.reserve(&key, &turn, estimate).await {
+        match self.reserve(&turn, estimate).await {
             Ok(reservation) => {
                 let turn = self.note(&key, turn, content, id).await?;
                 let mut charge = Charge::new(self, &key, turn, (content, id), reservation);
@@ -208,7 +207,7 @@ impl Engine {
         let window = self.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
-        let recalled = self.store.recall(key.as_str(), turn.shared.as_ref(), most);
+        let recalled = self.store.recall(key.as_str(), Some(&turn.open), most);
         let mut turns = recalled.await.map_err(|error| internal(&error))?;
         // It is asked again.
         turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
-    BudgetStatus, Cleared, Fact, MemorySearch, Method, Session, SessionRef, Turn,
+    BudgetStatus, BudgetUse, Cleared, Fact, MemorySearch, Method, Session, SessionRef, Turn,
 };
 use exoclaw_proto::session::SessionKey;
 use tokio::time::timeout;
@@ -57,8 +57,8 @@ impl Engine {
         let key = self.session(session, Method::ChatHistory)?;
         let ended = async {
             drop(self.turns.enter(&key).await);
-            if let Some(cluster) = self.store.cluster() {
-                cluster.ended(key.as_str()).await;
+            if let Err(error) = self.store.ended(key.as_str()).await {
+                tracing::debug!(%error, "the end of a turn cannot be seen");
             }
         };
         let _ = timeout(ENDING, ended).await;
@@ -126,7 +126,7 @@ impl Engine {
         let turn = self.enter(&key).await?;
         let before = self
             .store
-            .recall(key.as_str(), turn.shared.as_ref(), usize::MAX);
+            .recall(key.as_str(), Some(&turn.open), usize::MAX);
         let turns = before.await.map_err(unreadable)?.len();
         let forgotten = self.store.forget(key.as_str(), Forget::Turns).await;
         forgotten.map_err(unreadable)?;
@@ -167,16 +167,15 @@ impl Engine {
     pub async fn budgets(&self, session: Option<&SessionRef>) -> Result<BudgetStatus, RpcError> {
         let named = |session| self.session(session, Method::BudgetStatus);
         let key = session.map(named).transpose()?;
-        let mut status = self.ledger.status(key.as_ref(), self.now());
-        if let Some(cluster) = self.store.cluster() {
-            let used = cluster.used(key.as_ref().map(SessionKey::as_str)).await;
-            let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;
-            if let Some(session) = &mut status.session {
-                session.used = in_session;
-            }
-            (status.daily.used, status.monthly.used) = (in_day, in_month);
-        }
-        Ok(status)
+        let used = self.store.used(key.as_ref().map(SessionKey::as_str)).await;
+        let (in_session, in_day, in_month) = used.map_err(|error| unavailable(&error))?;
+        let budgets = self.store.budgets();
+        let of = |used, limit| BudgetUse { used, limit };
+        Ok(BudgetStatus {
+            session: key.map(|_| of(in_session, budgets.session)),
+            daily: of(in_day, budgets.daily),
+            monthly: of(in_month, budgets.monthly),
+        })
     }
 }
 

@@ -3,7 +3,6 @@
 mod charge;
 mod chat;
 mod extension;
-mod records;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -14,24 +13,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use exoclaw_proto::binding::Router;
-use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent};
 use exoclaw_proto::limits::HELLO_VERSION;
-use exoclaw_proto::net::{ChatError, Gone, SessionTurns};
+use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
 use tokio::sync::oneshot;
 
-use super::cluster::Cluster;
 use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
-use super::store::{Commit, StoreError};
+use super::store::{Commit, GatewayStore, OpenTurn, StoreError};
 use super::tool::Tools;
 use super::usage::UsageEntry;
 use crate::assistant::conversation::ConversationLimits;
 use crate::model::ChatModel;
-use records::Held;
-pub use records::Records;
 use writing::Writing;
 
 /// Longest channel, account, peer, guild and team, in bytes: they are stored, and clients choose
@@ -87,8 +82,6 @@ pub struct EngineParts {
     pub memory: MemoryConfig,
     /// Finds the agent of a chat.
     pub router: Router,
-    /// The limits in tokens.
-    pub budgets: Budgets,
     /// The model, or the reason why there is none, which is then the answer to every chat.
     pub model: Result<Arc<dyn ChatModel>, String>,
     /// How much of a conversation the model gets.
@@ -97,8 +90,8 @@ pub struct EngineParts {
     pub plugins: Vec<String>,
     /// The tools that the model may call.
     pub tools: Tools,
-    /// Sessions and usage.
-    pub store: Arc<dyn Records>,
+    /// Sessions, usage and budgets.
+    pub store: Arc<GatewayStore>,
     /// The time, in seconds since 1970.
     pub clock: fn() -> u64,
 }
@@ -109,14 +102,13 @@ impl EngineParts {
         agent: AgentConfig,
         model: Arc<dyn ChatModel>,
         tools: Tools,
-        store: Arc<dyn Records>,
+        store: Arc<GatewayStore>,
     ) -> Self {
         Self {
             router: Router::all_to(&*agent.id),
             plugins: tools.names().map(str::to_owned).collect(),
             agent,
             memory: MemoryConfig::default(),
-            budgets: Budgets::default(),
             model: Ok(model),
             limits: ConversationLimits::default().with_sent(usize::MAX),
             tools,
@@ -130,6 +122,14 @@ impl EngineParts {
 pub fn unix_seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+/// The turn of a session. Dropping it begins the next one.
+#[derive(Debug)]
+struct Held {
+    /// Dropped first: on this node, the next one begins when the others know that this has ended.
+    open: OpenTurn,
+    _local: TurnGuard,
 }
 
 /// Gets the outcome of a write, and the turn if it had one.
@@ -147,26 +147,18 @@ pub struct Engine {
     plugins: Vec<String>,
     tools: Arc<Tools>,
     turns: SessionTurns,
-    ledger: Ledger,
-    store: Arc<dyn Records>,
+    store: Arc<GatewayStore>,
     writing: Writing,
     clock: fn() -> u64,
 }
 
 impl Engine {
     /// Creates an engine that continues from the contents of the store.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store cannot be read.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves nothing behind.
-    pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
+    pub fn new(parts: EngineParts) -> Self {
         let EngineParts {
             agent,
             memory,
             router,
-            budgets,
             model,
             limits,
             plugins,
@@ -174,12 +166,7 @@ impl Engine {
             store,
             clock,
         } = parts;
-        let totals = store.totals().await?;
-        let sessions = totals.sessions.into_iter();
-        let sessions =
-            sessions.filter_map(|(key, used)| Some((SessionKey::parse(&key).ok()?, used)));
-        let ledger = Ledger::restore(budgets, totals.days, sessions, clock());
-        Ok(Self {
+        Self {
             soul: agent.soul_path.clone().map(Soul::new),
             agent,
             memory,
@@ -189,11 +176,10 @@ impl Engine {
             plugins,
             tools: Arc::new(tools),
             turns: SessionTurns::default(),
-            ledger,
             store,
             writing: Writing::default(),
             clock,
-        })
+        }
     }
 
     /// Returns the answer to `status`: the version of this program, and the numbers of its plugins
@@ -217,15 +203,12 @@ impl Engine {
 
     /// Returns whether chats are served: `false` while this gateway counts as gone in its cluster.
     pub fn is_ready(&self) -> bool {
-        self.store.cluster().is_none_or(Cluster::is_joined)
+        self.store.is_ready()
     }
 
     /// Waits until this gateway cannot come back into its cluster by itself.
     pub(crate) async fn failed(&self) -> rpc_core::store::StoreError {
-        match self.store.cluster() {
-            Some(cluster) => cluster.failed().await,
-            None => std::future::pending().await,
-        }
+        self.store.failed().await
     }
 
     /// Returns the answer to `plugin.list`, in the order of the configuration.
@@ -258,7 +241,7 @@ impl Engine {
         let local = self.turns.enter(key).await?;
         let entered = self.store.enter(key.as_str(), self.now()).await;
         Ok(Held {
-            shared: entered.map_err(|error| unavailable(&error))?,
+            open: entered.map_err(|error| unavailable(&error))?,
             _local: local,
         })
     }
@@ -267,8 +250,8 @@ impl Engine {
     fn write(&self, commit: Commit, mut turn: Option<Held>, settled: Option<u64>) -> Written {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
-            let shared = turn.as_mut().and_then(|turn| turn.shared.as_mut());
-            let outcome = store.commit(commit, shared, settled).await;
+            let open = turn.as_mut().map(|turn| &mut turn.open);
+            let outcome = store.commit(commit, open, settled).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             }
@@ -299,9 +282,9 @@ impl Engine {
     }
 }
 
-/// Logs an error of the storage that the nodes share, and returns one that says what to do.
+/// Logs an error of the store, and returns one that says what to do.
 fn unavailable(error: &StoreError) -> RpcError {
-    tracing::error!(%error, "the shared storage has failed");
+    tracing::error!(%error, "the store has failed");
     RpcError::new("storage unavailable: try again later")
 }
 

@@ -1,34 +1,53 @@
-//! [`Store`]: the gateway's persistent data. [`EmbeddedStore`] keeps it in one file or in memory;
-//! [`Keeper`] keeps blocking work off the async workers.
+//! [`GatewayStore`]: sessions, memory, usage and budgets of a gateway, alone or shared by several.
+//!
+//! A gateway that is alone is a cluster of one: the same code on a [`Store`](rpc_core::store::Store) in a file
+//! or in memory, without leases and queues. Of several, any may end at any time, and the store may be away for
+//! a while. What holds then:
+//!
+//! - The turns of a session run one after the other on whatever node, in the order of arrival. A
+//!   turn waits in the queue of the session, and one of a node that is gone leaves it.
+//! - A turn is stored by a write that names the last one that it knows, and says what is new. A node whose
+//!   turn has left the queue, and that wakes up, is refused.
+//! - A node that loses its lease begins no turn until it is back under a new id.
+//! - Before a reply is done, its turn, its usage and its tokens are stored.
+//! - The tokens of runs of a node that is gone, and that it had not stored, are not counted. What they had
+//!   reserved stays reserved until the end of the day, unless the gateway was alone.
 
-mod backlog;
-mod embedded;
-mod engine;
+mod attempts;
+mod budget;
 mod error;
-mod keeper;
-mod row;
+#[cfg(test)]
+mod faults;
+mod file;
+mod gateway_store;
+mod history;
+mod import;
+mod nodes;
+mod record;
 #[cfg(test)]
 #[path = "tests/scratch.rs"]
 pub(crate) mod scratch;
-mod tables;
+mod sessions;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
+mod usage_log;
 
 use super::memory::Turn;
 use super::usage::UsageEntry;
 
-pub use embedded::{EmbeddedStore, FILE_NAME, empty_file, probe};
+pub use budget::{NotAdmitted, Reservation};
 pub use error::StoreError;
-pub use keeper::Keeper;
+pub use file::{FILE_NAME, empty_file, open_folder, probe};
+pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
+pub use import::OLD_FILE_NAME;
+pub use sessions::OpenTurn;
 
 rpc_core::config! {
     /// Limits on the stored data. The oldest data is forgotten first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct StoreLimits {
-        /// Most sessions; the least recently used one is forgotten with its turns and used tokens.
-        /// Default 10,000.
+        /// Most sessions; the least recently used ones are forgotten with their turns and used tokens
+        /// within a minute. Default 10,000.
         pub sessions: u64 = 10_000 => with_sessions,
         /// Most turns of a session. Default 200.
         pub turns: u64 = 200 => with_turns,
@@ -42,15 +61,13 @@ rpc_core::config! {
         pub text_bytes: usize = 16 * 1024 * 1024 => with_text_bytes,
         /// Most entries of the usage log. Default 100,000.
         pub usage: u64 = 100_000 => with_usage,
-        /// Most days whose tokens are stored. Default 400.
-        pub days: u64 = 400 => with_days,
     }
 }
 
-/// The results of one run of a session. They are written completely or not at all.
+/// The results of one run of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commit {
-    /// The key of the session. If it is empty, the usage counts only for its day.
+    /// The key of the session.
     pub session: String,
     /// The time, in seconds since 1970.
     pub at: u64,
@@ -70,6 +87,11 @@ impl Commit {
             at,
             ..Self::default()
         }
+    }
+
+    /// Returns whether it only marks the session as used.
+    const fn is_empty(&self) -> bool {
+        self.turn.is_none() && self.usage.is_empty()
     }
 
     /// Sets [`turn`](Self::turn).
@@ -102,71 +124,11 @@ pub struct SessionInfo {
     pub tokens: u64,
 }
 
-/// What of a session is [forgotten](Store::forget). Exhaustive: there is nothing else.
+/// What of a session is [forgotten](GatewayStore::forget). Exhaustive: there is nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forget {
     /// Its turns. Its tokens stay used.
     Turns,
     /// Everything but the usage log and the tokens of days.
     All,
-}
-
-/// The tokens used, for budgets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// The tokens of each session, by its key.
-    pub sessions: Vec<(String, u64)>,
-    /// The tokens of each day with any, oldest first. Days are counted from 1970-01-01 in UTC:
-    /// seconds divided by 86,400.
-    pub days: Vec<(u64, u64)>,
-}
-
-/// A store of sessions and usage. Every method blocks until it is done, and many threads may call
-/// it at once. After `Ok` of a writing method its effect survives the end of the process.
-///
-/// After a [`StoreError`] of a writing method nothing was written and it may be repeated, except
-/// after [`StoreError::Io`]: the disk may have failed after the last byte.
-pub trait Store: Send + Sync + fmt::Debug {
-    /// Writes runs in order, all of them or none.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be written.
-    fn commit(&self, commits: &[Commit]) -> Result<(), StoreError>;
-
-    /// Returns the last turns of a session, oldest first, at most `turns`. Empty for an unknown
-    /// session.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError>;
-
-    /// Returns the most recently used sessions, newest first, at most `max`.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError>;
-
-    /// Returns the number of sessions used at or after `since`, in seconds since 1970.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be counted.
-    fn session_count(&self, since: u64) -> Result<u64, StoreError>;
-
-    /// Returns the last entries of the usage log, newest first, at most `max`.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError>;
-
-    /// Returns the tokens used.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    fn totals(&self) -> Result<Totals, StoreError>;
-
-    /// Forgets a session, or its turns. Returns whether it was known.
-    ///
-    /// # Errors
-    /// [`StoreError`] if this cannot be written.
-    fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError>;
 }

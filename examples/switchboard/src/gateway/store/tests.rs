@@ -1,11 +1,11 @@
-//! What is kept, for how long, and what happens when a file is not as it should be.
+//! What is kept, and for how long; in memory.
 
-mod disk;
 mod files;
-mod keeping;
-mod model;
 
-use super::scratch::Folder;
+use std::sync::Arc;
+
+use rpc_core::store::MemoryStore;
+
 use super::*;
 
 /// A commit with a turn whose texts follow from its number.
@@ -19,199 +19,128 @@ fn used(session: &str, at: u64, tokens: u64) -> Commit {
     Commit::new(session, at).with_usage(entry)
 }
 
-fn questions(store: &dyn Store, session: &str, max: usize) -> Vec<String> {
-    let turns = store.recall(session, max).unwrap();
+async fn open(limits: StoreLimits) -> Arc<GatewayStore> {
+    let config = GatewayStoreConfig::default().with_limits(limits);
+    let store = GatewayStore::open(Arc::new(MemoryStore::new()), config, || 0).await;
+    store.unwrap()
+}
+
+async fn commit(store: &GatewayStore, commits: impl IntoIterator<Item = Commit>) {
+    for commit in commits {
+        store.commit(commit, None, None).await.unwrap();
+    }
+}
+
+async fn questions(store: &GatewayStore, session: &str, max: usize) -> Vec<String> {
+    let turns = store.recall(session, None, max).await.unwrap();
     turns.into_iter().map(|turn| turn.user).collect()
 }
 
-fn memory(limits: StoreLimits) -> EmbeddedStore {
-    EmbeddedStore::in_memory(limits).unwrap()
+async fn sessions(store: &GatewayStore) -> Vec<String> {
+    let sessions = store.sessions(9).await.unwrap();
+    sessions.into_iter().map(|it| it.session).collect()
 }
 
-#[test]
-fn turns_are_recalled_in_order_and_only_the_last() {
-    let store = memory(StoreLimits::default());
-    for number in 0..7 {
-        store.commit(&[turn("s", number)]).unwrap();
-    }
-    assert_eq!(questions(&store, "s", 3), ["q4", "q5", "q6"]);
-    assert_eq!(questions(&store, "s", 0), [""; 0]);
-    assert_eq!(questions(&store, "s", 100).len(), 7);
-    assert_eq!(store.recall("other", 5), Ok(Vec::new()));
+#[tokio::test(start_paused = true)]
+async fn turns_are_recalled_in_order_and_only_the_last() {
+    let store = open(StoreLimits::default()).await;
+    commit(&store, (0..7).map(|number| turn("s", number))).await;
+    assert_eq!(questions(&store, "s", 3).await, ["q4", "q5", "q6"]);
+    assert_eq!(questions(&store, "s", 0).await, [""; 0]);
+    assert_eq!(questions(&store, "s", 100).await.len(), 7);
+    assert_eq!(questions(&store, "other", 5).await, [""; 0]);
 }
 
-#[test]
-fn a_turn_takes_the_place_of_the_last_one_with_its_name() {
+#[tokio::test(start_paused = true)]
+async fn a_turn_takes_the_place_of_the_last_one_with_its_name() {
     let named = |user: &str, id: Option<&str>| {
         let turn = Turn::new(user, "a", 1).map(|turn| turn.with_id(id));
         Commit::new("s", 1).with_turn(turn)
     };
-    let store = memory(StoreLimits::default().with_turns(3));
-    for (user, id) in [
-        ("q0", None),
-        ("q1", None),
-        ("q2", Some("x")),
-        ("q3", Some("x")),
-    ] {
-        store.commit(&[named(user, id)]).unwrap();
-    }
-    assert_eq!(questions(&store, "s", 9), ["q0", "q1", "q3"]);
-    store
-        .commit(&[named("q4", Some("y")), named("q5", Some("x"))])
-        .unwrap();
-    assert_eq!(questions(&store, "s", 9), ["q3", "q4", "q5"]);
+    let store = open(StoreLimits::default().with_turns(3)).await;
+    let turns = [
+        named("q0", None),
+        named("q1", None),
+        named("q2", Some("x")),
+        named("q3", Some("x")),
+    ];
+    commit(&store, turns).await;
+    assert_eq!(questions(&store, "s", 9).await, ["q0", "q1", "q3"]);
+    commit(&store, [named("q4", Some("y")), named("q5", Some("x"))]).await;
+    assert_eq!(questions(&store, "s", 9).await, ["q3", "q4", "q5"]);
     // Also where there is no other.
-    store.forget("s", Forget::Turns).unwrap();
-    store
-        .commit(&[named("q6", Some("x")), named("q7", Some("x"))])
-        .unwrap();
-    assert_eq!(questions(&store, "s", 9), ["q7"]);
+    store.forget("s", Forget::Turns).await.unwrap();
+    commit(&store, [named("q6", Some("x")), named("q7", Some("x"))]).await;
+    assert_eq!(questions(&store, "s", 9).await, ["q7"]);
 }
 
-#[test]
-fn a_session_can_be_forgotten() {
-    let store = memory(StoreLimits::default());
+#[tokio::test(start_paused = true)]
+async fn a_session_is_forgotten_with_its_tokens_and_its_turns_without() {
+    let store = open(StoreLimits::default()).await;
     for session in ["s", "t"] {
-        store.commit(&[turn(session, 1)]).unwrap();
+        commit(&store, [turn(session, 1), used(session, 1, 9)]).await;
     }
-    assert!(store.forget("s", Forget::All).unwrap());
-    assert_eq!(store.recall("s", 9), Ok(Vec::new()));
-    let known: Vec<_> = store
-        .sessions(9)
-        .unwrap()
-        .into_iter()
-        .map(|it| it.session)
-        .collect();
-    assert_eq!(known, ["t"]);
-    assert!(!store.forget("s", Forget::All).unwrap());
+    assert_eq!(store.forget("s", Forget::Turns).await, Ok(true));
+    assert_eq!(questions(&store, "s", 9).await, [""; 0]);
+    assert_eq!(store.used(Some("s")).await.unwrap().0, 9);
+    assert_eq!(store.forget("s", Forget::All).await, Ok(true));
+    assert_eq!(sessions(&store).await, ["t"]);
+    for what in [Forget::Turns, Forget::All] {
+        assert_eq!(store.forget("s", what).await, Ok(false));
+    }
+    commit(&store, [turn("s", 2)]).await;
+    assert_eq!(questions(&store, "s", 9).await, ["q2"]);
+    assert_eq!(store.used(Some("s")).await.unwrap().0, 0);
 }
 
-#[test]
-fn forgets_the_longest_silent_sessions_if_there_are_too_many_bytes() {
-    let folder = Folder::new();
-    let size = serde_json::to_vec(&turn("", 1).turn).unwrap().len() as u64;
-    let limits = StoreLimits::default().with_total_bytes(4 * size);
-    let store = EmbeddedStore::open(folder.path(), limits).unwrap();
-    for (session, number) in [("a", 1), ("b", 2), ("a", 3), ("b", 4)] {
-        store.commit(&[turn(session, number)]).unwrap();
-    }
-    assert_eq!(store.session_count(0), Ok(2));
-    // What is forgotten makes room, also for those who open the file later.
-    assert!(store.forget("b", Forget::Turns).unwrap());
-    drop(store);
-    let store = EmbeddedStore::open(folder.path(), limits).unwrap();
-    store.commit(&[turn("b", 5), turn("c", 6)]).unwrap();
-    assert_eq!(store.session_count(0), Ok(3));
-    store.commit(&[turn("b", 7)]).unwrap();
-    assert_eq!(questions(&store, "a", 9), [""; 0]);
-    assert_eq!(questions(&store, "b", 9), ["q5", "q7"]);
-    assert_eq!(questions(&store, "c", 9), ["q6"]);
-    // The last one stays, however large it is.
-    drop(store);
-    let store = EmbeddedStore::open(folder.path(), limits.with_total_bytes(0)).unwrap();
-    assert_eq!(store.session_count(0), Ok(1));
-    assert_eq!(questions(&store, "b", 9), ["q5", "q7"]);
+#[tokio::test(start_paused = true)]
+async fn old_turns_are_forgotten_by_number_and_by_size() {
+    let store = open(StoreLimits::default().with_turns(3)).await;
+    commit(&store, (0..5).map(|number| turn("s", number))).await;
+    assert_eq!(questions(&store, "s", 100).await, ["q2", "q3", "q4"]);
+    let info = store.sessions(1).await.unwrap().remove(0);
+    assert_eq!((info.turns, info.kept), (5, 3));
+    let store = open(StoreLimits::default().with_session_bytes(1)).await;
+    commit(&store, [turn("s", 0), turn("s", 1)]).await;
+    assert_eq!(questions(&store, "s", 100).await, ["q1"]);
 }
 
-#[test]
-fn old_turns_are_forgotten_by_number_and_by_size() {
-    let store = memory(StoreLimits::default().with_turns(3));
-    for number in 0..5 {
-        store.commit(&[turn("s", number)]).unwrap();
-    }
-    assert_eq!(questions(&store, "s", 100), ["q2", "q3", "q4"]);
-    assert_eq!(store.sessions(1).unwrap()[0].turns, 5);
-    let store = memory(StoreLimits::default().with_session_bytes(100));
-    for number in 0..5 {
-        store.commit(&[turn("s", number)]).unwrap();
-    }
-    assert_eq!(questions(&store, "s", 100), ["q3", "q4"]);
-    let store = memory(StoreLimits::default().with_session_bytes(1));
-    store.commit(&[turn("s", 0), turn("s", 1)]).unwrap();
-    assert_eq!(questions(&store, "s", 100), ["q1"]);
-}
-
-#[test]
-fn long_texts_are_cut_between_characters() {
-    let store = memory(StoreLimits::default().with_text_bytes(5));
-    let turn = Turn::new("éééé", "abcdefg", 1);
-    store
-        .commit(&[Commit::new("s", 1).with_turn(turn)])
-        .unwrap();
-    let turns = store.recall("s", 1).unwrap();
+#[tokio::test(start_paused = true)]
+async fn long_texts_are_cut_between_characters() {
+    let store = open(StoreLimits::default().with_text_bytes(5)).await;
+    let long = Commit::new("s", 1).with_turn(Turn::new("éééé", "abcdefg", 1));
+    commit(&store, [long]).await;
+    let turns = store.recall("s", None, 1).await.unwrap();
     assert_eq!(turns, [Turn::new("éé", "abcde", 1).unwrap()]);
 }
 
-#[test]
-fn the_session_that_was_silent_longest_is_forgotten() {
-    let store = memory(StoreLimits::default().with_sessions(2));
-    store
-        .commit(&[turn("a", 1), turn("b", 2), turn("a", 3)])
-        .unwrap();
-    store.commit(&[turn("c", 4)]).unwrap();
-    let names = store.sessions(10).unwrap();
-    let names: Vec<_> = names.iter().map(|info| info.session.as_str()).collect();
-    assert_eq!(names, ["c", "a"]);
-    assert_eq!(store.session_count(0).unwrap(), 2);
-    assert!(questions(&store, "b", 5).is_empty());
-    assert_eq!(questions(&store, "a", 5), ["q1", "q3"]);
+#[tokio::test(start_paused = true)]
+async fn the_sessions_that_were_silent_longest_are_forgotten_within_a_minute() {
+    let store = open(StoreLimits::default().with_sessions(2)).await;
+    commit(&store, [turn("a", 1), turn("b", 2), turn("a", 3)]).await;
+    commit(&store, [turn("c", 4)]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(sessions(&store).await, ["c", "a"]);
+    assert_eq!(questions(&store, "b", 5).await, [""; 0]);
+    assert_eq!(questions(&store, "a", 5).await, ["q1", "q3"]);
 }
 
-#[test]
-fn a_clock_that_is_set_back_changes_no_order() {
-    let store = memory(StoreLimits::default().with_sessions(2));
-    store
-        .commit(&[turn("a", 100), turn("b", 50), turn("a", 1)])
-        .unwrap();
-    assert_eq!(questions(&store, "a", 5), ["q100", "q1"]);
-    let info = &store.sessions(1).unwrap()[0];
-    let found = (info.session.as_str(), info.created, info.active, info.turns);
-    assert_eq!(found, ("a", 100, 100, 2));
-    store.commit(&[turn("c", 60)]).unwrap();
-    assert!(questions(&store, "b", 5).is_empty());
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_makes_no_session_older() {
+    let store = open(StoreLimits::default()).await;
+    commit(&store, [turn("a", 100), turn("a", 1)]).await;
+    let info = store.sessions(1).await.unwrap().remove(0);
+    assert_eq!((info.created, info.active, info.turns), (100, 100, 2));
+    assert_eq!(store.session_count(100).await, Ok(1));
+    assert_eq!(store.session_count(101).await, Ok(0));
 }
 
-#[test]
-fn tokens_are_counted_by_session_and_day() {
-    let store = memory(StoreLimits::default().with_days(2));
-    let day = 86_400;
-    store
-        .commit(&[used("a", 5, 10), used("b", day - 1, 1)])
-        .unwrap();
-    store.commit(&[used("a", day, 100), turn("c", 7)]).unwrap();
-    let expected = Totals {
-        sessions: vec![("a".to_owned(), 110), ("b".to_owned(), 1)],
-        days: vec![(0, 11), (1, 100)],
-    };
-    assert_eq!(store.totals().unwrap(), expected);
-    store.commit(&[used("a", 9 * day, 1)]).unwrap();
-    assert_eq!(store.totals().unwrap().days, [(1, 100), (9, 1)]);
-    store.commit(&[used("a", 9 * day, u64::MAX)]).unwrap();
-    assert_eq!(store.totals().unwrap().days, [(1, 100), (9, u64::MAX)]);
-}
-
-#[test]
-fn the_log_of_usage_keeps_the_newest_entries() {
-    let store = memory(StoreLimits::default().with_usage(3));
-    for number in 0..5 {
-        store.commit(&[used("s", number, number)]).unwrap();
-    }
-    let tokens = |max| {
-        let entries = store.usage(max).unwrap();
-        entries.iter().map(UsageEntry::tokens).collect::<Vec<_>>()
-    };
-    assert_eq!(tokens(10), [4, 3, 2]);
-    assert_eq!(tokens(1), [4]);
-}
-
-#[test]
-fn a_forgotten_session_keeps_its_tokens() {
-    let store = memory(StoreLimits::default());
-    store.commit(&[turn("s", 1), used("s", 1, 9)]).unwrap();
-    assert!(store.forget("s", Forget::Turns).unwrap());
-    assert!(!store.forget("t", Forget::Turns).unwrap());
-    assert_eq!(questions(&store, "s", 5), [""; 0]);
-    assert_eq!(store.totals().unwrap().sessions, [("s".to_owned(), 9)]);
-    store.commit(&[turn("s", 2)]).unwrap();
-    assert_eq!(questions(&store, "s", 5), ["q2"]);
+#[tokio::test(start_paused = true)]
+async fn the_log_of_usage_keeps_the_newest_entries() {
+    let store = open(StoreLimits::default().with_usage(3)).await;
+    commit(&store, (0..5).map(|number| used("s", number, number))).await;
+    let tokens =
+        |entries: Vec<UsageEntry>| -> Vec<u64> { entries.iter().map(UsageEntry::tokens).collect() };
+    assert_eq!(tokens(store.usage(10).await.unwrap()), [4, 3, 2]);
+    assert_eq!(tokens(store.usage(1).await.unwrap()), [4]);
 }

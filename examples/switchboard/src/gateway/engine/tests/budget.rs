@@ -1,18 +1,13 @@
 //! Budgets, and what is counted.
 
-use std::sync::atomic::Ordering;
-
 use exoclaw_proto::budget::Budgets;
+use rpc_core::store::MemoryStore;
 
 use super::harness::*;
-use crate::gateway::engine::{EngineParts, NOT_STORED};
-use crate::gateway::store::Store as _;
+use crate::gateway::engine::NOT_STORED;
+use crate::gateway::store::usage;
 use crate::gateway::usage::Ending;
 use crate::model::provider::Provider;
-
-fn limits(budgets: Budgets) -> impl FnOnce(&mut EngineParts) {
-    move |parts| parts.budgets = budgets
-}
 
 #[tokio::test]
 async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session_counts() {
@@ -31,11 +26,11 @@ async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session
         (daily, "daily: 0/1"),
         (monthly, "monthly: 0/1"),
     ] {
-        let harness = Harness::with([], limits(budgets)).await;
+        let harness = Harness::limited(budgets, []).await;
         let why = harness.refused(&from("ann", "hello")).await;
         assert_eq!(why, format!("token budget exceeded ({expected})"));
         assert!(harness.model.asked().is_empty());
-        assert_eq!(harness.sessions(), ["default:ws:ann:main"]);
+        assert_eq!(harness.sessions().await, ["default:ws:ann:main"]);
         assert_eq!(harness.log().await, []);
     }
 }
@@ -46,13 +41,12 @@ async fn usage_counts_and_estimates_leave_out_the_instructions() {
         daily: Some(17),
         ..Budgets::default()
     };
-    let harness = Harness::with([answer("ok")], |parts| {
-        parts.budgets = budgets;
+    let harness = Harness::over(&MemoryStore::new(), budgets, [answer("ok")], |parts| {
         parts.agent.system_prompt = Some("x".repeat(1000));
     })
     .await;
     harness.chat(&from("ann", "hello")).await.1.unwrap();
-    assert_eq!(harness.used(), 15);
+    assert_eq!(harness.used().await, 15);
     let why = harness.refused(&from("bob", "hello, hello")).await;
     assert_eq!(why, "token budget exceeded (daily: 15/17)");
 }
@@ -60,14 +54,11 @@ async fn usage_counts_and_estimates_leave_out_the_instructions() {
 #[tokio::test]
 async fn two_runs_at_once_do_not_both_take_the_last_room() {
     let gated = Script::Answer(vec![Step::Gate, say("x"), bill(1, 1), stop()]);
-    let mut harness = Harness::with(
-        [gated, answer("y")],
-        limits(Budgets {
-            daily: Some(10),
-            ..Budgets::default()
-        }),
-    )
-    .await;
+    let budgets = Budgets {
+        daily: Some(10),
+        ..Budgets::default()
+    };
+    let mut harness = Harness::limited(budgets, [gated, answer("y")]).await;
     // 24 bytes are estimated at 7 tokens.
     let long = "x".repeat(24);
     let (a, b) = (from("ann", &long), from("bob", &long));
@@ -118,7 +109,7 @@ async fn usage_is_reported_for_each_call_and_summed_in_the_log() {
         &*entry.model,
     ];
     assert_eq!(named, ["default:ws:ann:main", "default", "openai", "m"]);
-    assert_eq!(harness.store.totals().unwrap().days, [(NOON / 86_400, 37)]);
+    assert_eq!(harness.used().await, 37);
 }
 
 #[tokio::test]
@@ -127,41 +118,37 @@ async fn missing_usage_is_estimated_for_the_client_too() {
     let harness = Harness::new([silent]).await;
     let (steps, _) = harness.chat(&from("ann", "hello world!")).await;
     assert_eq!(steps, ["text 12345678", "usage 3 2"]);
-    assert_eq!(harness.used(), 5);
+    assert_eq!(harness.used().await, 5);
     let log = harness.log().await;
     assert!(log[0].estimated);
     assert_eq!((log[0].input_tokens, log[0].output_tokens), (3, 2));
 }
 
 #[tokio::test]
-async fn usage_that_a_full_disk_refuses_is_reported_counted_and_written_with_the_next() {
+async fn usage_that_a_full_disk_refuses_is_reported_counted_and_written_later() {
     let budgets = Budgets {
         daily: Some(40),
         ..Budgets::default()
     };
     let scripts = [answer("one"), answer("two"), answer("three")];
-    let harness = Harness::with(scripts, limits(budgets)).await;
-    harness.store.full.store(true, Ordering::SeqCst);
+    let harness = Harness::limited(budgets, scripts).await;
+    harness.store.set_full(true);
     for _ in 0..2 {
         let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
         assert_eq!(steps.len(), 2, "the answer is whole: {steps:?}");
         assert_eq!(failure(outcome), NOT_STORED);
     }
-    assert_eq!(harness.used(), 30);
+    assert_eq!(harness.used().await, 30);
     assert_eq!(harness.engine.usage(9).await.unwrap().len(), 2);
-    assert_eq!(harness.store.usage(9).unwrap(), []);
-    harness.store.full.store(false, Ordering::SeqCst);
+    assert_eq!(usage(&harness.store, 9).await.unwrap(), []);
+    harness.store.set_full(false);
     harness.chat(&from("bob", "hi")).await.1.unwrap();
-    let totals = harness.store.totals().unwrap();
-    assert_eq!(totals.days, [(NOON / 86_400, 45)]);
-    assert!(
-        totals
-            .sessions
-            .contains(&("default:ws:ann:main".to_owned(), 30))
-    );
     assert_eq!(harness.log().await.len(), 3);
+    assert_eq!(usage(&harness.store, 9).await.unwrap().len(), 3);
+    let of_ann = harness.engine.store.used(Some("default:ws:ann:main"));
+    assert_eq!(of_ann.await, Ok((30, 45, 45)));
     // A gateway that is started now has no hole in its budget.
-    let harness = Harness::over(harness.store, [], limits(budgets)).await;
+    let harness = Harness::over(&harness.store, budgets, [], |_| ()).await;
     let why = harness.refused(&from("ann", "hi")).await;
     assert_eq!(why, "token budget exceeded (daily: 45/40)");
 }
@@ -169,11 +156,11 @@ async fn usage_that_a_full_disk_refuses_is_reported_counted_and_written_with_the
 #[tokio::test]
 async fn usage_that_was_kept_is_written_at_the_end() {
     let harness = Harness::new([answer("one")]).await;
-    harness.store.full.store(true, Ordering::SeqCst);
+    harness.store.set_full(true);
     assert_eq!(
         failure(harness.chat(&from("ann", "hi")).await.1),
         NOT_STORED
     );
-    harness.store.full.store(false, Ordering::SeqCst);
+    harness.store.set_full(false);
     assert_eq!(harness.log().await.len(), 1);
 }

@@ -15,10 +15,9 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::harness::*;
-use crate::gateway::cluster::{Cluster, ClusterConfig};
 use crate::gateway::config::AgentConfig;
-use crate::gateway::engine::{Engine, EngineParts, NOT_STORED, Records};
-use crate::gateway::store::{SessionInfo, StoreLimits};
+use crate::gateway::engine::{Engine, EngineParts, NOT_STORED};
+use crate::gateway::store::{GatewayStore, GatewayStoreConfig, SessionInfo, StoreLimits};
 use crate::gateway::tool::Tools;
 use crate::gateway::usage::UsageEntry;
 use crate::model::{ChatModel, ModelError};
@@ -65,7 +64,7 @@ impl Node {
         limits: StoreLimits,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
-        let config = ClusterConfig::default()
+        let config = GatewayStoreConfig::default()
             .with_budgets(budgets)
             .with_limits(limits)
             .with_lease(LeaseConfig {
@@ -74,23 +73,22 @@ impl Node {
                 ..LeaseConfig::default()
             })
             .with_patience(Duration::from_secs(3));
-        let cluster = Cluster::start(store, config, || NOON);
+        let cluster = GatewayStore::open(store, config, || NOON);
         let (told, heard) = mpsc::unbounded_channel();
         let model = Model::new(scripts, told);
         let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
         let store = cluster.await.unwrap();
         let mut parts = EngineParts::new(AgentConfig::default(), asked, Tools::new(), store);
         parts.clock = || NOON;
-        parts.budgets = budgets;
         Self {
-            engine: Engine::start(parts).await.unwrap(),
+            engine: Engine::new(parts),
             model,
             heard,
         }
     }
 
-    pub(super) fn cluster(&self) -> &Cluster {
-        self.engine.store.cluster().unwrap()
+    pub(super) fn store(&self) -> &GatewayStore {
+        &self.engine.store
     }
 
     pub(super) async fn chat(&self, chat: &ChatSend) -> Result<(), ChatError> {
@@ -111,7 +109,7 @@ impl Node {
     }
 
     pub(super) async fn daily(&self) -> u64 {
-        self.cluster().used(None).await.unwrap().1
+        self.store().used(None).await.unwrap().1
     }
 }
 
@@ -146,11 +144,11 @@ async fn every_node_knows_the_conversation() {
     assert_eq!(three.daily().await, 30);
     let log = three.engine.usage(9).await.unwrap();
     assert_eq!(log.iter().map(UsageEntry::tokens).sum::<u64>(), 30);
-    let sessions = three.cluster().sessions(9).await.unwrap();
+    let sessions = three.store().sessions(9).await.unwrap();
     let session = &sessions[0];
     assert_eq!(session.session, "default:ws:ann:main");
     assert_eq!((sessions.len(), session.turns, session.tokens), (1, 2, 30));
-    assert_eq!(three.cluster().session_count(0).await, Ok(1));
+    assert_eq!(three.store().session_count(0).await, Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -287,25 +285,19 @@ async fn a_session_budget_holds_on_all_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_dies_in_a_turn_holds_neither_its_session_nor_its_reservation() {
+async fn a_node_that_dies_in_a_turn_does_not_hold_its_session() {
     let store = MemoryStore::new();
-    // Room for one of two: 24 bytes are estimated at 7 tokens.
-    let budgets = Budgets {
-        daily: Some(10),
-        ..Budgets::default()
-    };
-    let mut one = Node::with(&store, budgets, [gated("never")]).await;
-    let two = Node::with(&store, budgets, [answer("next")]).await;
-    let long = "x".repeat(24);
-    let chat = from("ann", &long);
+    let mut one = Node::start(&store, [gated("never")]).await;
+    let two = Node::start(&store, [answer("next")]).await;
+    let chat = from("ann", "hi");
     let engine = Arc::new(one.engine);
     let dying = Arc::clone(&engine);
     let mut first = Box::pin(async move {
-        let chat = from("ann", &"x".repeat(24));
+        let chat = from("ann", "hi");
         dying.chat(&chat, &mut Heard::default()).await
     });
     at_gate(first.as_mut(), &mut one.heard).await;
-    engine.store.cluster().unwrap().kill();
+    engine.store.kill();
     // No destructor runs.
     std::mem::forget(first);
     two.chat(&chat).await.unwrap();
@@ -322,12 +314,12 @@ async fn a_node_presumed_dead_cannot_store_its_answer_and_its_tokens_count() {
     let mut heard = Heard::default();
     let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
     at_gate(first.as_mut(), &mut one.heard).await;
-    one.cluster().pause();
+    one.store().pause();
     two.chat(&chat).await.unwrap();
     one.model.open_gate();
     assert_eq!(failure(first.await), NOT_STORED);
     assert_eq!(two.history("ann").await, ["next"]);
-    let sessions = two.cluster().sessions(9).await.unwrap();
+    let sessions = two.store().sessions(9).await.unwrap();
     assert_eq!(sessions[0].tokens, 30);
     assert_eq!(two.daily().await, 30);
 }
@@ -346,7 +338,7 @@ async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fence
     let mut heard = Heard::default();
     let mut first = std::pin::pin!(one.engine.chat(&chat, &mut heard));
     at_gate(first.as_mut(), &mut one.heard).await;
-    let lost = one.cluster().node().await;
+    let lost = one.store().node().await;
     let store: Arc<dyn Store> = Arc::new(store.connect());
     let config = BucketConfig {
         max_age: Some(LEASE),
@@ -357,12 +349,12 @@ async fn a_node_that_loses_its_lease_comes_back_as_another_and_its_turn_is_fence
     two.chat(&chat).await.unwrap();
     one.model.open_gate();
     assert_eq!(failure(first.await), NOT_STORED);
-    while one.cluster().node().await == lost {
+    while one.store().node().await == lost {
         sleep(Duration::from_millis(10)).await;
     }
     one.chat(&chat).await.unwrap();
     assert_eq!(two.history("ann").await, ["next", "again"]);
-    let sessions = two.cluster().sessions(9).await.unwrap();
+    let sessions = two.store().sessions(9).await.unwrap();
     assert_eq!((sessions[0].tokens, two.daily().await), (45, 45));
     one.engine.close().await;
     assert_eq!(two.daily().await, 45);
@@ -411,20 +403,20 @@ async fn the_oldest_sessions_beyond_the_limit_are_forgotten_with_their_turns() {
     for name in ["ann", "bob", "cat", "dan", "ann"] {
         node.chat(&from(name, "hi")).await.unwrap();
     }
-    assert_eq!(node.cluster().sweep().await, 2);
+    assert_eq!(node.store().sweep().await, 2);
     let left = |sessions: Vec<SessionInfo>| -> Vec<String> {
         sessions.into_iter().map(|it| it.session).collect()
     };
-    let sessions = left(node.cluster().sessions(9).await.unwrap());
+    let sessions = left(node.store().sessions(9).await.unwrap());
     assert_eq!(sessions, ["default:ws:ann:main", "default:ws:dan:main"]);
     assert_eq!(stored(&store).await, ["ann", "dan"]);
     assert!(node.history("bob").await.is_empty());
-    assert_eq!(node.cluster().sweep().await, 0);
+    assert_eq!(node.store().sweep().await, 0);
     // Whoever comes back begins again.
     node.chat(&from("bob", "hi")).await.unwrap();
     assert_eq!(node.history("bob").await.len(), 1);
-    assert_eq!(node.cluster().sweep().await, 1);
-    let sessions = left(node.cluster().sessions(9).await.unwrap());
+    assert_eq!(node.store().sweep().await, 1);
+    let sessions = left(node.store().sessions(9).await.unwrap());
     assert_eq!(sessions, ["default:ws:bob:main", "default:ws:ann:main"]);
 }
 
@@ -450,7 +442,7 @@ async fn sessions_that_are_too_large_together_are_forgotten_except_those_in_use(
     for name in ["bob", "cat"] {
         other.chat(&from(name, "hi")).await.unwrap();
     }
-    assert_eq!(node.cluster().sweep().await, 1);
+    assert_eq!(node.store().sweep().await, 1);
     node.model.open_gate();
     running.await.unwrap();
     assert_eq!(stored(&store).await, ["ann", "cat"]);

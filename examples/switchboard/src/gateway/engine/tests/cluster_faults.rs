@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::cluster::{Node, UNAVAILABLE, at_gate, gated};
 use super::harness::*;
-use crate::gateway::engine::{NOT_STORED, Records};
+use crate::gateway::engine::NOT_STORED;
 use crate::gateway::site::Site;
 use crate::gateway::tool::Tools;
 
@@ -30,7 +30,7 @@ async fn a_gateway_presumed_dead_is_not_ready_until_it_is_back() {
     };
     assert_eq!(status(Method::GET, "/ready").await, StatusCode::OK);
     store.set_paused(true);
-    engine.store.cluster().unwrap().lost().await;
+    engine.store.lost().await;
     for method in [Method::GET, Method::HEAD] {
         let ready = status(method, "/ready").await;
         assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
@@ -39,7 +39,7 @@ async fn a_gateway_presumed_dead_is_not_ready_until_it_is_back() {
     assert_eq!(status(Method::GET, "/health").await, StatusCode::OK);
     assert_eq!(status(Method::GET, "/").await, StatusCode::OK);
     store.set_paused(false);
-    while !engine.store.cluster().unwrap().is_joined() {
+    while !engine.store.is_ready() {
         sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(status(Method::GET, "/ready").await, StatusCode::OK);
@@ -55,7 +55,7 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
         let mut heard = Heard::default();
         let mut asked = Box::pin(one.engine.answer(&chat, Some("1"), &mut heard));
         at_gate(asked.as_mut(), &mut one.heard).await;
-        one.cluster().kill();
+        one.store().kill();
         // No destructor runs.
         std::mem::forget(asked);
     }
@@ -66,7 +66,7 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
     let again = two.engine.answer(&chat, Some("1"), &mut heard);
     again.await.unwrap();
     assert_eq!(turns(&two.engine, "ann").await, [["hello?", "next", ""]]);
-    let sessions = two.cluster().sessions(9).await.unwrap();
+    let sessions = two.store().sessions(9).await.unwrap();
     assert_eq!((sessions[0].turns, sessions[0].kept), (1, 1));
     std::mem::forget(one.engine);
 }
@@ -75,13 +75,13 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
 async fn a_gateway_denied_by_its_store_ends_with_the_reason() {
     let store = MemoryStore::new();
     let node = Node::on(Arc::new(store.clone()), []).await;
-    let failed = node.cluster().failed();
+    let failed = node.store().failed();
     let mut failed = std::pin::pin!(failed);
     assert!(timeout(Duration::from_secs(60), &mut failed).await.is_err());
     store.set_denied(true);
     assert!(matches!(failed.await, StoreError::Denied { .. }));
     store.set_denied(false);
-    while !node.cluster().is_joined() {
+    while !node.store().is_ready() {
         sleep(Duration::from_millis(10)).await;
     }
 }

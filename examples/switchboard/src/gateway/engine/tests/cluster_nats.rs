@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exoclaw_proto::net::ChatError;
+use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::store::{Expect, LogConfig, Store, StoreError as Failure};
 use switchboard_testing::nats::NatsServer;
 
 use super::cluster::{Node, UNAVAILABLE, at_gate, gated};
 use super::harness::*;
-use crate::gateway::cluster::{Cluster, ClusterConfig};
-use crate::gateway::engine::{NOT_STORED, Records as _};
+use crate::gateway::engine::NOT_STORED;
 use crate::gateway::memory::Turn;
-use crate::gateway::store::{Commit, StoreError};
+use crate::gateway::store::{Commit, GatewayStore, GatewayStoreConfig, StoreError};
 
 async fn nats(server: &NatsServer) -> Arc<dyn Store> {
     let mut config = NatsConfig::new(&server.url());
@@ -22,18 +22,20 @@ async fn nats(server: &NatsServer) -> Arc<dyn Store> {
 }
 
 /// A gateway that may publish to these subjects.
-async fn start(publish: &[&str]) -> Result<Arc<Cluster>, StoreError> {
+async fn start(publish: &[&str]) -> Result<Arc<GatewayStore>, StoreError> {
     let permissions = format!("permissions: {{ publish: {publish:?}, subscribe: [\"p.>\"] }}");
     let user = format!("{{ user: ann, password: x, {permissions} }}");
     let server = NatsServer::start_with(&format!("authorization {{ users: [ {user} ] }}"), &[]);
     let mut config = NatsConfig::new(&format!("nats://ann:x@{}", server.address()));
     config.prefix = "p".to_owned();
     let nats = nats::connect(config).await.unwrap();
-    let config = ClusterConfig::default().with_patience(Duration::from_secs(60));
-    let cluster = Cluster::start(nats, config, || NOON).await?;
+    let config = GatewayStoreConfig::default()
+        .with_lease(LeaseConfig::default())
+        .with_patience(Duration::from_secs(60));
+    let cluster = GatewayStore::open(nats, config, || NOON).await?;
     let mut turn = cluster.enter("s", NOON).await?;
     let commit = Commit::new("s", NOON).with_turn(Turn::new("q", "a", NOON));
-    cluster.commit(commit, turn.as_mut(), None).await?;
+    cluster.commit(commit, Some(&mut turn), None).await?;
     assert_eq!(cluster.recall("s", None, 9).await?.len(), 1);
     assert_eq!(cluster.session_count(0).await?, 1);
     cluster.usage(1).await?;
@@ -49,7 +51,7 @@ async fn a_gateway_needs_the_documented_permissions_and_names_the_one_that_is_mi
     let error = start(&["p.gateway_sessions.>", "$JS.API.>"])
         .await
         .unwrap_err();
-    let StoreError::Cluster(Failure::Denied { message }) = error else {
+    let StoreError::Store(Failure::Denied { message }) = error else {
         panic!("{error:?}");
     };
     assert!(message.contains("p.nodes."), "{message}");
@@ -145,7 +147,7 @@ async fn names_cannot_reach_beyond_their_place() {
     for (at, name) in names.iter().enumerate() {
         assert_eq!(node.history(name).await, [at.to_string()], "{name}");
     }
-    let sessions = node.cluster().sessions(99).await.unwrap();
+    let sessions = node.store().sessions(99).await.unwrap();
     assert_eq!(sessions.len(), names.len());
 }
 

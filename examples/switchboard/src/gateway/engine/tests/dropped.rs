@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 
 use super::harness::*;
 use crate::gateway::engine::Reply;
-use crate::gateway::store::Store as _;
 use crate::gateway::usage::{Ending, UsageEntry};
 use crate::model::Delta;
 
@@ -46,7 +45,7 @@ async fn a_client_that_leaves_while_it_waits_loses_its_place_and_nothing_is_coun
     assert_eq!(one.await, Ok(()));
     harness.chat(&from("ann", "three")).await.1.unwrap();
     assert_eq!(harness.log().await.len(), 2);
-    assert_eq!(harness.used(), 2 + 15);
+    assert_eq!(harness.used().await, 2 + 15);
 }
 
 #[tokio::test]
@@ -56,11 +55,9 @@ async fn a_client_that_leaves_while_history_is_read_costs_nothing() {
         let chat = from("ann", "hello");
         let mut heard = Heard::default();
         let mut chat = std::pin::pin!(harness.engine.chat(&chat, &mut heard));
-        let poll = {
-            let _slow = harness.store.reading.lock().unwrap();
-            chat.as_mut().now_or_never()
-        };
-        assert!(poll.is_none());
+        harness.store.set_paused(true);
+        assert!(chat.as_mut().now_or_never().is_none());
+        harness.store.set_paused(false);
         assert_eq!(harness.engine.turns.running(), 1);
     }
     next_holds(&harness, &[]).await;
@@ -72,7 +69,7 @@ async fn a_question_counts_although_its_client_leaves_before_the_first_word() {
     let mut harness = Harness::new([Script::Hang, answer("hi")]).await;
     let chat = from("ann", "12345678");
     assert_eq!(harness.leave_at(&chat, "asked").await, [""; 0]);
-    assert_eq!(harness.used(), 2);
+    assert_eq!(harness.used().await, 2);
     next_holds(&harness, &["user: 12345678", "assistant: [stopped]"]).await;
     let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 2, 0, true));
@@ -87,7 +84,7 @@ async fn a_client_that_leaves_in_a_stream_stops_the_model_and_is_counted() {
         .await;
     assert_eq!(steps, ["text 12345678"]);
     harness.reached("model stopped").await;
-    assert_eq!(harness.used(), 8);
+    assert_eq!(harness.used().await, 8);
     next_holds(
         &harness,
         &["user: My name is Ann", "assistant: 12345678\n\n[stopped]"],
@@ -107,7 +104,7 @@ async fn thoughts_count_although_the_client_leaves_meanwhile() {
         .await;
     assert_eq!(steps, [""; 0]);
     harness.reached("model stopped").await;
-    assert_eq!(harness.used(), 8);
+    assert_eq!(harness.used().await, 8);
 }
 
 #[tokio::test]
@@ -147,24 +144,30 @@ async fn a_reply_without_a_receiver_ends_the_run() {
 
 #[tokio::test]
 async fn a_turn_is_written_to_its_end_and_the_next_message_waits() {
-    let mut harness = Harness::new([answer("one"), answer("two")]).await;
-    harness.store.hold(true);
+    let first = Script::Answer(vec![Step::Gate, say("one"), bill(10, 5), stop()]);
+    let mut harness = Harness::new([first, answer("two")]).await;
     let chat = from("ann", "first");
     let mut heard = Heard::default();
-    tokio::select! {
-        _ = harness.engine.chat(&chat, &mut heard) => panic!("it is not written"),
+    {
+        let mut chat = std::pin::pin!(harness.engine.chat(&chat, &mut heard));
         // The model has said everything.
-        point = harness.heard.recv() => assert_eq!(point, Some("model stopped")),
+        for expected in ["gate", "model stopped"] {
+            tokio::select! {
+                _ = &mut chat => panic!("it is not written"),
+                point = harness.heard.recv() => assert_eq!(point, Some(expected)),
+            }
+            harness.store.set_paused(true);
+            harness.model.open_gate();
+        }
     }
     assert_eq!(heard.steps, ["text one", "usage 10 5"]);
-    assert_eq!(harness.used(), 15);
     let next = from("ann", "second");
     let mut heard = Heard::default();
     {
         let mut next = std::pin::pin!(harness.engine.chat(&next, &mut heard));
         assert!(poll!(&mut next).is_pending());
         assert_eq!(harness.engine.turns.waiting(), 1);
-        harness.store.hold(false);
+        harness.store.set_paused(false);
         assert_eq!(next.await, Ok(()));
     }
     let expected = ["user: first", "assistant: one", "user: second"];
@@ -203,7 +206,7 @@ async fn nothing_of_the_next_reply_comes_before_the_end_of_this_one() {
         let mut first = std::pin::pin!(harness.engine.chat(&chats[0], &mut slow));
         let mut second = std::pin::pin!(harness.engine.chat(&chats[1], &mut heard));
         assert!(poll!(&mut first).is_pending());
-        while harness.store.usage(1).unwrap().is_empty() {
+        while harness.engine.usage(1).await.unwrap().is_empty() {
             assert!(poll!(&mut first).is_pending());
             tokio::task::yield_now().await;
         }
@@ -231,12 +234,12 @@ async fn closing_waits_for_the_usage_of_clients_that_left() {
 async fn an_abandoned_answer_is_in_the_history_once_it_is_written() {
     let first = Script::Answer(vec![say("I was "), say("say"), Step::Gate]);
     let mut harness = Harness::new([first, Script::Hang]).await;
-    harness.store.hold(true);
     harness.leave_at(&from("ann", "hello"), "gate").await;
+    harness.store.set_paused(true);
     {
         let mut early = std::pin::pin!(harness.turns("ann"));
         assert!(poll!(&mut early).is_pending());
-        harness.store.hold(false);
+        harness.store.set_paused(false);
     }
     harness.reached("model stopped").await;
     harness.engine.writing.finished().await;

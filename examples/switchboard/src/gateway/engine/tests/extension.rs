@@ -7,11 +7,23 @@ use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{Call, Request};
 use futures_util::poll;
 use rpc_core::Limits;
+use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
 
 use super::harness::*;
 use crate::gateway::memory::Turn;
-use crate::gateway::store::{Commit, Store as _};
+use crate::gateway::store::Commit;
+
+async fn store(harness: &Harness, commits: impl IntoIterator<Item = Commit>) {
+    for commit in commits {
+        harness
+            .engine
+            .store
+            .commit(commit, None, None)
+            .await
+            .unwrap();
+    }
+}
 
 /// The answer to an extension, or the error in words.
 async fn ask(harness: &Harness, method: &str, params: Value) -> Result<Value, String> {
@@ -72,7 +84,7 @@ async fn a_cleared_session_has_no_turns_but_its_used_tokens() {
     assert_eq!(again, json!({"turns": 0}));
     harness.chat(&from("ann", "hi")).await.1.unwrap();
     assert_eq!(harness.model.asked()[1].messages, ["user: hi"]);
-    assert_eq!(harness.used(), 30);
+    assert_eq!(harness.used().await, 30);
 }
 
 #[tokio::test]
@@ -104,7 +116,7 @@ async fn the_status_names_this_version_its_plugins_and_the_sessions_of_the_last_
         seen("older", 9 * day),
         seen("new", day),
     ];
-    harness.store.commit(&sessions).unwrap();
+    store(&harness, sessions).await;
     harness.chat(&from("ann", "hi")).await.1.unwrap();
     let status = harness.engine.status().await;
     assert_eq!(status.version, exoclaw_proto::limits::HELLO_VERSION);
@@ -142,7 +154,7 @@ async fn budgets_report_what_is_used() {
         daily: Some(60),
         ..Budgets::default()
     };
-    let harness = Harness::with([answer("a")], |parts| parts.budgets = budgets).await;
+    let harness = Harness::limited(budgets, [answer("a")]).await;
     harness.chat(&from("ann", "1")).await.1.unwrap();
     let status = ask(&harness, "budget.status", ann()).await.unwrap();
     assert_eq!(status["session"], json!({"used": 15, "limit": 50}));
@@ -155,10 +167,9 @@ async fn budgets_report_what_is_used() {
 #[tokio::test]
 async fn a_new_day_begins_without_usage() {
     static NOW: AtomicU64 = AtomicU64::new(NOON);
-    let harness = Harness::with([answer("a")], |parts| {
-        parts.clock = || NOW.load(Ordering::Relaxed);
-    })
-    .await;
+    let clock = || NOW.load(Ordering::Relaxed);
+    let (store, budgets) = (MemoryStore::new(), Budgets::default());
+    let harness = Harness::build(&store, budgets, clock, [answer("a")], |_| ()).await;
     harness.chat(&from("ann", "1")).await.1.unwrap();
     NOW.store(NOON + 24 * 60 * 60, Ordering::Relaxed);
     let status = ask(&harness, "budget.status", ann()).await.unwrap();
@@ -197,7 +208,7 @@ async fn a_list_has_fifty_items_by_default_and_a_thousand_at_most() {
             Commit::new("default:ws:ann:main", at).with_turn(turn)
         })
         .collect();
-    harness.store.commit(&commits).unwrap();
+    store(&harness, commits).await;
     for (limit, expected) in [
         (None, 50),
         (Some(60), 60),
@@ -212,7 +223,7 @@ async fn a_list_has_fifty_items_by_default_and_a_thousand_at_most() {
     let sessions: Vec<_> = (0..1_001)
         .map(|number| Commit::new(format!("default:ws:{number}:main"), NOON))
         .collect();
-    harness.store.commit(&sessions).unwrap();
+    store(&harness, sessions).await;
     let list = ask(&harness, "session.list", Value::Null).await.unwrap();
     assert_eq!(list.as_array().unwrap().len(), 1_000);
 }

@@ -1,7 +1,6 @@
 //! Providers that fail, and panics.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -17,7 +16,7 @@ async fn an_absent_provider_costs_nothing_and_the_question_is_shown() {
     let (steps, outcome) = harness.chat(&from("ann", "hello")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
     assert_eq!(steps, [""; 0]);
-    assert_eq!(harness.used(), 0);
+    assert_eq!(harness.used().await, 0);
     harness.chat(&from("ann", "again")).await.1.unwrap();
     // A question that is refused would be refused with every request.
     assert_eq!(harness.model.asked()[1].messages, ["user: again"]);
@@ -40,7 +39,7 @@ async fn a_provider_that_times_out_counts_because_it_may_have_worked() {
         failure(outcome),
         "provider error: ".to_owned() + &late.to_string()
     );
-    assert_eq!(harness.used(), 2);
+    assert_eq!(harness.used().await, 2);
     assert!(harness.log().await[0].estimated);
 }
 
@@ -60,7 +59,7 @@ async fn text_before_an_error_is_shown_counted_and_stored() {
     );
     assert_eq!(steps, ["text I was ", "text say"]);
     // 9 bytes of text count as 3 tokens.
-    assert_eq!(harness.used(), 9);
+    assert_eq!(harness.used().await, 9);
     harness.chat(&from("ann", "go on")).await.1.unwrap();
     let expected = [
         "user: My name is Ann.",
@@ -82,7 +81,7 @@ async fn text_before_an_error_is_shown_counted_and_stored() {
 async fn a_failure_that_a_full_disk_does_not_take_is_reported_with_the_error() {
     let broken = Script::Answer(vec![say("I was"), Step::Break(ModelError::Cut)]);
     let harness = Harness::new([broken]).await;
-    harness.store.full.store(true, Ordering::SeqCst);
+    harness.store.set_full(true);
     let (steps, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(steps, ["text I was"]);
     let why = failure(outcome);
@@ -90,7 +89,7 @@ async fn a_failure_that_a_full_disk_does_not_take_is_reported_with_the_error() {
     assert!(why.starts_with(&expected), "{why}");
     let parts = |parts: &mut EngineParts| parts.model = Err("no key".to_owned());
     let harness = Harness::with([], parts).await;
-    harness.store.full.store(true, Ordering::SeqCst);
+    harness.store.set_full(true);
     let why = harness.refused(&from("ann", "hi")).await;
     assert!(why.contains("no key; storing the question failed"), "{why}");
 }
@@ -106,7 +105,7 @@ async fn an_error_in_a_later_round_keeps_the_usage_of_earlier_ones() {
     let harness = Harness::new([first, Script::Refuse(unreachable())]).await;
     let (_, outcome) = harness.chat(&from("ann", "hi")).await;
     assert_eq!(failure(outcome), "provider error: connection refused");
-    assert_eq!(harness.used(), 10);
+    assert_eq!(harness.used().await, 10);
     let log = harness.log().await;
     assert_eq!((log[0].tokens(), log[0].estimated), (10, false));
 }
@@ -125,13 +124,13 @@ async fn without_a_key_every_chat_is_refused_and_nothing_is_logged() {
     let why = harness.refused(&from("ann", "hello")).await;
     let expected = "provider error: anthropic needs a key: set ANTHROPIC_API_KEY, or name a file with [agent] key_file";
     assert_eq!(why, expected);
-    assert_eq!(harness.sessions(), ["default:ws:ann:main"]);
+    assert_eq!(harness.sessions().await, ["default:ws:ann:main"]);
     let mark = format!(
         "failed: {}",
         expected.trim_start_matches("provider error: ")
     );
     assert_eq!(harness.turns("ann").await, [["hello", "", &mark]]);
-    assert_eq!((harness.used(), harness.log().await.len()), (0, 0));
+    assert_eq!((harness.used().await, harness.log().await.len()), (0, 0));
 }
 
 #[tokio::test]
@@ -141,7 +140,7 @@ async fn a_panic_of_the_model_gives_the_turn_back_and_is_counted() {
     let ann = from("ann", "hello");
     let chat = AssertUnwindSafe(harness.chat(&ann)).catch_unwind();
     assert!(chat.await.is_err());
-    assert_eq!(harness.used(), 2 + 2);
+    assert_eq!(harness.used().await, 2 + 2);
     assert_eq!(harness.chat(&ann).await.1, Ok(()));
     let expected = ["user: hello", "assistant: 12345678", "user: hello"];
     assert_eq!(harness.model.asked()[1].messages, expected);

@@ -1,23 +1,21 @@
 //! The scripted model, the tools, the store and the listener of these tests.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 use async_trait::async_trait;
+use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
 use exoclaw_proto::net::{ChatError, Gone};
 use futures_util::StreamExt as _;
+use rpc_core::store::MemoryStore;
 use snek_proto::llm::chat::Role;
 use snek_proto::llm::tool::ToolDefinition;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::gateway::config::AgentConfig;
 use crate::gateway::engine::{Engine, EngineParts, Reply};
-use crate::gateway::memory::Turn;
-use crate::gateway::store::{
-    Commit, EmbeddedStore, Forget, Keeper, SessionInfo, Store, StoreError, StoreLimits, Totals,
-};
+use crate::gateway::store::{GatewayStore, GatewayStoreConfig};
 use crate::gateway::tool::{Tool, ToolOutput, Tools, builtin};
 use crate::gateway::usage::UsageEntry;
 use crate::model::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
@@ -213,72 +211,11 @@ impl Tool for TestTool {
     }
 }
 
-/// A store whose writing can be held up.
-#[derive(Debug)]
-pub(super) struct Shelf {
-    inner: EmbeddedStore,
-    held: Mutex<bool>,
-    changed: Condvar,
-    /// Locked, it lets no one read the past.
-    pub(super) reading: Mutex<()>,
-    /// Whether the disk is full.
-    pub(super) full: AtomicBool,
-}
-
-impl Shelf {
-    pub(super) fn hold(&self, held: bool) {
-        *self.held.lock().unwrap() = held;
-        self.changed.notify_all();
-    }
-}
-
-impl Store for Shelf {
-    fn commit(&self, commits: &[Commit]) -> Result<(), StoreError> {
-        let mut held = self.held.lock().unwrap();
-        while *held {
-            held = self.changed.wait(held).unwrap();
-        }
-        drop(held);
-        if self.full.load(Ordering::SeqCst) {
-            return Err(StoreError::Io {
-                file: "shelf".to_owned(),
-                detail: "no space left on device".to_owned(),
-            });
-        }
-        self.inner.commit(commits)
-    }
-
-    fn recall(&self, session: &str, turns: usize) -> Result<Vec<Turn>, StoreError> {
-        let _reads = self.reading.lock().unwrap();
-        self.inner.recall(session, turns)
-    }
-
-    fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.sessions(max)
-    }
-
-    fn session_count(&self, since: u64) -> Result<u64, StoreError> {
-        self.inner.session_count(since)
-    }
-
-    fn usage(&self, max: usize) -> Result<Vec<UsageEntry>, StoreError> {
-        self.inner.usage(max)
-    }
-
-    fn totals(&self) -> Result<Totals, StoreError> {
-        self.inner.totals()
-    }
-
-    fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
-        self.inner.forget(session, what)
-    }
-}
-
 /// An engine and what it stands on.
 pub(super) struct Harness {
     pub(super) engine: Engine,
     pub(super) model: Arc<Model>,
-    pub(super) store: Arc<Shelf>,
+    pub(super) store: MemoryStore,
     /// The tool `block` waits here.
     pub(super) barrier: Arc<Barrier>,
     pub(super) heard: mpsc::UnboundedReceiver<&'static str>,
@@ -293,20 +230,30 @@ impl Harness {
         scripts: impl IntoIterator<Item = Script>,
         change: impl FnOnce(&mut EngineParts),
     ) -> Self {
-        let inner = EmbeddedStore::in_memory(StoreLimits::default()).unwrap();
-        let store = Shelf {
-            inner,
-            held: Mutex::new(false),
-            changed: Condvar::new(),
-            reading: Mutex::new(()),
-            full: AtomicBool::new(false),
-        };
-        Self::over(Arc::new(store), scripts, change).await
+        Self::over(&MemoryStore::new(), Budgets::default(), scripts, change).await
+    }
+
+    pub(super) async fn limited(
+        budgets: Budgets,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
+        Self::over(&MemoryStore::new(), budgets, scripts, |_| ()).await
     }
 
     /// An engine over a store that may have been used before.
     pub(super) async fn over(
-        store: Arc<Shelf>,
+        store: &MemoryStore,
+        budgets: Budgets,
+        scripts: impl IntoIterator<Item = Script>,
+        change: impl FnOnce(&mut EngineParts),
+    ) -> Self {
+        Self::build(store, budgets, || NOON, scripts, change).await
+    }
+
+    pub(super) async fn build(
+        store: &MemoryStore,
+        budgets: Budgets,
+        clock: fn() -> u64,
         scripts: impl IntoIterator<Item = Script>,
         change: impl FnOnce(&mut EngineParts),
     ) -> Self {
@@ -324,15 +271,16 @@ impl Harness {
             };
             tools.add(Arc::new(odd)).unwrap();
         }
-        let keeper = Keeper::start(Arc::clone(&store) as Arc<dyn Store>).unwrap();
+        let config = GatewayStoreConfig::default().with_budgets(budgets);
+        let opened = GatewayStore::open(Arc::new(store.clone()), config, clock).await;
         let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
-        let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, Arc::new(keeper));
-        parts.clock = || NOON;
+        let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, opened.unwrap());
+        parts.clock = clock;
         change(&mut parts);
         Self {
-            engine: Engine::start(parts).await.unwrap(),
+            engine: Engine::new(parts),
             model,
-            store,
+            store: store.clone(),
             barrier,
             heard,
         }
@@ -373,14 +321,14 @@ impl Harness {
     /// Ends the engine. The log of usage, oldest first.
     pub(super) async fn log(&self) -> Vec<UsageEntry> {
         self.engine.close().await;
-        let mut log = self.store.usage(100).unwrap();
+        let mut log = self.engine.usage(100).await.unwrap();
         log.reverse();
         log
     }
 
     /// The sessions that are known.
-    pub(super) fn sessions(&self) -> Vec<String> {
-        let sessions = self.store.sessions(100).unwrap().into_iter();
+    pub(super) async fn sessions(&self) -> Vec<String> {
+        let sessions = self.engine.store.sessions(100).await.unwrap().into_iter();
         let mut sessions: Vec<_> = sessions.map(|it| it.session).collect();
         sessions.sort_unstable();
         sessions
@@ -392,8 +340,9 @@ impl Harness {
     }
 
     /// The tokens that count against the budget of the day.
-    pub(super) fn used(&self) -> u64 {
-        self.engine.ledger.status(None, 0).daily.used
+    pub(super) async fn used(&self) -> u64 {
+        self.engine.writing.finished().await;
+        self.engine.store.used(None).await.unwrap().1
     }
 }
 

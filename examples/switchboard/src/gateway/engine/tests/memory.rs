@@ -1,7 +1,5 @@
 //! What a model is told, and what is remembered.
 
-use std::sync::Arc;
-
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{ChatSend, SessionRef};
 
@@ -132,7 +130,7 @@ async fn an_empty_answer_is_not_stored_but_charged() {
     assert_eq!((steps, outcome), (vec!["usage 7 0".to_owned()], Ok(())));
     harness.chat(&from("ann", "2")).await.1.unwrap();
     assert_eq!(told(&harness, 1), ["user: 2"]);
-    assert_eq!(harness.used(), 7 + 15);
+    assert_eq!(harness.used().await, 7 + 15);
 }
 
 #[tokio::test]
@@ -152,19 +150,18 @@ async fn after_a_restart_turns_and_tokens_are_there_again() {
         .1
         .unwrap();
     harness.engine.close().await;
-    let budget = |parts: &mut EngineParts| {
-        parts.budgets = Budgets {
-            session: Some(20),
-            daily: Some(400),
-            ..parts.budgets
-        };
+    let budgets = Budgets {
+        session: Some(20),
+        daily: Some(400),
+        ..Budgets::default()
     };
-    let again = Harness::over(Arc::clone(&harness.store), [answer("two")], budget).await;
-    assert_eq!(again.used(), 15);
+    let again = Harness::over(&harness.store, budgets, [], |_| ()).await;
+    assert_eq!(again.used().await, 15);
     let why = again.refused(&from("ann", &"x".repeat(20))).await;
     assert_eq!(why, "token budget exceeded (session: 15/20)");
     drop(again);
-    let again = Harness::over(Arc::clone(&harness.store), [answer("two")], |_| ()).await;
+    let none = Budgets::default();
+    let again = Harness::over(&harness.store, none, [answer("two")], |_| ()).await;
     again.chat(&from("ann", "2")).await.1.unwrap();
     let expected = ["user: My name is Ann.", "assistant: one", "user: 2"];
     assert_eq!(told(&again, 0), expected);

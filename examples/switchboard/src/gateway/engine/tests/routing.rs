@@ -32,7 +32,7 @@ async fn a_chat_belongs_to_the_session_of_its_agent_channel_account_and_peer() {
         assert_eq!(harness.chat(&chat).await.1, Ok(()));
     }
     let expected = ["default:ws:ann:b%3Ac", "default:ws:ann:main"];
-    assert_eq!(harness.sessions(), expected);
+    assert_eq!(harness.sessions().await, expected);
     let status = harness.engine.status().await;
     assert_eq!((status.sessions, status.plugins), (2, 5));
     let plugins = harness.engine.plugins().into_iter().map(|it| it.name);
@@ -58,7 +58,10 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
         content: "a".into(),
     };
     harness.chat(&bound).await.1.unwrap();
-    assert_eq!(harness.sessions(), ["else:ws:ann:main", "vip:ws:ann:main"]);
+    assert_eq!(
+        harness.sessions().await,
+        ["else:ws:ann:main", "vip:ws:ann:main"]
+    );
 }
 
 #[tokio::test]
@@ -74,7 +77,7 @@ async fn a_chat_without_an_agent_is_refused_and_starts_no_session() {
     let harness = Harness::with([], |parts| parts.router = router).await;
     let why = harness.refused(&from("ann", "hi")).await;
     assert_eq!(why, "no agent configured for ws:ann:main");
-    assert_eq!(harness.sessions(), [""; 0]);
+    assert_eq!(harness.sessions().await, [""; 0]);
 }
 
 #[tokio::test]
@@ -95,7 +98,7 @@ async fn refuses_too_long_names_before_anything_is_stored() {
         let expected = format!("invalid chat.send params: {name} is longer than 512 bytes");
         assert_eq!(harness.refused(&chat).await, expected);
     }
-    assert_eq!(harness.sessions(), [""; 0]);
+    assert_eq!(harness.sessions().await, [""; 0]);
     let longest = from(&"x".repeat(MAX_NAME), "x");
     assert_eq!(harness.chat(&longest).await.1, Ok(()));
 }

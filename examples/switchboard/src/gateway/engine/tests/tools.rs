@@ -1,7 +1,6 @@
 //! The tool loop.
 
 use super::harness::*;
-use crate::gateway::store::Store as _;
 use crate::gateway::usage::Ending;
 
 #[tokio::test]
@@ -34,7 +33,11 @@ async fn a_tool_turn_is_reported_in_order_and_its_results_reach_the_model() {
     assert_eq!(asked[0].tools, ["echo", "fail", "panic", "hang", "block"]);
     let expected = ["user: hi", "assistant: let me", "tool: one", "tool: two"];
     assert_eq!(asked[1].messages, expected);
-    let known = crate::gateway::store::Store::recall(&*harness.store, "default:ws:ann:main", 9);
+    let known = harness
+        .engine
+        .store
+        .recall("default:ws:ann:main", None, 9)
+        .await;
     assert_eq!(known.unwrap()[0].assistant, "let me\n\nsee");
 }
 
@@ -154,9 +157,9 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_its_words_are_remem
     assert_eq!(why, "tool-use loop exceeded max iterations");
     assert!(steps.last().unwrap().starts_with("tool_result"));
     assert_eq!(harness.model.asked().len(), 3);
-    assert_eq!(harness.used(), 6);
+    assert_eq!(harness.used().await, 6);
     assert_eq!(harness.log().await[0].ending, Ending::TooManyRounds);
-    assert_eq!(harness.store.sessions(1).unwrap()[0].turns, 1);
+    assert_eq!(harness.engine.store.sessions(1).await.unwrap()[0].turns, 1);
 }
 
 #[tokio::test]

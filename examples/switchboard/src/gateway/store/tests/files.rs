@@ -1,195 +1,237 @@
-//! Files: opened again, locked, damaged, of other versions.
+//! Files: opened again, in use, and those of earlier versions.
 
 use std::fs;
+use std::path::Path;
 
 use redb::{Database, TableDefinition};
+use rpc_core::store::{Fsync, StoreError as Failure};
+use serde_json::json;
 
 use super::*;
 use crate::gateway::memory::Mark;
 use crate::gateway::store::scratch::Folder;
 
-fn open(folder: &Folder) -> Result<EmbeddedStore, StoreError> {
-    EmbeddedStore::open(folder.path(), StoreLimits::default())
+const DAY: u64 = 86_400;
+/// Noon of a day in the middle of its month.
+const NOON: u64 = 1_800_014_400;
+
+async fn open(folder: &Path) -> Result<(Arc<GatewayStore>, Option<String>), StoreError> {
+    open_folder(folder, Fsync::Never, GatewayStoreConfig::default(), || NOON).await
 }
 
-fn filled(folder: &Folder) -> EmbeddedStore {
-    let store = open(folder).unwrap();
-    store.commit(&[turn("s", 1)]).unwrap();
-    store.commit(&[turn("s", 2), used("s", 2, 9)]).unwrap();
-    store
-}
-
-fn is_filled(store: &dyn Store) {
-    let recalled = store.recall("s", 5).unwrap();
-    assert_eq!(recalled.len(), 2);
-    assert_eq!(store.totals().unwrap().sessions, [("s".to_owned(), 9)]);
-    assert_eq!(store.usage(5).unwrap().len(), 1);
-}
-
-#[test]
-fn everything_survives_a_restart() {
-    let folder = Folder::new();
-    drop(filled(&folder));
-    is_filled(&open(&folder).unwrap());
-}
-
-#[test]
-fn marks_survive_a_restart_and_unmarked_turns_are_whole() {
-    let folder = Folder::new();
-    let stored = r#"{"user":"old","assistant":"whole","at":1}"#;
-    let before: Turn = serde_json::from_str(stored).unwrap();
-    let why = |why: &str| why.to_owned();
-    let marked = [
-        Mark::Stopped,
-        Mark::BrokenOff(why("a")),
-        Mark::Failed(why("b")),
-    ];
-    let marked = marked.map(|mark| Turn::marked("q", "so far", 2, mark));
-    let turns = [&[before][..], &marked].concat();
-    let store = open(&folder).unwrap();
-    for turn in &turns {
-        let commit = Commit::new("s", 2).with_turn(Some(turn.clone()));
-        store.commit(&[commit]).unwrap();
+/// Opens a file that may still be in use for a moment.
+async fn reopened(folder: &Path) -> Arc<GatewayStore> {
+    loop {
+        match open(folder).await {
+            Err(StoreError::Store(Failure::Config { .. })) => tokio::task::yield_now().await,
+            opened => return opened.unwrap().0,
+        }
     }
-    drop(store);
-    let recalled = open(&folder).unwrap().recall("s", 9).unwrap();
-    assert_eq!(recalled, turns);
-    assert_eq!(recalled[0].mark, None);
 }
 
-#[test]
-fn everything_survives_a_crash() {
-    let (folder, copy) = (Folder::new(), Folder::new());
-    let store = filled(&folder);
-    // The file of a process that is killed here: no one has closed it.
-    let (from, to) = (folder.path().join(FILE_NAME), copy.path().join(FILE_NAME));
-    fs::copy(from, to).unwrap();
-    drop(store);
-    is_filled(&open(&copy).unwrap());
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const SESSIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("sessions");
+const ACTIVE: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("active");
+const TURNS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");
+const USAGE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("usage");
+const DAYS: TableDefinition<'_, u64, u64> = TableDefinition::new("days");
+
+/// Writes a file as the gateway wrote it before it stored in logs.
+fn write_old(folder: &Folder, format: u64) {
+    let database = Database::create(folder.path().join(OLD_FILE_NAME)).unwrap();
+    let txn = database.begin_write().unwrap();
+    {
+        let mut meta = txn.open_table(META).unwrap();
+        meta.insert("format", format).unwrap();
+        meta.insert("bytes", 321).unwrap();
+        let (mut sessions, mut active) = (
+            txn.open_table(SESSIONS).unwrap(),
+            txn.open_table(ACTIVE).unwrap(),
+        );
+        for (key, row) in [
+            (
+                "ann",
+                json!({"created": NOON - 9, "active": NOON, "first": 1, "next": 3, "bytes": 99, "tokens": 45}),
+            ),
+            (
+                "bob",
+                json!({"created": 7, "active": NOON - DAY, "first": 0, "next": 1, "bytes": 50, "tokens": 7}),
+            ),
+        ] {
+            let text = serde_json::to_vec(&row).unwrap();
+            sessions.insert(key, &*text).unwrap();
+            active
+                .insert((row["active"].as_u64().unwrap(), key), ())
+                .unwrap();
+        }
+        let mut turns = txn.open_table(TURNS).unwrap();
+        let stopped = Turn::marked("q2", "a", 2, Mark::Stopped).with_id(Some("x"));
+        for (session, number, turn) in [
+            ("ann", 1, Turn::new("q1", "a1", 1).unwrap()),
+            ("ann", 2, stopped),
+            ("bob", 0, Turn::new("hi", "ho", 3).unwrap()),
+        ] {
+            let text = serde_json::to_vec(&turn).unwrap();
+            turns.insert((session, number), &*text).unwrap();
+        }
+        turns.insert(("bob", 1), &b"secret"[..]).unwrap();
+        let mut usage = txn.open_table(USAGE).unwrap();
+        for (number, at) in [(5, NOON - DAY), (6, NOON)] {
+            let entry = UsageEntry::new(at, "ann", "agent").with_tokens(number, 0);
+            usage
+                .insert(number, &*serde_json::to_vec(&entry).unwrap())
+                .unwrap();
+        }
+        let mut days = txn.open_table(DAYS).unwrap();
+        let today = NOON / DAY;
+        for (day, tokens) in [(today - 40, 1000), (today - 1, 7), (today, 45)] {
+            days.insert(day, tokens).unwrap();
+        }
+    }
+    txn.commit().unwrap();
 }
 
-#[test]
-fn a_missing_folder_is_created_for_its_owner_only() {
+#[tokio::test]
+async fn a_store_that_is_opened_again_has_everything() {
     let folder = Folder::new();
-    let deep = folder.path().join("a/b");
-    drop(EmbeddedStore::open(&deep, StoreLimits::default()).unwrap());
+    let below = folder.path().join("a/b");
+    let store = reopened(&below).await;
+    let reservation = {
+        let turn = store.enter("s", NOON).await.unwrap();
+        store.reserve(&turn, 5).await.unwrap()
+    };
+    let settled = store.settle(reservation, 12);
+    let results = turn("s", 1).with_usage(used("s", 1, 12).usage.remove(0));
+    store.commit(results, None, Some(settled)).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = reopened(&below).await;
+    assert_eq!(questions(&store, "s", 9).await, ["q1"]);
+    assert_eq!(store.used(Some("s")).await, Ok((12, 12, 12)));
+    assert_eq!(store.usage(9).await.unwrap().len(), 1);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(deep.clone()), 0o700);
-        assert_eq!(mode(deep.join(FILE_NAME)), 0o600);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&below), 0o700);
+        assert_eq!(mode(&below.join(FILE_NAME)), 0o600);
     }
 }
 
-#[test]
-fn a_second_gateway_learns_who_holds_the_file() {
+#[tokio::test]
+async fn a_file_in_use_names_who_has_it_and_passes_a_check() {
     let folder = Folder::new();
-    let first = filled(&folder);
-    let error = open(&folder).unwrap_err();
-    let file = folder.path().join(FILE_NAME).display().to_string();
-    assert!(matches!(error, StoreError::InUse { .. }));
-    let (words, number) = (error.to_string(), std::process::id());
+    let _first = reopened(folder.path()).await;
+    let Err(StoreError::Store(Failure::Config { message })) = open(folder.path()).await else {
+        panic!("it is in use");
+    };
+    assert!(message.contains("gateway.redb is in use by "), "{message}");
+    assert_eq!(probe(folder.path()), Ok(()));
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_is_named() {
+    let folder = Folder::new();
+    let plain = folder.path().join("plain");
+    fs::write(&plain, "").unwrap();
+    let below = plain.join("below");
+    let error = open(&below).await.unwrap_err().to_string();
+    assert!(error.contains("plain/below: "), "{error}");
     assert!(
-        words.starts_with(&format!("{file} is in use by ")),
-        "{words}"
+        probe(&below)
+            .unwrap_err()
+            .to_string()
+            .contains("plain/below: ")
     );
-    let end = format!("(process {number}): end that gateway, or set another data_dir");
-    assert!(words.ends_with(&end), "{words}");
-    is_filled(&first);
-    drop(first);
-    is_filled(&open(&folder).unwrap());
 }
 
-#[test]
-fn leaves_a_file_that_is_not_a_store_alone() {
+#[tokio::test]
+async fn the_file_of_an_earlier_version_is_taken_over_once() {
     let folder = Folder::new();
-    let path = folder.path().join(FILE_NAME);
-    for content in [b"hello".to_vec(), vec![0; 100_000], vec![0xff; 5000]] {
-        fs::write(&path, &content).unwrap();
-        let error = open(&folder).unwrap_err();
-        assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-        assert!(
-            error.to_string().contains("move it away to start over"),
-            "{error}"
-        );
-        assert_eq!(fs::read(&path).unwrap(), content);
-    }
-}
-
-#[test]
-fn reports_a_folder_that_cannot_be_created() {
-    let folder = Folder::new();
-    fs::write(folder.path().join("file"), "").unwrap();
-    let below = folder.path().join("file/below");
-    let error = EmbeddedStore::open(&below, StoreLimits::default()).unwrap_err();
-    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
-}
-
-#[test]
-fn reports_a_file_of_a_newer_gateway() {
-    let folder = Folder::new();
-    let path = folder.path().join(FILE_NAME);
-    let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-    let database = Database::create(&path).unwrap();
-    let txn = database.begin_write().unwrap();
-    txn.open_table(meta).unwrap().insert("format", 7).unwrap();
-    txn.commit().unwrap();
-    drop(database);
-    let expected = StoreError::Newer {
-        file: path.display().to_string(),
-        found: 7,
-        known: 1,
+    write_old(&folder, 1);
+    assert_eq!(probe(folder.path()), Ok(()));
+    let (store, taken) = open(folder.path()).await.unwrap();
+    let taken = taken.unwrap();
+    let expected = "2 sessions with 3 turns and 2 entries of usage are taken over from ";
+    assert!(taken.starts_with(expected), "{taken}");
+    let end = "exoclaw.redb, which stays as it is; 1 of its rows cannot be read";
+    assert!(taken.ends_with(end), "{taken}");
+    assert_eq!(questions(&store, "ann", 9).await, ["q1", "q2"]);
+    let last = store.recall("ann", None, 1).await.unwrap().remove(0);
+    assert_eq!(
+        (last.mark, last.id.as_deref()),
+        (Some(Mark::Stopped), Some("x"))
+    );
+    assert_eq!(questions(&store, "bob", 9).await, ["hi"]);
+    let ann = SessionInfo {
+        session: "ann".to_owned(),
+        created: NOON - 9,
+        active: NOON,
+        turns: 3,
+        kept: 2,
+        tokens: 45,
     };
-    assert_eq!(open(&folder).unwrap_err(), expected);
+    assert_eq!(store.sessions(9).await.unwrap()[0], ann);
+    assert_eq!(store.used(Some("bob")).await, Ok((7, 45, 52)));
+    let usage = store.usage(9).await.unwrap();
+    assert_eq!(
+        usage.iter().map(UsageEntry::tokens).collect::<Vec<_>>(),
+        [6, 5]
+    );
+    assert_eq!(store.forget("bob", Forget::All).await, Ok(true));
+    store.close().await;
+    drop(store);
+    let store = reopened(folder.path()).await;
+    assert_eq!(sessions(&store).await, ["ann"]);
+    assert_eq!(store.usage(9).await.unwrap().len(), 2);
 }
 
-#[test]
-fn reports_damaged_rows_without_their_text() {
+#[tokio::test]
+async fn what_was_taken_over_before_the_process_ended_is_not_taken_over_twice() {
     let folder = Folder::new();
-    drop(filled(&folder));
-    let turns: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("turns");
-    let database = Database::open(folder.path().join(FILE_NAME)).unwrap();
-    let txn = database.begin_write().unwrap();
-    txn.open_table(turns)
-        .unwrap()
-        .insert(("s", 1), &b"secret"[..])
+    let store = reopened(folder.path()).await;
+    write_old(&folder, 1);
+    let old = folder.path().join(OLD_FILE_NAME);
+    store
+        .usage
+        .import(&[UsageEntry::new(NOON - DAY, "ann", "agent").with_tokens(5, 0)])
+        .await
         .unwrap();
-    txn.commit().unwrap();
-    drop(database);
-    let store = open(&folder).unwrap();
-    let error = store.recall("s", 5).unwrap_err().to_string();
-    assert!(error.contains("a row of turns cannot be read"), "{error}");
-    assert!(!error.contains("secret"));
-    assert_eq!(store.usage(5).unwrap().len(), 1);
+    commit(&store, [turn("bob", 1)]).await;
+    assert!(store.import(&old, NOON).await.unwrap().is_some());
+    assert_eq!(store.usage(9).await.unwrap().len(), 2);
+    assert_eq!(questions(&store, "bob", 9).await, ["q1"]);
+    assert_eq!(questions(&store, "ann", 9).await, ["q1", "q2"]);
+    assert_eq!(store.import(&old, NOON).await, Ok(None));
 }
 
-/// Not every damage can be met like this: the engine trusts what passes its checks, and may then end
-/// the process.
-#[test]
-fn a_file_that_is_cut_or_overwritten_is_an_error() {
+#[tokio::test]
+async fn refuses_an_earlier_file_that_it_does_not_know_and_leaves_it_as_it_is() {
     let folder = Folder::new();
-    drop(filled(&folder));
-    let file = folder.path().join(FILE_NAME);
-    let whole = fs::read(&file).unwrap();
-    let cut = |len: usize| whole.get(..len).unwrap().to_vec();
-    let overwritten = |with: u8| {
-        let mut bytes = whole.clone();
-        bytes.get_mut(..4096).unwrap().fill(with);
-        bytes
+    write_old(&folder, 7);
+    let file = folder.path().join(OLD_FILE_NAME);
+    let refused = async |expected: &str| {
+        let error = open(folder.path()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Import { .. }), "{error}");
+        let words = error.to_string();
+        assert!(
+            words.contains("exoclaw.redb cannot be taken over (") && words.contains(expected),
+            "{words}"
+        );
     };
+    refused("its format is Some(7), known is 1").await;
+    let whole = fs::read(&file).unwrap();
     for bytes in [
-        cut(1),
-        cut(100),
-        cut(4096),
-        overwritten(0),
-        overwritten(0xff),
+        whole[..100].to_vec(),
+        whole[..4096].to_vec(),
+        [&[0xff; 4096][..], &whole[4096..]].concat(),
         b"[gateway]\nport = 7200\n".to_vec(),
-        vec![0x20; 100_000],
     ] {
         fs::write(&file, &bytes).unwrap();
-        let error = open(&folder).unwrap_err();
-        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        refused("move it away to start over").await;
+        assert!(probe(folder.path()).is_err() || folder.path().join(FILE_NAME).exists());
         assert_eq!(fs::read(&file).unwrap(), bytes, "it is left as it is");
     }
+    let _lock = rpc_core::file::Lock::take(&file).unwrap();
+    refused("in use by ").await;
 }

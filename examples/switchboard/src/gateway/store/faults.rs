@@ -1,27 +1,30 @@
-//! What tests do to a node of a cluster.
+//! What tests do to a gateway's store.
 
-use super::Cluster;
+use super::GatewayStore;
 
-impl Cluster {
+impl GatewayStore {
     /// Stops the signs of life, as if this process were paused.
     pub(in crate::gateway) fn pause(&self) {
-        self.life.abort();
+        if let Some(life) = &self.life {
+            life.abort();
+        }
     }
 
     /// Drops the sessions beyond the limits. Returns how many.
     pub(in crate::gateway) async fn sweep(&self) -> u64 {
-        self.sessions.sweep().await.unwrap()
+        self.drop_surplus().await.unwrap()
     }
 
     /// Returns the id of this node, as soon as it counts as alive.
     pub(in crate::gateway) async fn node(&self) -> rpc_core::Str {
-        let lease = self.sessions.nodes.joined(self.patience).await;
-        lease.unwrap().node().clone()
+        let member = self.nodes.member.as_ref().unwrap();
+        member.joined().await.node().clone()
     }
 
     /// Waits until this node does not count as alive.
     pub(in crate::gateway) async fn lost(&self) {
-        while let Some(lease) = self.sessions.nodes.member.current() {
+        let member = self.nodes.member.as_ref().unwrap();
+        while let Some(lease) = member.current() {
             lease.lost().await;
         }
     }

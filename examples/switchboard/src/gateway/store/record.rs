@@ -1,9 +1,10 @@
 //! [`Record`]: what all nodes know of a session without its turns, and who may change it. It reads no clock
 //! and does no IO: a node changes a copy and writes it by compare-and-set.
 
+use rpc_core::store::SessionHead;
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::store::Commit;
+use super::{Commit, SessionInfo};
 
 /// How many of the last commits are known by their ids: more than there can be between a write with
 /// an unknown outcome and the look at what came of it.
@@ -29,16 +30,15 @@ pub(super) struct Record {
     pub(super) active: u64,
     /// How many turns there were.
     pub(super) count: u64,
-    /// How many of them are kept, and about how many bytes they take.
+    /// How many of them are kept.
     pub(super) kept: u64,
-    pub(super) bytes: u64,
     /// How many tokens it used.
     pub(super) tokens: u64,
     /// The turns that run or wait, in the order of arrival. The first one runs.
     #[serde(rename = "line")]
     pub(super) queue: Vec<TurnId>,
     /// The ids of the last commits.
-    done: Vec<String>,
+    pub(super) done: Vec<String>,
 }
 
 /// The error of a commit whose turn was given to another node, because this one counted as gone.
@@ -46,6 +46,22 @@ pub(super) struct Record {
 pub(super) struct PastOwner;
 
 impl Record {
+    /// Returns the record in the head of an entry; `None` if it cannot be read.
+    pub(super) fn in_head(head: &SessionHead) -> Option<Self> {
+        rpc_core::json::from_slice(&head.data).ok()
+    }
+
+    pub(super) fn info(self) -> SessionInfo {
+        SessionInfo {
+            session: self.session,
+            created: self.created,
+            active: self.active,
+            turns: self.count,
+            kept: self.kept,
+            tokens: self.tokens,
+        }
+    }
+
     /// Puts a turn at the end of the queue, unless it is there already.
     pub(super) fn enter(&mut self, session: &str, turn_id: &TurnId, now: u64) {
         self.begin(session, now);
@@ -92,7 +108,7 @@ impl Record {
         self.done.iter().any(|it| it == id)
     }
 
-    /// Counts the tokens of a run, and ends its turn unless it goes on.
+    /// Counts the tokens of a run, and ends its turn unless it goes on. A gateway alone has no `turn_id`.
     ///
     /// # Errors
     /// [`PastOwner`] if there is an answer to remember, and the turn no longer runs. The tokens are
@@ -103,7 +119,7 @@ impl Record {
         commit: &Commit,
         turn_id: Option<&TurnId>,
     ) -> Result<(), PastOwner> {
-        let runs = turn_id.is_some_and(|turn_id| self.is_running(turn_id));
+        let runs = turn_id.is_none_or(|turn_id| self.is_running(turn_id));
         if commit.turn.is_some() && !runs {
             return Err(PastOwner);
         }

@@ -6,9 +6,8 @@ use std::time::Duration;
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::budget::pools::{SECONDS_PER_DAY, month_of};
 use proptest::prelude::*;
-use rpc_core::cluster::{LeaseConfig, NodeLease};
+use rpc_core::cluster::Membership;
 use rpc_core::store::{BucketConfig, MemoryStore, Store};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::*;
@@ -20,30 +19,26 @@ thread_local! {
     static DAY: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A process, and what keeps it alive.
+/// A process.
 struct Process {
     store: MemoryStore,
     budget: Budget,
-    life: JoinSet<()>,
 }
 
 impl Process {
     async fn new(store: &MemoryStore, budgets: Budgets) -> Self {
-        let own = store.connect();
-        let shared: Arc<dyn Store> = Arc::new(own.clone());
-        let lease = NodeLease::open(&shared, LeaseConfig::default()).await;
-        let bucket = Bucket::open(&shared, "gateway", BucketConfig::default());
-        let (nodes, bucket) = (Nodes::new(), bucket.await.unwrap());
-        let living = nodes.clone();
-        let living = living.keep_alive(shared, LeaseConfig::default(), lease.unwrap());
-        let mut life = JoinSet::new();
-        life.spawn(living);
-        nodes.joined(SECOND).await.unwrap();
-        let config = ClusterConfig::default().with_budgets(budgets);
+        Self::with(store, budgets, Some(Membership::new())).await
+    }
+
+    async fn with(store: &MemoryStore, budgets: Budgets, member: Option<Membership>) -> Self {
+        let store = store.connect();
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let bucket = Bucket::open(&shared, "gateway", BucketConfig::default()).await;
+        let config = GatewayStoreConfig::default().with_budgets(budgets);
+        let clock = || DAY.get() * SECONDS_PER_DAY;
         Self {
-            store: own,
-            budget: Budget::new(bucket, nodes, config, || DAY.get() * SECONDS_PER_DAY),
-            life,
+            store,
+            budget: Budget::new(bucket.unwrap(), Nodes::new(member), config, clock),
         }
     }
 
@@ -57,14 +52,7 @@ impl Process {
 
     async fn settle(&self, reservation: Reservation, tokens: u64) {
         let change = self.budget.settle(reservation, tokens);
-        self.budget.is_written(change).await.unwrap();
-    }
-
-    /// Ends it as if it were killed: no destructor runs, and its lease ends.
-    async fn kill(mut self, runs: Vec<Reservation>) {
-        self.life.shutdown().await;
-        runs.into_iter().for_each(std::mem::forget);
-        sleep(2 * LeaseConfig::default().lease).await;
+        self.budget.written(change).await.unwrap();
     }
 
     async fn used(&self) -> u64 {
@@ -86,11 +74,15 @@ async fn pair(limit: u64) -> (MemoryStore, [Process; 2]) {
     (store, [one, two])
 }
 
-/// What is stored of a day.
+/// What is stored.
 async fn stored(budget: &Budget) -> Pools {
     let entry = budget.bucket.get(KEY).await.unwrap().unwrap();
-    let value: Value = serde_json::from_slice(&entry.value).unwrap();
-    value.others("")
+    let counter: Counter = serde_json::from_slice(&entry.value).unwrap();
+    counter.pools
+}
+
+const fn used(used: u64) -> Pool {
+    Pool { used, reserved: 0 }
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +114,7 @@ async fn a_run_that_is_dropped_or_never_admitted_holds_nothing() {
     a.store.set_delay(Duration::ZERO);
     sleep(3 * SECOND).await;
     while !a.budget.write_late().await || !b.budget.write_late().await {}
-    assert_eq!(stored(&a.budget).await, Pools::default());
+    assert_eq!(stored(&a.budget).await.daily, used(0));
     assert!(b.reserve(100).await.is_ok());
 }
 
@@ -136,31 +128,49 @@ async fn a_write_whose_outcome_is_unknown_counts_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_process_loses_its_reservations_and_keeps_its_usage() {
+async fn what_a_dead_process_had_reserved_is_released_at_midnight() {
     let (_, [a, b]) = pair(100).await;
     let run = a.reserve(30).await.unwrap();
     a.settle(run, 30).await;
-    let lost = a.reserve(50).await.unwrap();
-    assert!(b.reserve(70).await.is_err());
-    a.kill(vec![lost]).await;
-    let _run = b.reserve(70).await.unwrap();
-    let totals = stored(&b.budget).await.daily;
-    assert_eq!((totals.used, totals.reserved), (30, 70));
+    std::mem::forget(a.reserve(50).await.unwrap());
+    assert!(b.reserve(21).await.is_err());
+    DAY.set(1);
+    let run = b.reserve(100).await.unwrap();
+    b.settle(run, 60).await;
+    let totals = stored(&b.budget).await;
+    assert_eq!((totals.daily, totals.monthly), (used(60), used(90)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_presumed_dead_continues_and_counts_once() {
-    let (_, [a, b]) = pair(100).await;
-    let run = a.reserve(80).await.unwrap();
-    // Its lease ends, and it comes back as another node.
-    a.store.set_cut(true);
-    sleep(3 * LeaseConfig::default().lease).await;
-    let other = b.reserve(70).await.unwrap();
-    a.store.set_cut(false);
-    a.settle(run, 40).await;
-    b.settle(other, 20).await;
-    assert_eq!((a.used().await, b.used().await), (60, 60));
-    assert_eq!(stored(&a.budget).await.daily, used(60));
+async fn a_gateway_alone_writes_no_reservation_and_starts_with_none() {
+    let store = MemoryStore::new();
+    let a = Process::with(&store, daily(100), None).await;
+    let run = a.reserve(60).await.unwrap();
+    assert!(a.reserve(41).await.is_err());
+    assert_eq!(a.budget.bucket.get(KEY).await, Ok(None));
+    // Another run is open when this one is written.
+    std::mem::forget(a.reserve(20).await.unwrap());
+    a.settle(run, 50).await;
+    assert!(a.reserve(31).await.is_err());
+    let again = Process::with(&store, daily(100), None).await;
+    let run = again.reserve(50).await.unwrap();
+    again.settle(run, 10).await;
+    assert_eq!(stored(&again.budget).await.daily, used(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_emptied_store_has_lost_is_counted_again() {
+    let (store, [a, b]) = pair(100).await;
+    a.settle(a.reserve(10).await.unwrap(), 30).await;
+    b.settle(b.reserve(10).await.unwrap(), 20).await;
+    store.restart_empty();
+    a.store.set_delay(Duration::ZERO);
+    assert_eq!(b.used().await, 50);
+    assert!(b.budget.write_late().await);
+    assert_eq!(
+        (a.used().await, stored(&a.budget).await.daily),
+        (50, used(50))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,23 +201,6 @@ async fn a_damaged_value_is_an_error_until_it_is_removed() {
     assert!(b.reserve(1).await.is_ok());
 }
 
-#[tokio::test(start_paused = true)]
-async fn dead_processes_take_no_room() {
-    let store = MemoryStore::new();
-    for _ in 0..100 {
-        let it = Process::new(&store, daily(1000)).await;
-        it.settle(it.reserve(2).await.unwrap(), 1).await;
-        it.reserve(5).await.map(std::mem::forget).unwrap();
-    }
-    sleep(2 * LeaseConfig::default().lease).await;
-    let last = Process::new(&store, daily(1000)).await;
-    let _run = last.reserve(900).await.unwrap();
-    let entry = last.budget.bucket.get(KEY).await.unwrap().unwrap();
-    let value: Value = serde_json::from_slice(&entry.value).unwrap();
-    assert_eq!(value.others(last.budget.nodes.process()).daily, used(100));
-    assert!(entry.value.len() < 16 * 1024, "{}", entry.value.len());
-}
-
 #[derive(Clone, Debug)]
 enum Step {
     Reserve(usize, u64),
@@ -216,7 +209,6 @@ enum Step {
     Cut(usize, u64),
     LoseAnswers(usize),
     Kill(usize),
-    Empty,
     Later(u64),
 }
 
@@ -228,7 +220,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0_usize..3, 0_u64..30).prop_map(|(at, time)| Step::Cut(at, time)),
         2 => (0_usize..3).prop_map(Step::LoseAnswers),
         1 => (0_usize..3).prop_map(Step::Kill),
-        1 => Just(Step::Empty),
         1 => (0_u64..40).prop_map(Step::Later),
     ]
 }
@@ -242,7 +233,7 @@ async fn live(steps: Vec<Step>) {
     }
     // The open runs, by their process.
     let mut runs = Vec::<(usize, Reservation)>::new();
-    // The process, the day and the tokens of each run that has ended.
+    // The day and the tokens of each run that has ended.
     let mut ended = Vec::new();
     DAY.set(0);
     for step in steps {
@@ -255,9 +246,9 @@ async fn live(steps: Vec<Step>) {
             }
             Step::Settle(which, tokens) if !runs.is_empty() => {
                 let (at, run) = runs.swap_remove(which % runs.len());
-                ended.push((Some(at), run.day, tokens));
+                ended.push((run.day, tokens));
                 let change = all[at].budget.settle(run, tokens);
-                let _ = timeout(SECOND, all[at].budget.is_written(change)).await;
+                let _ = timeout(SECOND, all[at].budget.written(change)).await;
             }
             Step::Drop(which) if !runs.is_empty() => {
                 drop(runs.swap_remove(which % runs.len()));
@@ -274,45 +265,34 @@ async fn live(steps: Vec<Step>) {
                 while !all[at].budget.write_late().await {
                     sleep(SECOND).await;
                 }
-                let its = runs.extract_if(.., |(of, _)| *of == at);
-                let its = its.map(|(_, run)| run).collect();
-                let of_it = ended.iter_mut().filter(|(of, ..)| *of == Some(at));
-                of_it.for_each(|(of, ..)| *of = None);
-                let next = Process::new(&store, daily(500)).await;
-                std::mem::replace(&mut all[at], next).kill(its).await;
-            }
-            Step::Empty => {
-                store.restart_empty();
-                // What dead ones have used is lost with it.
-                ended.retain(|(of, ..)| of.is_some());
-                // Its revisions begin again: a change that does not know of that may take the place of another.
-                for it in &all {
-                    it.used().await;
+                for (_, run) in runs.extract_if(.., |(of, _)| *of == at) {
+                    // It is released at midnight.
+                    std::mem::forget(run);
                 }
+                all[at] = Process::new(&store, daily(500)).await;
             }
             Step::Later(days) => DAY.set(DAY.get() + days),
         }
     }
     runs.clear();
     for it in &all {
-        // Each finds out what the store has lost.
-        it.used().await;
         while !it.budget.write_late().await {
             sleep(SECOND).await;
         }
     }
     let today = DAY.get();
     let sum = |counts: &dyn Fn(u64) -> bool| -> u64 {
-        let counted = ended.iter().filter(|(_, day, _)| counts(*day));
-        counted.map(|(.., tokens)| tokens).sum()
+        let counted = ended.iter().filter(|(day, _)| counts(*day));
+        counted.map(|(_, tokens)| tokens).sum()
     };
     let total = sum(&|day| day == today);
     let monthly = sum(&|day| month_of(day) == month_of(today));
     for it in &all {
         assert_eq!(it.budget.used().await.unwrap(), (total, monthly));
     }
-    // All reservations have ended, if no process has died; those of the dead hold no one up.
-    assert!(total > 499 || all[0].reserve(500 - total).await.is_ok());
+    // Then all that is left is free.
+    DAY.set(today + 1);
+    assert!(all[0].reserve(500).await.is_ok());
 }
 
 proptest! {

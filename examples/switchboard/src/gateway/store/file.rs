@@ -1,0 +1,106 @@
+//! The file of a gateway alone: opened, checked, and begun with the data of earlier versions.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use rpc_core::file::{Lock, LockError};
+use rpc_core::store::{FileConfig, FileStore, Fsync, Store, StoreError as Failure};
+
+use super::import::{OLD_FILE_NAME, OldFile};
+use super::{GatewayStore, GatewayStoreConfig, StoreError};
+
+/// The name of the file in the data folder.
+pub const FILE_NAME: &str = "gateway.redb";
+
+/// Opens the store in a folder. Creates the folder and the file if they are missing, readable by this user only.
+fn open_file(folder: &Path, fsync: Fsync) -> Result<Arc<dyn Store>, Failure> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(folder)
+        .map_err(|error| failed(folder, &error))?;
+    let config = FileConfig {
+        fsync,
+        ..FileConfig::default()
+    };
+    Ok(Arc::new(FileStore::open(&folder.join(FILE_NAME), config)?))
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("{}: {error}", path.display());
+    Failure::Failed { message }
+}
+
+/// Opens the store in a folder for a gateway alone, and takes over what an earlier version has left there. Returns
+/// it, and what was taken over in words. Blocks on the file system.
+///
+/// # Errors
+/// [`StoreError`] if another process has it, or it cannot be read.
+///
+/// # Cancel safety
+/// Dropping the future leaves nothing running; the next one goes on.
+pub async fn open_folder(
+    folder: &Path,
+    fsync: Fsync,
+    config: GatewayStoreConfig,
+    clock: fn() -> u64,
+) -> Result<(Arc<GatewayStore>, Option<String>), StoreError> {
+    let store = GatewayStore::open(open_file(folder, fsync)?, config, clock).await?;
+    let taken = store.import(&folder.join(OLD_FILE_NAME), clock()).await;
+    if taken.is_err() {
+        // The file is free again.
+        store.close().await;
+    }
+    Ok((store, taken?))
+}
+
+/// Returns a warning if there is an empty file, as after a full disk.
+pub fn empty_file(folder: &Path) -> Option<String> {
+    let files = [FILE_NAME, OLD_FILE_NAME].map(|name| folder.join(name));
+    let file = files.into_iter().find(|it| it.is_file())?;
+    let is_empty = file.metadata().is_ok_and(|it| it.len() == 0);
+    let file = file.display();
+    is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets start at 0"))
+}
+
+/// Checks whether a folder can have a store: opens an existing one, unless it is in use, or
+/// otherwise writes and removes another file. Blocks on the file system.
+///
+/// # Errors
+/// As for [`open_folder`].
+pub fn probe(folder: &Path) -> Result<(), StoreError> {
+    let file = folder.join(FILE_NAME);
+    if empty_file(folder).is_some() {
+    } else if file.exists() {
+        return match Lock::take(&file) {
+            Err(LockError::InUse { .. }) => Ok(()),
+            free => {
+                drop(free);
+                Ok(open_file(folder, Fsync::Always).map(drop)?)
+            }
+        };
+    } else if folder.join(OLD_FILE_NAME).exists() {
+        OldFile::open(&folder.join(OLD_FILE_NAME))?;
+    }
+    // What is missing would be made.
+    let mut there = folder;
+    while !there.as_os_str().is_empty() && !there.exists() {
+        there = there.parent().unwrap_or(Path::new(""));
+    }
+    let path = there.join(format!(".gateway-check-{}", std::process::id()));
+    let tried = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path);
+    let tried = tried.and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_all()
+    });
+    let _ = std::fs::remove_file(&path);
+    Ok(tried.map_err(|error| failed(folder, &error))?)
+}
