@@ -1,21 +1,20 @@
 //! [`SessionLog`]: the state of sessions, each under a subject of one log.
 
+mod list;
 mod part;
 mod session;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt as _};
-use futures_util::{StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
 
-use super::{Expect, Log, LogConfig, Record, Store, StoreError, name_of, try_token};
+use super::{Log, LogConfig, Record, Store, StoreError, try_token};
 use crate::Str;
 use crate::net::{entropy, time};
 use crate::sync::Mutex;
@@ -454,196 +453,6 @@ impl SessionLog {
                 tracing::debug!(%error, "replaced records were not purged");
             }
         });
-    }
-
-    /// Returns the last record of a session; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`StoreError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn head(&self, id: &str) -> Result<Option<SessionInfo>, StoreError> {
-        let unread = Record {
-            subject: self.subject(id),
-            sequence: 0,
-            id: Str::default(),
-            payload: Bytes::new(),
-            time: 0,
-        };
-        let listed = self.last_of(unread).await?.map(|last| self.listed(&last));
-        Ok(listed.filter(|it| !it.is_removed()))
-    }
-
-    /// Returns the last record of the subject of another one, which stands for a damaged one.
-    fn last_of(&self, known: Record) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
-        let last = async move {
-            match self.log.last(&known.subject).await {
-                Err(StoreError::Unreadable { sequence }) => Ok(Some(Record { sequence, ..known })),
-                found => found,
-            }
-        };
-        last.boxed()
-    }
-
-    /// Returns what the last record of a session says of it, such as one that [`Log::watch`] brings.
-    #[must_use]
-    pub fn listed(&self, last: &Record) -> SessionInfo {
-        let part = Part::parse(&last.payload);
-        let known = part.as_ref().map(|it| &it.header.id);
-        let known = known.filter(|id| !id.is_empty()).cloned();
-        let id = known.or_else(|| name_of(self.token_of(&last.subject)).map(Into::into));
-        SessionInfo {
-            id,
-            subject: last.subject.clone(),
-            revision: last.sequence,
-            time: last.time,
-            bytes: part.as_ref().map_or(BESIDE as u64, |it| it.header.bytes),
-            head: part.map(|part| part.head),
-        }
-    }
-
-    /// Returns all sessions by their last records, in the order of these: the one that was not used for the
-    /// longest time is first. It reads one record of each.
-    ///
-    /// # Errors
-    /// [`StoreError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn heads(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        let mut listed = self.lasts().await?;
-        listed.retain(|it| !it.is_removed());
-        Ok(listed)
-    }
-
-    /// Returns the last records of all sessions, also of those that are removed.
-    async fn lasts(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        let heads = self.log.heads(&format!("{}.*", self.config.name)).await?;
-        let reads = heads.into_iter().map(|head| self.last_of(head));
-        let reads: Vec<_> = reads.collect();
-        let mut reads = stream::iter(reads).buffered(AT_ONCE);
-        let mut listed = Vec::new();
-        while let Some(last) = reads.next().await {
-            listed.extend(last?.map(|last| self.listed(&last)));
-        }
-        let mut sizes = Sizes::default();
-        for it in &listed {
-            let owner = it.head.as_ref().map(|head| head.owner.clone());
-            sizes.set(&it.subject, &owner.unwrap_or_default(), it.bytes);
-        }
-        *self.sizes.lock() = sizes;
-        Ok(listed)
-    }
-
-    /// Removes a session, unless there is a record after `revision`. Returns whether it is removed. Who
-    /// knows it finds a conflict at the next write.
-    ///
-    /// # Errors
-    /// [`StoreError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, it may be removed or not.
-    pub async fn remove(&self, subject: &Str, revision: u64) -> Result<bool, StoreError> {
-        let record = Part::encode(Header::default(), &SessionHead::default(), b"");
-        let expect = Expect {
-            id: None,
-            last: Some(revision),
-        };
-        let last = match self.log.append(subject, record, expect).await {
-            Ok(stored) => stored.sequence,
-            Err(StoreError::Conflict) => return Ok(false),
-            // Then no one else can write either.
-            Err(StoreError::Full { .. }) => revision,
-            Err(error) => return Err(error),
-        };
-        self.log.purge(subject, last.saturating_add(1)).await?;
-        self.sizes.lock().set(subject, &Str::default(), 0);
-        Ok(true)
-    }
-
-    /// Removes the sessions that have expired, and then those that were not used for the longest time until
-    /// at most `max_sessions` with `max_bytes` are left, or one; none that is not free, which `is_free` decides.
-    /// Returns how many are removed. It reads one record of each session.
-    ///
-    /// # Errors
-    /// [`StoreError`]; some may be removed, and retrying is safe.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, some are removed.
-    pub async fn sweep<F>(
-        &self,
-        max_sessions: u64,
-        max_bytes: u64,
-        is_free: impl Fn(SessionInfo) -> F,
-    ) -> Result<u64, StoreError>
-    where
-        F: Future<Output = Result<bool, StoreError>>,
-    {
-        let (heads, now) = (self.lasts().await?, self.now());
-        let (mut count, mut removed) = (heads.len() as u64, 0);
-        let mut bytes: u64 = heads.iter().map(|it| it.bytes).sum();
-        for session in &heads {
-            let expires = session.head.as_ref().and_then(|head| head.expires);
-            let is_over = session.is_removed() || expires.is_some_and(|at| at < now);
-            let is_needed = count <= max_sessions && (bytes <= max_bytes || count <= 1);
-            if (is_needed && !is_over) || !is_free(session.clone()).await? {
-                continue;
-            }
-            if self.remove(&session.subject, session.revision).await? {
-                (count, removed) = (count - 1, removed + 1);
-                bytes = bytes.saturating_sub(session.bytes);
-            }
-        }
-        Ok(removed)
-    }
-
-    /// Reads all records once, and counts those that cannot be read or are missing.
-    ///
-    /// # Errors
-    /// [`StoreError`]; retrying is safe.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn check(&self) -> Result<SessionDamage, StoreError> {
-        let (pattern, mut after) = (format!("{}.*", self.config.name), 0);
-        let mut sessions: HashMap<Str, Session<()>> = HashMap::new();
-        let mut unreadable = HashSet::new();
-        loop {
-            let (page, has_more) = self.page(&pattern, after).await?;
-            for (number, record) in &page {
-                after = *number;
-                match record {
-                    Some(record) => sessions
-                        .entry(record.subject.clone())
-                        .or_default()
-                        .take(record),
-                    None => drop(unreadable.insert(after)),
-                }
-            }
-            if !has_more {
-                break;
-            }
-        }
-        // Behind one in the middle there is a gap.
-        for last in self.log.heads(&pattern).await? {
-            if unreadable.contains(&last.sequence) {
-                sessions
-                    .entry(last.subject)
-                    .or_default()
-                    .skip(last.sequence);
-            }
-        }
-        let lost = sessions
-            .values()
-            .map(Session::lost)
-            .filter(|lost| *lost > 0);
-        Ok(
-            lost.fold(SessionDamage::default(), |sum, lost| SessionDamage {
-                records: sum.records + lost,
-                sessions: sum.sessions + 1,
-            }),
-        )
     }
 }
 

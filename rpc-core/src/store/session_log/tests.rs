@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::store::MemoryStore;
+use crate::store::{Expect, MemoryStore};
 
 const TURNS: usize = 200;
 

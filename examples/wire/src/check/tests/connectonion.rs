@@ -1,7 +1,5 @@
 //! ConnectOnion: a host whose agent echoes, uses a tool, asks, or works until it is spoken to.
 
-use std::sync::Arc;
-
 use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, ToolCall, ToolResult, ToolStatus,
