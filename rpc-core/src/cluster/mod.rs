@@ -1,13 +1,10 @@
 //! What several nodes of one service decide about each other.
 //!
-//! A cluster's nodes share a [`store`](crate::store). With feature `tokio` run on it `NodeLease`, whether this
-//! node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
-//!
-//! What they decide without IO:
+//! A cluster's nodes share a [`store`](crate::store). On it run (with feature `tokio`):
 //!
 //! | | decides |
 //! |---|---|
-//! | `NodeLease` | whether this node counts as alive, and until when |
+//! | `NodeLease` | whether this node counts as alive, and until when; `Membership` is one such life after the other |
 //! | `Claims` | which node owns a name (a session, a conversation) |
 //! | [`Fence`] | whether an owner may still write what belongs to its name |
 //!
@@ -37,34 +34,26 @@
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
 //! refused, whatever its clock says. The lease keeps two nodes from trying, and makes a node stop in time.
 
-mod claim;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
 mod fence;
-mod key;
-mod lease;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod membership;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod node_lease;
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio"))]
 mod tests;
 
-pub use claim::ClaimConfig;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
 pub use fence::{Fence, Fenced};
-pub use lease::{LeaseConfig, LeaseLost};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use membership::Membership;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use node_lease::{NodeLease, Renewal};
+pub use node_lease::{LeaseConfig, LeaseLost, NodeLease, Renewal};
 
-/// The machines behind `NodeLease` and `Claims`, for the workspace's own simulations. No part of the
-/// interface.
 #[doc(hidden)]
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub mod internals {
-    pub use super::claim::{Claim, ClaimEvent};
-    pub use super::key::{Operation, Reply, Request};
-    pub use super::lease::{Lease, LeaseEvent};
+    pub use super::node_lease::Clock;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rpc_core::cluster::{
-    ClaimConfig, ClaimError, Claimed, Claims, LeaseConfig, LeaseLost, NodeLease, Ownership, Renewal,
+    ClaimError, Claimed, Claims, LeaseConfig, LeaseLost, NodeLease, Ownership, Renewal,
 };
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::store::{Bucket, BucketConfig, Expect, LogConfig, Store, StoreError};
@@ -39,7 +39,7 @@ async fn node(server: &NatsServer) -> (Node, Renewal) {
 
 async fn node_on(store: Arc<dyn Store>, config: LeaseConfig) -> (Node, Renewal) {
     let (lease, renewal) = NodeLease::open(&store, config).await.unwrap();
-    let claims = Claims::open(&store, "names", &lease, ClaimConfig::default()).await;
+    let claims = Claims::open(&store, "names", &lease).await;
     let node = Node {
         claims: claims.unwrap(),
         lease,

@@ -9,6 +9,7 @@
 )]
 
 mod client;
+mod keys;
 mod lives;
 mod node;
 mod owner;
