@@ -41,7 +41,7 @@ mod fence;
 mod membership;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod node_lease;
-#[cfg(all(test, feature = "tokio"))]
+#[cfg(test)]
 mod tests;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]

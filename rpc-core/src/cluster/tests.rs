@@ -1,4 +1,5 @@
 //! Leases and claims on a store in memory.
+#![cfg(feature = "tokio")]
 
 use std::sync::Arc;
 use std::time::Duration;

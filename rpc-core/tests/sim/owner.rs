@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::cluster::{ClaimError, Claimed, Claims, Fence};
 use rpc_core::store::{Publish, PublishConfig, PublishError, PublishReply};
@@ -49,7 +48,7 @@ impl Session {
                 self.waiting.push(ask);
                 if owner.is_none() && self.claim.is_none() {
                     let (claims, name) = (cx.claims.clone(), format!("s{}", cx.session));
-                    self.claim = Some(async move { claims.claim(&name).await }.boxed());
+                    self.claim = Some(Box::pin(async move { claims.claim(&name).await }));
                 }
             }
         }
@@ -113,7 +112,11 @@ impl Session {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) {
-        if let Some(claimed) = self.claim.as_mut().and_then(|claim| claim.now_or_never()) {
+        if let Some(claimed) = self
+            .claim
+            .as_mut()
+            .and_then(futures_util::FutureExt::now_or_never)
+        {
             self.claim = None;
             self.claimed(claimed, cx);
         }
