@@ -19,8 +19,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///
-/// A name belongs to one node as long as that node's [`NodeLease`] is valid, and its owner writes behind a
-/// [`Fence`](super::Fence). A node that is alive keeps all its names without a message; one whose node is gone
+/// A name belongs to one node as long as that node's [`NodeLease`] is valid, and each write of its owner names
+/// the record before it, so that the log refuses those of a past one. A node that is alive keeps all its names without a message; one whose node is gone
 /// is taken over by its revision, so that one of several nodes wins.
 #[derive(Clone)]
 pub struct Claims {
@@ -202,8 +202,7 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Returns the number of this ownership, for a [`Fence`](super::Fence). Later owners have greater
-    /// ones.
+    /// Returns the number of this ownership. Later owners have greater ones.
     #[must_use]
     pub const fn fence(&self) -> u64 {
         self.fence
@@ -216,7 +215,7 @@ impl Ownership {
     }
 
     /// Returns whether the node's lease is valid. Whether another one has taken over anyway, only the store
-    /// knows: see [`Fence`](super::Fence).
+    /// knows.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.claims.lease.is_valid()

@@ -6,7 +6,6 @@
 //! |---|---|
 //! | `NodeLease` | whether this node counts as alive, and until when; `Membership` is one such life after the other |
 //! | `Claims` | which node owns a name (a session, a conversation) |
-//! | [`Fence`] | whether an owner may still write what belongs to its name |
 //!
 //! # What is decided where
 //!
@@ -15,7 +14,7 @@
 //! | is this node alive? | `NodeLease`, by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
 //! | is another node alive? | the store: its key is there | the reading | a name waits up to one lease, or its owner is refused |
 //! | who owns a name? | the store: the revision of its key | the write of the claim | only one of several claims is stored |
-//! | may an owner write? | the store: the sequence number in the write, from [`Fence`] | the write | never: this is what all else relies on |
+//! | may an owner write? | the store: the sequence number in the write, which the log compares | the write | never: this is what all else relies on |
 //! | which of two owners is later? | the revision of the claim, in the record that begins an ownership | the reading of the log | the earlier one stops when it reads it |
 //!
 //! All of it, and what [`store`](crate::store) decides, is tried in simulated lives of clusters: nodes that
@@ -36,7 +35,6 @@
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
-mod fence;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod membership;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
@@ -46,7 +44,6 @@ mod tests;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
-pub use fence::{Fence, Fenced};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use membership::Membership;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]

@@ -9,6 +9,7 @@
 )]
 
 mod client;
+mod fence;
 mod keys;
 mod lives;
 mod node;

@@ -4,10 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use rpc_core::cluster::{ClaimError, Claimed, Claims, Fence};
+use rpc_core::cluster::{ClaimError, Claimed, Claims};
 use rpc_core::store::{Publish, PublishConfig, PublishError, PublishReply};
 use switchboard_testing::sim::Rng;
 
+use super::fence::Fence;
 use super::node::{Answer, Call, Out};
 use super::store::{Body, CHANNELS, Draft, Record};
 use super::world::{Break, PAGE};
