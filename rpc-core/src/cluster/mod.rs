@@ -1,17 +1,17 @@
 //! What several nodes of one service decide about each other.
 //!
-//! A cluster's nodes share a [`store`](crate::store). On it run (with feature `tokio`):
+//! A cluster's nodes share a [`store`](crate::store). On it run, with feature `tokio`:
 //!
 //! | | decides |
 //! |---|---|
-//! | `NodeLease` | whether this node counts as alive, and until when; `Membership` is one such life after the other |
-//! | `Claims` | which node owns a name (a session, a conversation) |
+//! | [`NodeLease`] | whether this node counts as alive, and until when; [`Membership`] is one such life after the other |
+//! | [`Claims`] | which node owns a name (a session, a conversation) |
 //!
 //! # What is decided where
 //!
 //! | Question | Decided by | At | If it is wrong |
 //! |---|---|---|---|
-//! | is this node alive? | `NodeLease`, by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
+//! | is this node alive? | [`NodeLease`], by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
 //! | is another node alive? | the store: its key is there | the reading | a name waits up to one lease, or its owner is refused |
 //! | who owns a name? | the store: the revision of its key | the write of the claim | only one of several claims is stored |
 //! | may an owner write? | the store: the sequence number in the write, which the log compares | the write | never: this is what all else relies on |
@@ -33,24 +33,17 @@
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
 //! refused, whatever its clock says. The lease keeps two nodes from trying, and makes a node stop in time.
 
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod membership;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod node_lease;
 #[cfg(test)]
 mod tests;
 
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use membership::Membership;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use node_lease::{LeaseConfig, LeaseLost, NodeLease, Renewal};
 
 #[doc(hidden)]
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub mod internals {
     pub use super::node_lease::Clock;
 }

@@ -97,8 +97,6 @@ struct Shared {
     node: Str,
     clock: Arc<dyn Clock>,
     state: watch::Sender<State>,
-    /// Why the store denies this node its key.
-    denied: watch::Sender<Option<StoreError>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +160,6 @@ impl NodeLease {
             node: Str::from(format!("{:016x}", entropy())),
             clock,
             state: watch::Sender::new(State::Waiting),
-            denied: watch::Sender::new(None),
         });
         let lease = Self { shared };
         let renewal = Renewal {
@@ -225,22 +222,6 @@ impl NodeLease {
                 // The sender is here.
                 _ = changes.changed() => {}
             }
-        }
-    }
-
-    /// Waits until the store denies this node its key, for lack of permission: without a change of the
-    /// permissions it will not count as alive again. Waits for ever if that does not happen.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn denied(&self) -> StoreError {
-        let mut denied = self.shared.denied.subscribe();
-        loop {
-            if let Some(error) = &*denied.borrow_and_update() {
-                return error.clone();
-            }
-            // The sender is here.
-            let _ = denied.changed().await;
         }
     }
 
@@ -309,17 +290,19 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    /// Acquires the lease and renews it, until it is lost. Returns why.
+    /// Acquires the lease and renews it, until it is lost. Returns why. Calls `denied` when the store denies this
+    /// node its key for lack of permission: without a change of the permissions it will not count as alive
+    /// again.
     ///
     /// # Cancel safety
     /// If the future is dropped, the lease ends when its time is over.
-    pub async fn run(self) -> LeaseLost {
+    pub async fn run(self, denied: impl Fn(StoreError)) -> LeaseLost {
         let Shared { nodes, node, .. } = &*self.lease.shared;
         let key = token(node);
         let lost = tokio::select! {
             biased;
             lost = self.lease.lost() => lost,
-            lost = self.renew(&key) => lost,
+            lost = self.renew(&key, denied) => lost,
         };
         self.lease.shared.set(|_| Some(State::Lost(lost)));
         tracing::warn!(%node, why = %lost, "the node's lease is over");
@@ -331,7 +314,7 @@ impl Renewal {
         lost
     }
 
-    async fn renew(&self, key: &str) -> LeaseLost {
+    async fn renew(&self, key: &str, denied: impl Fn(StoreError)) -> LeaseLost {
         let (lease, config) = (&self.lease, &self.config);
         let Shared { nodes, node, .. } = &*lease.shared;
         let patience = config.answer_timeout.min(config.lease / 5);
@@ -371,7 +354,7 @@ impl Renewal {
                 Err(error) => error,
             };
             if matches!(refused, StoreError::Denied { .. }) {
-                lease.shared.denied.send_replace(Some(refused.clone()));
+                denied(refused.clone());
             }
             log_once(refused, &mut told);
             let pause = (config.lease / 12).max(Duration::from_millis(1));

@@ -1,5 +1,4 @@
 //! Leases and claims on a store in memory.
-#![cfg(feature = "tokio")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +36,7 @@ impl Node {
 
     async fn living(store: &MemoryStore) -> Self {
         let mut node = Self::new(store).await;
-        tokio::spawn(node.renewal.take().unwrap().run());
+        tokio::spawn(node.renewal.take().unwrap().run(drop));
         node.lease.acquired().await.unwrap();
         node
     }
@@ -71,7 +70,7 @@ async fn a_lease_starts_when_sent_and_ends_a_margin_early() {
     let mut node = Node::new(&MemoryStore::new()).await;
     let sent = Instant::now();
     node.store.set_delay(SECOND);
-    tokio::spawn(node.renewal.take().unwrap().run());
+    tokio::spawn(node.renewal.take().unwrap().run(drop));
     node.lease.acquired().await.unwrap();
     assert_eq!(sent.elapsed(), SECOND);
     node.store.set_cut(true);
@@ -82,7 +81,7 @@ async fn a_lease_starts_when_sent_and_ends_a_margin_early() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_process_ends_the_lease() {
     let mut node = Node::new(&MemoryStore::new()).await;
-    let mut renewing = Box::pin(node.renewal.take().unwrap().run());
+    let mut renewing = Box::pin(node.renewal.take().unwrap().run(drop));
     timeout(SECOND, &mut renewing).await.unwrap_err();
     assert!(node.lease.is_valid());
     sleep(8 * SECOND).await;
@@ -126,14 +125,14 @@ async fn two_nodes_with_one_id_are_detected() {
     let other = named(&"other".into());
     let taken = node.keys().await;
     taken.append(&key, other, Expect::default()).await.unwrap();
-    let lost = node.renewal.take().unwrap().run().await;
+    let lost = node.renewal.take().unwrap().run(drop).await;
     assert_eq!(lost, LeaseLost::Taken);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_released_lease_ends_and_removes_its_key() {
     let mut node = Node::new(&MemoryStore::new()).await;
-    let renewal = tokio::spawn(node.renewal.take().unwrap().run());
+    let renewal = tokio::spawn(node.renewal.take().unwrap().run(drop));
     node.lease.acquired().await.unwrap();
     node.lease.release();
     assert!(!node.lease.is_valid());
@@ -145,7 +144,7 @@ async fn a_released_lease_ends_and_removes_its_key() {
 async fn an_unreachable_store_is_retried_at_start() {
     let mut node = Node::new(&MemoryStore::new()).await;
     node.store.set_cut(true);
-    tokio::spawn(node.renewal.take().unwrap().run());
+    tokio::spawn(node.renewal.take().unwrap().run(drop));
     sleep(60 * SECOND).await;
     node.store.set_cut(false);
     node.lease.acquired().await.unwrap();

@@ -31,10 +31,11 @@ async fn connect(server: &NatsServer) -> Result<Arc<dyn Store>, StoreError> {
 async fn live(server: &NatsServer) -> Result<(), StoreError> {
     let store = &connect(server).await?;
     let (lease, renewal) = NodeLease::open(store, LeaseConfig::default()).await?;
-    let renewing = tokio::spawn(renewal.run());
+    let (denials, mut denied) = tokio::sync::mpsc::unbounded_channel();
+    let renewing = tokio::spawn(renewal.run(move |error| denials.send(error).unwrap()));
     tokio::select! {
         acquired = lease.acquired() => acquired.unwrap(),
-        error = lease.denied() => return Err(error),
+        Some(error) = denied.recv() => return Err(error),
     }
     let claims = Claims::open(store, "names", &lease).await?;
     let owned = claims.claim("name").await.unwrap();

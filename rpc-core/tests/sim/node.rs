@@ -175,7 +175,7 @@ impl Node {
             id: lease.node().clone(),
             claims: claims.unwrap().unwrap(),
             lease,
-            renewing: Box::pin(renewal.run()),
+            renewing: Box::pin(renewal.run(drop)),
             keys,
             broken,
             lost: false,
