@@ -9,7 +9,7 @@ mod tests;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -82,27 +82,19 @@ struct Opener {
 }
 
 impl FileStore {
-    /// Opens the store in a file, or makes it, for this user only where there are users. Blocks.
+    /// Opens the store in a file, or makes it, for this user only where there are users. Blocks: for seconds, if a
+    /// large file has three times what its records need, and is made smaller.
     ///
     /// # Errors
     /// [`StoreError::Config`] if another process has it, whose name it says, or if it is something else;
     /// [`StoreError::Failed`] if it is damaged or cannot be read; [`StoreError::Full`] without room.
     pub fn open(path: &Path, config: FileConfig) -> Result<Self, StoreError> {
-        let store = Self::over(FileTable::open(path, config)?)?;
-        let held = logs_size(store.table())?;
-        if store.table().size() > SPARSE + 3 * held {
-            store.compact()?;
+        let mut table = FileTable::open(path, config)?;
+        let held = logs_size(&table)?;
+        if table.size() > SPARSE + 3 * held {
+            table.compact()?;
         }
-        Ok(store)
-    }
-
-    /// Makes the file as small as it can be. [`open`](Self::open) does so when it has three times what its records
-    /// need. Blocks, and all requests wait meanwhile: for seconds, with a large file.
-    ///
-    /// # Errors
-    /// [`StoreError`]; retrying is safe.
-    pub fn compact(&self) -> Result<(), StoreError> {
-        self.table().compact()
+        Self::over(table)
     }
 
     /// Returns what was taken over if the file was damaged when it was opened.
@@ -224,10 +216,7 @@ impl FileTable {
         let mut place = self.database.read().unwrap_or_else(PoisonError::into_inner);
         if place.is_none() {
             drop(place);
-            let mut empty = self
-                .database
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut empty = self.place();
             if empty.is_none() {
                 *empty = Some(self.guarded(|| self.opener.open())?);
             }
@@ -240,13 +229,14 @@ impl FileTable {
         let done = self.guarded(|| work(database));
         drop(place);
         if done.is_err() {
-            let mut place = self
-                .database
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
-            close(&mut place);
+            close(self.place().take());
         }
         done
+    }
+
+    fn place(&self) -> RwLockWriteGuard<'_, Option<Database>> {
+        let place = self.database.write();
+        place.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bytes on the disk: the file has holes.
@@ -260,21 +250,12 @@ impl FileTable {
         file.len()
     }
 
-    fn compact(&self) -> Result<(), StoreError> {
-        self.with(|_| Ok(()))?;
-        let mut place = self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        let compacting = || match &mut *place {
-            Some(database) => Ok(database.compact().map(drop)?),
-            None => Err(redb::Error::PreviousIo.into()),
-        };
-        let done = self.guarded(compacting);
-        if done.is_err() {
-            close(&mut place);
-        }
-        done
+    fn compact(&mut self) -> Result<(), StoreError> {
+        let mut database = self.place().take();
+        let done = self.guarded(|| Ok(database.as_mut().map(Database::compact).transpose()?));
+        // It is opened again.
+        close(database);
+        done.map(drop)
     }
 
     /// The engine finds some damage by assertions.
@@ -306,9 +287,8 @@ impl Fault {
 }
 
 /// It tries to tidy up, which may fail once more.
-fn close(place: &mut Option<Database>) {
-    let broken = place.take();
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+fn close(database: Option<Database>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
 }
 
 fn damaged(path: &Path, how: &str) -> StoreError {
