@@ -2,12 +2,12 @@
 
 mod disk;
 mod frame;
+mod guard;
 mod salvage;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use super::StoreError;
 use super::local::{Changes, LocalStore, Row, Table, Which, logs_size};
 use crate::file::{Lock, LockError};
 use disk::{Disk, has_room};
+use guard::guard;
 pub use salvage::Salvaged;
 use salvage::{Frozen, salvage};
 
@@ -175,16 +176,16 @@ impl FileTable {
             let mut database = Opener::database(frozen, self.opener.cache)?;
             Ok(database.check_integrity()?)
         };
-        match catch_unwind(AssertUnwindSafe(checking)) {
-            Ok(Ok(is_whole)) => Ok(is_whole),
-            Ok(Err(Fault(error))) => match *error {
+        match guard(checking) {
+            Some(Ok(is_whole)) => Ok(is_whole),
+            Some(Err(Fault(error))) => match *error {
                 // Of the file system: nothing is known of the file.
                 redb::Error::Io(error) if error.raw_os_error().is_some() => {
                     Err(io_error(&self.path, &error))
                 }
                 _ => Ok(false),
             },
-            Err(_) => Ok(false),
+            None => Ok(false),
         }
     }
 
@@ -258,11 +259,10 @@ impl FileTable {
         done.map(drop)
     }
 
-    /// The engine finds some damage by assertions.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(done) => done.map_err(|error| error.at(&self.path)),
-            Err(_) => Err(damaged(&self.path, "its parts contradict each other")),
+        match guard(work) {
+            Some(done) => done.map_err(|error| error.at(&self.path)),
+            None => Err(damaged(&self.path, "its parts contradict each other")),
         }
     }
 }
@@ -288,7 +288,7 @@ impl Fault {
 
 /// It tries to tidy up, which may fail once more.
 fn close(database: Option<Database>) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
+    let _ = guard(|| drop(database));
 }
 
 fn damaged(path: &Path, how: &str) -> StoreError {

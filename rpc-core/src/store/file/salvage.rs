@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{ReadableTable, ReadableTableMetadata, StorageBackend};
 
 use super::disk::Disk;
+use super::guard::guard;
 use super::{Opener, ROWS, StoreError, frame};
 use crate::store::local::{Recount, Table};
 use crate::sync::Mutex;
@@ -84,7 +84,7 @@ fn walk(disk: &Disk, take: &mut dyn FnMut(&[u8], &[u8])) -> bool {
         }
         None
     };
-    catch_unwind(AssertUnwindSafe(walking)).is_ok_and(|done| done.is_some())
+    guard(walking).flatten().is_some()
 }
 
 /// Finds all frames.
