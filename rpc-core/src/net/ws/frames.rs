@@ -1,50 +1,39 @@
-//! [`FrameStream`]: tungstenite over a byte stream, and what it does not report about the frames there.
+//! [`FrameStream`]: the frames of a WebSocket over a byte stream, read here and written by tungstenite.
 
-use std::io::{self, Read, Write};
-use std::pin::Pin;
+use std::io::{self, Cursor, Read, Write};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::error::Error;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
-use super::config::WsConfig;
-use crate::message::CloseFrame;
+use super::receive::{NoRoom, Receive};
+use crate::message::{CloseFrame, Text};
+use crate::net::transport::{Message, TransportError};
 
 /// A fragment from this length on is bounded by the size of its message.
-const SMALL: u64 = 1024;
+const SMALL: usize = 1024;
 /// How many small fragments of a message count as nothing beside it.
 const FREE_FRAGMENTS: u16 = 32;
-/// The first byte of a whole Close.
-const CLOSE: u8 = 0x88;
 const LONGEST_HEADER: usize = 14;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// Bytes that a connection holds for reading; twice that after a burst.
+/// Bytes that a connection holds for reading.
 const READ_BUFFER: usize = 1024;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
 /// reports that it is not ready.
-const WRITE_BUFFER: usize = 32 * 1024;
-/// Most bytes of a message, or of a burst that is written, whose buffer is kept.
+pub(super) const WRITE_BUFFER: usize = 32 * 1024;
+/// Most bytes of a burst that is written whose buffer is kept.
 const KEPT: usize = 1024;
-const LONGEST_CLOSE: usize = 2 + 4 + MAX_CONTROL;
-
-impl WsConfig {
-    /// Returns the sizes in the form that tungstenite takes.
-    pub(super) fn sizes(&self) -> WebSocketConfig {
-        WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            .write_buffer_size(WRITE_BUFFER)
-            .max_message_size(Some(self.max_message))
-            .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
-    }
-}
 
 /// Whether a peer may send this code in a Close: those of the registry that are for the wire, and
 /// those of libraries and applications.
@@ -74,291 +63,314 @@ impl Wake for Halves {
     }
 }
 
-/// The header of a frame.
-struct Header {
-    first: u8,
-    len: usize,
-    payload: u64,
+/// Why nothing more is read.
+pub(super) struct Failure {
+    /// The code of the Close for the peer; `None` if the connection is gone.
+    pub(super) code: Option<u16>,
+    pub(super) error: TransportError,
 }
 
-impl Header {
-    /// Reads the header at the beginning; `None` while it is incomplete.
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (&[first, second], rest) = bytes.split_first_chunk()?;
-        let mask = if second & 0x80 == 0 { 0 } else { 4 };
-        let (extended, payload) = match second & 0x7f {
-            126 => (2, u16::from_be_bytes(*rest.first_chunk()?).into()),
-            127 => (8, u64::from_be_bytes(*rest.first_chunk()?)),
-            short => (0, short.into()),
+impl From<NoRoom> for Failure {
+    fn from(why: NoRoom) -> Self {
+        let (code, error) = match why {
+            NoRoom::Ever { max } => (CloseFrame::TOO_BIG, TransportError::TooLarge { max }),
+            NoRoom::Now => (CloseFrame::TRY_AGAIN, TransportError::Overloaded),
+            NoRoom::Late => {
+                let why = "a message was not whole in time".to_owned();
+                (CloseFrame::POLICY, TransportError::Protocol(why))
+            }
         };
-        let len = 2 + extended + mask;
-        (bytes.len() >= len).then_some(Self {
-            first,
-            len,
-            payload,
-        })
+        let code = Some(code);
+        Self { code, error }
     }
 }
 
-/// What `ahead` is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// What came behind the handshake.
-    Open,
-    /// The beginning of a Close.
-    Closing,
-    /// A whole and valid Close.
-    Closed,
-    /// Something for tungstenite to refuse, as is all that follows.
-    Broken,
+impl From<ProtocolError> for Failure {
+    fn from(why: ProtocolError) -> Self {
+        let (code, error) = (
+            CloseFrame::PROTOCOL_ERROR,
+            TransportError::Protocol(why.to_string()),
+        );
+        let code = Some(code);
+        Self { code, error }
+    }
 }
 
-/// A byte stream that holds the peer's Close back from tungstenite, which knows fewer codes than
-/// there are and sends nothing once it has seen one, and counts the fragments that it joins.
-pub(super) struct Frames<S> {
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let error = TransportError::Io(error);
+        Self { code: None, error }
+    }
+}
+
+/// The error for text that is not UTF-8, which its own error would quote.
+fn not_utf8() -> Failure {
+    let error = TransportError::Protocol("text is not UTF-8".to_owned());
+    let code = Some(1007);
+    Failure { code, error }
+}
+
+/// A frame of a message whose payload has not come as a whole.
+struct Partial {
+    header: FrameHeader,
+    missing: usize,
+    /// Where its payload begins in the message.
+    begin: usize,
+}
+
+/// The frames of a WebSocket over a byte stream.
+pub(super) struct FrameStream<S> {
     socket: S,
     role: Role,
-    /// Read and not passed on.
-    ahead: Vec<u8>,
-    phase: Phase,
-    header: [u8; LONGEST_HEADER],
-    header_len: u8,
-    /// What is missing of the current frame's payload.
-    missing: u64,
-    /// Whether a message has begun whose last fragment is still to come.
-    in_message: bool,
+    pub(super) max_message: usize,
+    /// Read and not decoded.
+    buffer: BytesMut,
+    partial: Option<Partial>,
+    /// What has come of a message that is not whole.
+    message: BytesMut,
+    /// The kind of a message of which some frames have come.
+    kind: Option<Data>,
+    /// How much of the message is checked to be text.
+    checked: usize,
     /// Small fragments of the current message.
     fragments: u16,
-    /// Fragments that count and were not reported. Nothing is read meanwhile.
-    unreported: u16,
-}
-
-impl<S> Frames<S> {
-    fn new(socket: S, role: Role, read_already: &[u8]) -> Self {
-        Self {
-            socket,
-            role,
-            ahead: read_already.to_vec(),
-            phase: Phase::Open,
-            header: [0; LONGEST_HEADER],
-            header_len: 0,
-            missing: 0,
-            in_message: false,
-            fragments: 0,
-            unreported: 0,
-        }
-    }
-
-    /// Follows the frames in these bytes; returns where a Close begins.
-    fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut rest = bytes;
-        loop {
-            let here = usize::try_from(self.missing).map_or(rest.len(), |it| it.min(rest.len()));
-            self.missing -= here as u64;
-            rest = rest.get(here..)?;
-            let (first, behind) = rest.split_first()?;
-            if self.header_len == 0 {
-                if *first == CLOSE {
-                    return Some(bytes.len() - rest.len());
-                }
-                if let Some(header) = Header::read(rest) {
-                    self.note(&header);
-                    rest = rest.get(header.len..)?;
-                    continue;
-                }
-            }
-            *self.header.get_mut(usize::from(self.header_len))? = *first;
-            self.header_len += 1;
-            rest = behind;
-            let header = self.header.get(..usize::from(self.header_len))?;
-            if let Some(header) = Header::read(header) {
-                self.header_len = 0;
-                self.note(&header);
-            }
-        }
-    }
-
-    fn note(&mut self, header: &Header) {
-        self.missing = header.payload;
-        let (is_last, is_data) = (header.first & 0x80 != 0, header.first & 0x08 == 0);
-        if is_data {
-            self.in_message = !is_last;
-        }
-        if is_data && is_last {
-            self.fragments = 0;
-        } else if is_data && self.missing < SMALL {
-            self.fragments = self.fragments.saturating_add(1);
-            self.unreported += u16::from(self.fragments > FREE_FRAGMENTS);
-        }
-    }
-
-    /// Returns whether all that was passed on are whole messages.
-    fn is_between_messages(&self) -> bool {
-        let is_open = self.phase == Phase::Open && !self.in_message;
-        is_open && self.missing == 0 && self.header_len == 0
-    }
-
-    /// Returns the peer's Close, if there is a valid one.
-    fn close(&self) -> Option<Result<Option<CloseFrame>, ()>> {
-        (self.phase == Phase::Closed).then(|| self.read_close())?
-    }
-
-    /// Reads the Close in `ahead`; `None` while it is incomplete.
-    fn read_close(&self) -> Option<Result<Option<CloseFrame>, ()>> {
-        let length = usize::from(*self.ahead.get(1)?);
-        let mask = if self.role == Role::Server { 4 } else { 0 };
-        let length = length.wrapping_sub(mask << 5);
-        if length > MAX_CONTROL {
-            return Some(Err(()));
-        }
-        let (mask, rest) = self.ahead.get(2..)?.split_at_checked(mask)?;
-        let unmasked = rest.get(..length)?.iter().enumerate();
-        let mask = |at: usize| mask.get(at % 4).unwrap_or(&0);
-        let payload: Vec<_> = unmasked.map(|(at, byte)| byte ^ mask(at)).collect();
-        Some(match &payload[..] {
-            [] => Ok(None),
-            [first, second, reason @ ..] => {
-                let code = u16::from_be_bytes([*first, *second]);
-                let reason = std::str::from_utf8(reason).map_err(|_| ());
-                let reason = reason.and_then(|it| is_close_code(code).then_some(it).ok_or(()));
-                reason.map(|reason| Some(CloseFrame::new(code, reason)))
-            }
-            [_] => Err(()),
-        })
-    }
-}
-
-impl<S: AsyncRead + Unpin> Frames<S> {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if self.phase == Phase::Closed || self.unreported > 0 {
-                // `FrameStream::poll_next` reports it and comes again.
-                return Poll::Pending;
-            }
-            if self.phase == Phase::Closing {
-                let mut more = [0; LONGEST_CLOSE];
-                match self.read_close() {
-                    Some(Ok(_)) => self.phase = Phase::Closed,
-                    Some(Err(())) => self.phase = Phase::Broken,
-                    None => {
-                        let mut read = ReadBuf::new(&mut more);
-                        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
-                        self.ahead.extend_from_slice(read.filled());
-                        if read.filled().is_empty() {
-                            self.phase = Phase::Broken;
-                        }
-                    }
-                }
-                continue;
-            }
-            let before = buf.filled().len();
-            if self.ahead.is_empty() {
-                ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
-            } else {
-                let here = buf.remaining().min(self.ahead.len());
-                buf.put_slice(self.ahead.get(..here).unwrap_or_default());
-                self.ahead.drain(..here);
-                if self.ahead.is_empty() {
-                    self.ahead = Vec::new();
-                }
-            }
-            if self.phase == Phase::Broken {
-                return Poll::Ready(Ok(()));
-            }
-            let new = buf.filled().get(before..).unwrap_or_default();
-            if let Some(at) = self.follow(new) {
-                let held = new.get(at..).unwrap_or_default();
-                self.ahead.splice(..0, held.iter().copied());
-                self.phase = Phase::Closing;
-                buf.set_filled(before + at);
-                if at == 0 {
-                    continue;
-                }
-            }
-            return Poll::Ready(Ok(()));
-        }
-    }
-}
-
-/// What the peer has sent.
-pub(super) enum Received {
-    Message(Message),
-    /// A small fragment, one of many.
-    Fragment,
-    Close(Option<CloseFrame>),
-}
-
-/// Tungstenite over a byte stream whose frames are followed.
-pub(super) struct FrameStream<S> {
+    receive: Option<Box<Receive>>,
+    close: Option<CloseFrame>,
+    has_ended: bool,
+    /// Writes.
     context: WebSocketContext,
-    frames: Frames<S>,
     /// Whether the last write found the socket full.
     pub(super) is_stuck: bool,
-    has_ended: bool,
-    /// Whether all that was passed on has been read.
-    is_read: bool,
     /// Bytes given to tungstenite since all of them had left.
     unsent: usize,
-    /// Whether tungstenite's buffers may have grown.
+    /// Whether tungstenite's buffer may have grown.
     is_large: bool,
 }
 
+/// How tungstenite writes. It reads nothing.
+fn writing() -> WebSocketConfig {
+    let config = WebSocketConfig::default().read_buffer_size(0);
+    config.write_buffer_size(WRITE_BUFFER)
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
-    pub(super) fn new(socket: S, read_already: &Bytes, role: Role, sizes: WebSocketConfig) -> Self {
+    pub(super) fn new(socket: S, read_already: &Bytes, role: Role, max_message: usize) -> Self {
         Self {
-            context: WebSocketContext::new(role, Some(sizes)),
-            frames: Frames::new(socket, role, read_already),
-            is_stuck: false,
+            socket,
+            role,
+            max_message,
+            buffer: BytesMut::from(&read_already[..]),
+            partial: None,
+            message: BytesMut::new(),
+            kind: None,
+            checked: 0,
+            fragments: 0,
+            receive: None,
+            close: None,
             has_ended: false,
-            is_read: false,
+            context: WebSocketContext::new(role, Some(writing())),
+            is_stuck: false,
             unsent: 0,
             is_large: false,
         }
     }
 
-    pub(super) fn poll_next(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Received, Error>>> {
-        loop {
-            if self.frames.unreported > 0 {
-                self.frames.unreported -= 1;
-                return Poll::Ready(Some(Ok(Received::Fragment)));
-            }
-            if self.has_ended {
-                return Poll::Ready(None);
-            }
-            let read = self.poll_tungstenite(cx, |context, socket| context.read(socket));
-            self.is_read = read.is_pending();
-            let Poll::Ready(read) = read else {
-                if self.frames.unreported > 0 {
-                    continue;
-                }
-                if let Some(Ok(close)) = self.frames.close() {
-                    return Poll::Ready(Some(Ok(Received::Close(close))));
-                }
-                self.free_buffers();
-                return Poll::Pending;
-            };
-            return Poll::Ready(match read {
-                Ok(message) => {
-                    self.is_large |= message.len() > KEPT;
-                    // Tungstenite has made the pong.
-                    self.unsent += usize::from(message.is_ping());
-                    Some(Ok(Received::Message(message)))
-                }
-                Err(error) => {
-                    self.has_ended = true;
-                    let is_over = matches!(error, Error::AlreadyClosed | Error::ConnectionClosed);
-                    (!is_over).then_some(Err(error))
-                }
-            });
-        }
+    /// Counts what is received at the server.
+    #[cfg(feature = "server")]
+    pub(super) fn count(&mut self, receive: Receive) {
+        self.receive = Some(Box::new(receive));
     }
 
     /// Returns the contents of the Close that was received.
-    pub(super) fn close(&self) -> Option<CloseFrame> {
-        self.frames.close()?.ok()?
+    pub(super) const fn close(&self) -> Option<&CloseFrame> {
+        self.close.as_ref()
+    }
+
+    /// Returns the next message, a small fragment that is one of many, or the Close. Behind it and behind an
+    /// error nothing is read.
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Message, Failure>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let next = ready!(self.poll_message(cx)).transpose();
+        if let Some(Ok(Message::Close(close))) = &next {
+            self.close.clone_from(close);
+        }
+        if matches!(next, None | Some(Err(_) | Ok(Message::Close(_)))) {
+            self.has_ended = true;
+            (self.message, self.receive) = (BytesMut::new(), None);
+        }
+        Poll::Ready(next)
+    }
+
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
+        loop {
+            if let Some(message) = ready!(self.poll_decode(cx))? {
+                return Poll::Ready(Ok(Some(message)));
+            }
+            match self.poll_read(cx) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending => {
+                    if let Some(receive) = &mut self.receive {
+                        ready!(receive.poll_wait(cx))?;
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Reads what has come: of a message straight to its place.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match &mut self.partial {
+            Some(partial) => {
+                let mut room = (&mut self.message).limit(partial.missing);
+                let read = ready!(pin!(self.socket.read_buf(&mut room)).poll(cx))?;
+                partial.missing -= read;
+                Poll::Ready(Ok(read))
+            }
+            None => {
+                if self.buffer.capacity() - self.buffer.len() < LONGEST_HEADER {
+                    self.buffer.reserve(READ_BUFFER);
+                }
+                pin!(self.socket.read_buf(&mut self.buffer)).poll(cx)
+            }
+        }
+    }
+
+    /// Decodes what was read; `None` if that is no whole frame.
+    fn poll_decode(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
+        loop {
+            if let Some(partial) = self.partial.take_if(|partial| partial.missing == 0) {
+                match self.end_frame(&partial) {
+                    Ok(None) => continue,
+                    ended => return Poll::Ready(ended),
+                }
+            }
+            if self.partial.is_some() {
+                return Poll::Ready(Ok(None));
+            }
+            let mut cursor = Cursor::new(&self.buffer[..]);
+            let header = match FrameHeader::parse(&mut cursor) {
+                Ok(header) => header,
+                Err(Error::Protocol(why)) => return Poll::Ready(Err(why.into())),
+                Err(error) => {
+                    let error = TransportError::Other(error.into());
+                    return Poll::Ready(Err(Failure { code: None, error }));
+                }
+            };
+            let Some((header, len)) = header else {
+                return Poll::Ready(Ok(None));
+            };
+            let begin = usize::try_from(cursor.position()).unwrap_or(LONGEST_HEADER);
+            self.check(&header, len)?;
+            let behind = self.buffer.len() - begin;
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            match header.opcode {
+                OpCode::Control(_) if behind < len => return Poll::Ready(Ok(None)),
+                OpCode::Control(control) => {
+                    let payload = self.take_payload(&header, begin, len);
+                    return Poll::Ready(control_frame(control, payload.freeze()).map(Some));
+                }
+                OpCode::Data(data) if header.is_final && self.kind.is_none() && behind >= len => {
+                    let payload = self.take_payload(&header, begin, len);
+                    return Poll::Ready(whole(data, payload.freeze()).map(Some));
+                }
+                OpCode::Data(_) => {
+                    let size = self.message.len().saturating_add(len);
+                    if size > self.max_message {
+                        let max = self.max_message;
+                        return Poll::Ready(Err(NoRoom::Ever { max }.into()));
+                    }
+                    if let Some(receive) = &mut self.receive {
+                        ready!(receive.poll_grow(cx, size))?;
+                    }
+                    self.buffer.advance(begin);
+                    let (here, begin) = (behind.min(len), self.message.len());
+                    self.message.reserve(len);
+                    self.message.extend_from_slice(&self.buffer.split_to(here));
+                    let missing = len - here;
+                    self.partial = Some(Partial {
+                        header,
+                        missing,
+                        begin,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Checks a frame, of which only the header may have come, against the rules.
+    fn check(&self, header: &FrameHeader, len: u64) -> Result<(), Failure> {
+        let broken = if header.rsv1 || header.rsv2 || header.rsv3 {
+            ProtocolError::NonZeroReservedBits
+        } else if self.role == Role::Server && header.mask.is_none() {
+            ProtocolError::UnmaskedFrameFromClient
+        } else if self.role == Role::Client && header.mask.is_some() {
+            ProtocolError::MaskedFrameFromServer
+        } else {
+            match header.opcode {
+                OpCode::Control(_) if !header.is_final => ProtocolError::FragmentedControlFrame,
+                OpCode::Control(_) if len > MAX_CONTROL as u64 => ProtocolError::ControlFrameTooBig,
+                OpCode::Data(Data::Continue) if self.kind.is_none() => {
+                    ProtocolError::UnexpectedContinueFrame
+                }
+                OpCode::Data(data) if data != Data::Continue && self.kind.is_some() => {
+                    ProtocolError::ExpectedFragment(data)
+                }
+                OpCode::Data(_) if len > self.max_message as u64 => {
+                    let max = self.max_message;
+                    return Err(NoRoom::Ever { max }.into());
+                }
+                _ => return Ok(()),
+            }
+        };
+        Err(broken.into())
+    }
+
+    /// Takes the payload of a frame that is in the buffer as a whole.
+    fn take_payload(&mut self, header: &FrameHeader, begin: usize, len: usize) -> BytesMut {
+        self.buffer.advance(begin);
+        let mut payload = self.buffer.split_to(len);
+        unmask(&mut payload, header);
+        payload
+    }
+
+    /// Ends a frame of a message; returns the message with its last one.
+    fn end_frame(&mut self, frame: &Partial) -> Result<Option<Message>, Failure> {
+        unmask(
+            self.message.get_mut(frame.begin..).unwrap_or_default(),
+            &frame.header,
+        );
+        let OpCode::Data(opcode) = frame.header.opcode else {
+            return Ok(None);
+        };
+        let kind = *self.kind.get_or_insert(opcode);
+        if frame.header.is_final {
+            (self.kind, self.checked, self.fragments) = (None, 0, 0);
+            if let Some(receive) = &mut self.receive {
+                receive.end();
+            }
+            return whole(kind, std::mem::take(&mut self.message).freeze()).map(Some);
+        }
+        if kind == Data::Text {
+            let new = self.message.get(self.checked..).unwrap_or_default();
+            self.checked += match std::str::from_utf8(new) {
+                Ok(new) => new.len(),
+                Err(error) if error.error_len().is_some() => return Err(not_utf8()),
+                Err(error) => error.valid_up_to(),
+            };
+        }
+        if self.message.len() - frame.begin >= SMALL {
+            return Ok(None);
+        }
+        self.fragments = self.fragments.saturating_add(1);
+        Ok((self.fragments > FREE_FRAGMENTS).then_some(Message::Fragment))
     }
 
     /// Waits until the socket takes what it has refused.
@@ -372,7 +384,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     pub(super) fn start_send(
         &mut self,
         cx: &mut Context<'_>,
-        message: Message,
+        message: tokio_tungstenite::tungstenite::Message,
     ) -> Result<(), Error> {
         self.unsent += 1 + message.len();
         // What the socket refuses is kept.
@@ -387,11 +399,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let flushed = ready!(self.poll_write_all(cx));
         self.is_large |= std::mem::take(&mut self.unsent) > KEPT;
-        self.free_buffers();
-        Poll::Ready(match flushed {
-            Err(Error::ConnectionClosed) => Ok(()),
-            flushed => flushed,
-        })
+        if self.is_large && self.context.can_write() {
+            // It keeps the largest buffer that it has used.
+            self.context = WebSocketContext::new(self.role, Some(writing()));
+            self.is_large = false;
+        }
+        Poll::Ready(flushed)
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
@@ -400,46 +413,73 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
         Poll::Ready(flushed)
     }
 
-    /// Frees the buffers of tungstenite, which keeps the largest that it has used, once nothing is
-    /// in them.
-    fn free_buffers(&mut self) {
-        let is_empty = self.unsent == 0 && self.is_read && self.frames.is_between_messages();
-        if self.is_large && is_empty && self.context.can_write() {
-            let sizes = *self.context.get_config();
-            self.context = WebSocketContext::new(self.frames.role, Some(sizes));
-            self.is_large = false;
-        }
-    }
-
     /// Pending if the socket is not ready.
     fn poll_tungstenite<T>(
         &mut self,
         cx: &mut Context<'_>,
         work: impl FnOnce(&mut WebSocketContext, &mut Polled<'_, '_, S>) -> Result<T, Error>,
     ) -> Poll<Result<T, Error>> {
-        let frames = &mut self.frames;
-        match work(&mut self.context, &mut Polled { frames, cx }) {
+        let socket = &mut self.socket;
+        match work(&mut self.context, &mut Polled { socket, cx }) {
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
             done => Poll::Ready(done),
         }
     }
 
-    pub(super) fn config(&self) -> &WebSocketConfig {
-        self.context.get_config()
-    }
-
     pub(super) const fn socket(&self) -> &S {
-        &self.frames.socket
+        &self.socket
     }
 
     pub(super) const fn socket_mut(&mut self) -> &mut S {
-        &mut self.frames.socket
+        &mut self.socket
     }
 }
 
-/// A byte stream in one poll, as tungstenite takes it.
+fn unmask(payload: &mut [u8], header: &FrameHeader) {
+    let Some([a, b, c, d]) = header.mask else {
+        return;
+    };
+    let mask = [a, b, c, d, a, b, c, d];
+    let wide = u64::from_ne_bytes(mask);
+    let (words, rest) = payload.as_chunks_mut();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
+    }
+    for (byte, mask) in rest.iter_mut().zip(mask) {
+        *byte ^= mask;
+    }
+}
+
+fn whole(kind: Data, payload: Bytes) -> Result<Message, Failure> {
+    if kind == Data::Binary {
+        return Ok(Message::Binary(payload));
+    }
+    let text = Utf8Bytes::try_from(payload).map_err(|_| not_utf8())?;
+    Ok(Message::Text(Text::from_websocket(text)))
+}
+
+fn control_frame(control: Control, payload: Bytes) -> Result<Message, Failure> {
+    Ok(match control {
+        Control::Ping => Message::Ping(payload),
+        Control::Pong => Message::Pong(payload),
+        _ => Message::Close(match &payload[..] {
+            [] => None,
+            [first, second, reason @ ..] => {
+                let code = u16::from_be_bytes([*first, *second]);
+                let reason = std::str::from_utf8(reason).map_err(|_| not_utf8())?;
+                if !is_close_code(code) {
+                    return Err(ProtocolError::InvalidCloseSequence.into());
+                }
+                Some(CloseFrame::new(code, reason))
+            }
+            [_] => return Err(ProtocolError::InvalidCloseSequence.into()),
+        }),
+    })
+}
+
+/// A byte stream in one poll, as tungstenite takes it: it writes only.
 struct Polled<'l, 'c, S> {
-    frames: &'l mut Frames<S>,
+    socket: &'l mut S,
     cx: &'l mut Context<'c>,
 }
 
@@ -450,20 +490,18 @@ fn or_would_block<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Read for Polled<'_, '_, S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut buffer = ReadBuf::new(buffer);
-        or_would_block(self.frames.poll_read(self.cx, &mut buffer))?;
-        Ok(buffer.filled().len())
+impl<S> Read for Polled<'_, '_, S> {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 
 impl<S: AsyncWrite + Unpin> Write for Polled<'_, '_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        or_would_block(Pin::new(&mut self.frames.socket).poll_write(self.cx, bytes))
+        or_would_block(Pin::new(&mut *self.socket).poll_write(self.cx, bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        or_would_block(Pin::new(&mut self.frames.socket).poll_flush(self.cx))
+        or_would_block(Pin::new(&mut *self.socket).poll_flush(self.cx))
     }
 }

@@ -15,15 +15,17 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Theirs;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{self, Role};
 
 use super::config::WsConfig;
-use super::frames::{FrameStream, Halves, MAX_CONTROL, Received, is_close_code};
+use super::frames::{Failure, FrameStream, Halves, MAX_CONTROL, WRITE_BUFFER, is_close_code};
 use super::handshake;
 use super::linger::Linger;
+#[cfg(feature = "server")]
+use super::receive::Receive;
 use super::socket::Socket;
-use crate::message::{CloseFrame, Outgoing, Text};
+use crate::message::{CloseFrame, Outgoing};
 use crate::net::transport::{Message, TransportError};
 
 /// Most pongs that may wait to be sent before reading stops: a peer that sends pings and takes no
@@ -89,7 +91,7 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let line = FrameStream::new(stream, &read_already, role, config.sizes());
+        let line = FrameStream::new(stream, &read_already, role, config.max_message);
         Self {
             inner: Box::new(line),
             phase: Phase::Open,
@@ -123,6 +125,13 @@ where
             .unwrap_or_else(|_| Err(TransportError::Io(io::ErrorKind::TimedOut.into())))?;
         let this = Self::from_upgraded(stream, read_already.into(), Role::Server, config).await;
         Ok(this.with_subprotocol(subprotocol))
+    }
+
+    /// Counts what is received at the server.
+    #[cfg(feature = "server")]
+    pub(crate) fn counting(mut self, receive: Receive) -> Self {
+        self.inner.count(receive);
+        self
     }
 
     pub(super) fn with_subprotocol(mut self, name: Option<String>) -> Self {
@@ -219,7 +228,7 @@ where
         }
         if owes_answer {
             self.close_sent = true;
-            let close = self.inner.close();
+            let close = self.inner.close().cloned();
             self.send(Theirs::Close(close.map(wire)))?;
         }
         ready!(self.inner.poll_flush(cx)).map_err(failed)?;
@@ -237,67 +246,36 @@ where
     }
 
     /// Handles the part of a message that concerns the transport itself.
-    fn take(
-        &mut self,
-        cx: &mut Context<'_>,
-        received: Received,
-    ) -> Result<Message, TransportError> {
-        let message = match received {
-            Received::Message(message) => message,
-            Received::Fragment => return Ok(Message::Fragment),
-            Received::Close(frame) => {
+    fn take(&mut self, cx: &mut Context<'_>, message: &Message) -> Result<(), TransportError> {
+        match message {
+            Message::Close(_) => {
                 self.phase = Phase::Answering;
                 let _ = self.poll_flush_answers(cx);
-                return Ok(Message::Close(frame));
             }
-        };
-        Ok(match message {
-            Theirs::Text(text) => Message::Text(Text::from_websocket(text)),
-            Theirs::Binary(bytes) => Message::Binary(bytes),
-            Theirs::Ping(payload) => {
-                if !self.close_sent {
-                    // Tungstenite has made the pong.
-                    self.unsent_pongs = self.unsent_pongs.saturating_add(1);
-                    let _ = self.poll_flush_answers(cx);
-                }
-                Message::Ping(payload)
+            Message::Ping(payload) if !self.close_sent => {
+                self.send(Theirs::Pong(payload.clone()))?;
+                self.unsent_pongs = self.unsent_pongs.saturating_add(1);
+                let _ = self.poll_flush_answers(cx);
             }
-            Theirs::Pong(payload) => Message::Pong(payload),
-            Theirs::Close(_) => {
-                // Valid ones are not passed on. Tungstenite has made the answer, and sends nothing else.
-                self.close_sent = true;
-                return Err(self.fail(cx, ProtocolError::InvalidCloseSequence.into()));
-            }
-            Theirs::Frame(_) => return Err(self.fail(cx, Error::AlreadyClosed)),
-        })
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Closes the connection, and sends the peer the reason if possible.
-    fn fail(&mut self, cx: &mut Context<'_>, error: Error) -> TransportError {
-        let broken = |why: String| TransportError::Protocol(why);
-        let (code, error) = match error {
-            Error::Capacity(_) => {
-                let max = self.inner.config().max_message_size;
-                let max = max.unwrap_or(usize::MAX);
-                (CloseCode::Size, TransportError::TooLarge { max })
-            }
-            // Its own text quotes the peer.
-            Error::Utf8(_) => (CloseCode::Invalid, broken("text is not UTF-8".to_owned())),
-            Error::Protocol(why) => (CloseCode::Protocol, broken(why.to_string())),
-            error => {
-                self.phase = Phase::Ended;
-                return failed(error);
-            }
+    fn fail(&mut self, cx: &mut Context<'_>, failure: Failure) -> TransportError {
+        let Some(code) = failure.code else {
+            self.phase = Phase::Ended;
+            return failure.error;
         };
         self.phase = Phase::Lingering;
         self.rest = Bytes::new();
         if !self.close_sent {
             self.close_sent = true;
-            let reason = Default::default();
-            let _ = self.send(Theirs::Close(Some(protocol::CloseFrame { code, reason })));
+            let _ = self.send(Theirs::Close(Some(wire(CloseFrame::new(code, "")))));
         }
         let _ = self.poll_flush_answers(cx);
-        error
+        failure.error
     }
 
     #[inline]
@@ -326,12 +304,12 @@ where
             return Poll::Pending;
         }
         Poll::Ready(match ready!(self.inner.poll_next(cx)) {
-            Some(Ok(received)) => Some(self.take(cx, received)),
-            None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+            Some(Ok(message)) => Some(self.take(cx, &message).map(|()| message)),
+            None => {
                 self.phase = Phase::Ended;
                 None
             }
-            Some(Err(error)) => Some(Err(self.fail(cx, error))),
+            Some(Err(failure)) => Some(Err(self.fail(cx, failure))),
         })
     }
 
@@ -344,8 +322,7 @@ where
     /// Returns an error if a message of `len` bytes must not be sent now.
     fn check(&self, is_ping: bool, len: usize) -> Result<(), TransportError> {
         // One message more than a sink that reports itself ready would take.
-        let most = self.inner.config().write_buffer_size;
-        let most = most.saturating_add(self.max_outgoing);
+        let most = WRITE_BUFFER.saturating_add(self.max_outgoing);
         if self.close_sent || self.phase != Phase::Open {
             Err(TransportError::Closed)
         } else if is_ping && len > MAX_CONTROL {

@@ -1,0 +1,314 @@
+//! [`ReceiveBudget`]: how many bytes of messages that are not whole a server holds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use crate::Instant;
+use crate::net::time::{self, Sleep};
+use crate::sync::Mutex;
+
+/// Most bytes of a message that do not count while it is not whole.
+const FREE: usize = 16 * 1024;
+/// How long a message may take to be whole, beside a second for each [`PACE`] bytes.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PACE: usize = 64 * 1024;
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Why a message is not received.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// It is larger than this.
+    Ever { max: usize },
+    /// There is no room at present.
+    Now,
+    /// It is not whole in time.
+    Late,
+}
+
+/// What all connections of a server hold of messages that are not whole, from the header of a frame on. An
+/// address has a quarter of it. Where there is no room, the oldest of those messages makes room: of the
+/// same address, or else of the address that holds the most.
+#[derive(Debug)]
+pub(crate) struct ReceiveBudget {
+    max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    total: Sum,
+    addresses: HashMap<IpAddr, Sum>,
+    /// The messages, oldest first.
+    messages: BTreeMap<u64, Counted>,
+    next: u64,
+    /// Those that wait until others have made room.
+    waiting: Vec<Waker>,
+    refused: LogCount,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    held: usize,
+    /// The part of it that makes room.
+    leaving: usize,
+}
+
+impl Sum {
+    const fn has_room(&self, more: usize, max: usize) -> bool {
+        self.held - self.leaving + more <= max
+    }
+}
+
+#[derive(Debug)]
+struct Counted {
+    address: IpAddr,
+    bytes: usize,
+    is_leaving: bool,
+    /// Wakes the connection that waits for the rest.
+    waker: Option<Waker>,
+}
+
+impl State {
+    /// Makes room in favour of the message with this number; returns what to wake, or `None` if there is nothing
+    /// to make room.
+    fn evict(&mut self, address: IpAddr, number: u64) -> Option<Option<Waker>> {
+        let mut counted = self.messages.iter_mut();
+        let (_, oldest) = counted.find(|(of, counted)| {
+            **of != number && counted.address == address && !counted.is_leaving
+        })?;
+        oldest.is_leaving = true;
+        self.total.leaving += oldest.bytes;
+        self.addresses.entry(address).or_default().leaving += oldest.bytes;
+        Some(oldest.waker.take())
+    }
+
+    fn heaviest(&self) -> Option<IpAddr> {
+        let held = |(_, sum): &(&IpAddr, &Sum)| sum.held - sum.leaving;
+        self.addresses
+            .iter()
+            .max_by_key(held)
+            .map(|(address, _)| *address)
+    }
+
+    fn refuse(&mut self, why: NoRoom) -> NoRoom {
+        if let Some(count) = self.refused.count() {
+            tracing::warn!(
+                count,
+                "messages were cut off that came too slowly, or for which there was no room"
+            );
+        }
+        why
+    }
+}
+
+impl ReceiveBudget {
+    #[cfg(feature = "server")]
+    pub(crate) fn new(max: usize) -> Self {
+        let state = Mutex::default();
+        Self { max, state }
+    }
+}
+
+/// What one connection holds of a message that is not whole.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    budget: Arc<ReceiveBudget>,
+    address: IpAddr,
+    /// Most bytes of a message, which grows once the peer has logged in.
+    limit: Arc<AtomicUsize>,
+    /// Whether the connection had a turn to look for the login.
+    has_looked: bool,
+    number: u64,
+    bytes: usize,
+    begin: Instant,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Receive {
+    #[cfg(feature = "server")]
+    pub(crate) fn new(
+        budget: &Arc<ReceiveBudget>,
+        address: IpAddr,
+        limit: &Arc<AtomicUsize>,
+    ) -> Self {
+        Self {
+            budget: Arc::clone(budget),
+            address,
+            limit: Arc::clone(limit),
+            has_looked: false,
+            number: 0,
+            bytes: 0,
+            begin: time::now(),
+            deadline: None,
+        }
+    }
+
+    /// Counts `to` bytes of the message, once there is room.
+    pub(crate) fn poll_grow(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: usize,
+    ) -> Poll<Result<(), NoRoom>> {
+        let limit = self.limit.load(Ordering::Relaxed);
+        if to > limit {
+            if std::mem::replace(&mut self.has_looked, true) {
+                return Poll::Ready(Err(NoRoom::Ever { max: limit }));
+            }
+            // The login may have come just before.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if to <= FREE.max(self.bytes) {
+            return Poll::Ready(Ok(()));
+        }
+        let mut wakers = Vec::new();
+        let grown = self.grow(cx, to, &mut wakers);
+        // Not under the lock: a task may end with it.
+        wakers.into_iter().for_each(Waker::wake);
+        ready!(grown)?;
+        let pace = u64::try_from(to / PACE).unwrap_or(u64::MAX);
+        let until = self.begin + PATIENCE + Duration::from_secs(pace);
+        match &mut self.deadline {
+            Some(deadline) => deadline.as_mut().reset(until.into()),
+            None => self.deadline = Some(Box::pin(time::sleep_until(until))),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn grow(
+        &mut self,
+        cx: &Context<'_>,
+        to: usize,
+        wakers: &mut Vec<Waker>,
+    ) -> Poll<Result<(), NoRoom>> {
+        let (max, more) = (self.budget.max, to - self.bytes);
+        let own_max = if self.address.is_unspecified() {
+            max
+        } else {
+            max / 4
+        };
+        if to > own_max {
+            return Poll::Ready(Err(NoRoom::Ever { max: own_max }));
+        }
+        let state = &mut *self.budget.state.lock();
+        if self.bytes == 0 {
+            state.next += 1;
+            (self.number, self.begin) = (state.next, time::now());
+        } else if state
+            .messages
+            .get(&self.number)
+            .is_some_and(|it| it.is_leaving)
+        {
+            return Poll::Ready(Err(state.refuse(NoRoom::Now)));
+        }
+        loop {
+            let own = state.addresses.entry(self.address).or_default();
+            let address = if !own.has_room(more, own_max) {
+                Some(self.address)
+            } else if !state.total.has_room(more, max) {
+                state.heaviest()
+            } else {
+                break;
+            };
+            match address.and_then(|address| state.evict(address, self.number)) {
+                Some(waker) => wakers.extend(waker),
+                None => return Poll::Ready(Err(state.refuse(NoRoom::Now))),
+            }
+        }
+        let own = state.addresses.entry(self.address).or_default();
+        if own.held + more > own_max || state.total.held + more > max {
+            // Until what makes room has done so.
+            state.waiting.retain(|waker| !waker.will_wake(cx.waker()));
+            state.waiting.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        own.held += more;
+        state.total.held += more;
+        let counted = state.messages.entry(self.number).or_insert(Counted {
+            address: self.address,
+            bytes: 0,
+            is_leaving: false,
+            waker: None,
+        });
+        counted.bytes = to;
+        self.bytes = to;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits for the rest of the message: ready once it may not come any more.
+    pub(crate) fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NoRoom>> {
+        let Some(deadline) = &mut self.deadline else {
+            return Poll::Pending;
+        };
+        let state = &mut *self.budget.state.lock();
+        if let Some(counted) = state.messages.get_mut(&self.number) {
+            if counted.is_leaving {
+                return Poll::Ready(Err(state.refuse(NoRoom::Now)));
+            }
+            if !counted
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
+                counted.waker = Some(cx.waker().clone());
+            }
+        }
+        ready!(deadline.as_mut().poll(cx));
+        Poll::Ready(Err(state.refuse(NoRoom::Late)))
+    }
+
+    /// The message is whole, or is not received any more.
+    pub(crate) fn end(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        self.deadline = None;
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut state = self.budget.state.lock();
+        let counted = state.messages.remove(&self.number);
+        let leaving = counted.map_or(0, |it| if it.is_leaving { bytes } else { 0 });
+        state.total.held -= bytes;
+        state.total.leaving -= leaving;
+        if let Some(own) = state.addresses.get_mut(&self.address) {
+            own.held -= bytes;
+            own.leaving -= leaving;
+            if own.held == 0 {
+                state.addresses.remove(&self.address);
+            }
+        }
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Receive {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Counts what is worth a line in the log once a minute.
+#[derive(Debug, Default)]
+pub(crate) struct LogCount {
+    count: u64,
+    next: Option<Instant>,
+}
+
+impl LogCount {
+    /// Returns the number since the last line, if the next is due.
+    pub(crate) fn count(&mut self) -> Option<u64> {
+        self.count += 1;
+        let now = time::now();
+        if self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        self.next = Some(now + LOG_INTERVAL);
+        Some(std::mem::take(&mut self.count))
+    }
+}
