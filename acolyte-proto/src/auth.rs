@@ -208,6 +208,14 @@ impl Auth {
         self.0.is_none()
     }
 
+    /// Returns whether the key is so short that it can be guessed: it has fewer than 16 characters.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub(crate) fn is_guessable(&self) -> bool {
+        let key = self.0.as_ref();
+        key.is_some_and(|key| key.len < 16)
+    }
+
     /// Returns whether these credentials are accepted. An open server accepts any. Every key in
     /// them is compared, in constant time.
     #[must_use]

@@ -122,6 +122,14 @@ impl Auth {
         self.0.is_none()
     }
 
+    /// Returns whether the token is so short that it can be guessed: it has fewer than 16 characters.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn is_guessable(&self) -> bool {
+        let token = self.0.as_ref();
+        token.is_some_and(|token| token.len < 16)
+    }
+
     /// Returns whether a peer with this token is admitted. An open gateway admits everyone.
     ///
     /// The time of the check depends only on the length of the offered token, which the peer knows
