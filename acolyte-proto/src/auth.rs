@@ -211,7 +211,7 @@ impl Auth {
     /// Returns whether the key is so short that it can be guessed: it has fewer than 16 characters.
     #[must_use]
     #[cfg(feature = "server")]
-    pub(crate) fn is_guessable(&self) -> bool {
+    pub fn is_guessable(&self) -> bool {
         let key = self.0.as_ref();
         key.is_some_and(|key| key.len < 16)
     }

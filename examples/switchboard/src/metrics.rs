@@ -10,10 +10,10 @@ use http::header::{FORWARDED, HeaderMap};
 use http::{Request, Response, StatusCode};
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use rpc_core::net::server::is_read;
+use rpc_core::net::server::{is_guessable as is_guessable_text, is_read};
 use rpc_core::{Secret, constant_time_eq};
 
-use crate::cli::{Failure, secret};
+use crate::cli::{Failure, secret, warn_of_guesses};
 use crate::web::{answer, bearer, text};
 
 /// The path of the metrics.
@@ -48,6 +48,10 @@ pub fn install() -> Result<(), Failure> {
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     let token = secret(TOKEN_VARIABLE)?;
+    let is_short = token
+        .as_ref()
+        .is_some_and(|token| is_guessable_text(token.expose()));
+    warn_of_guesses(TOKEN_VARIABLE, is_short);
     metrics::set_global_recorder(recorder).map_err(Failure::new)?;
     describe();
     let _ = METRICS.set(Metrics {
@@ -102,6 +106,13 @@ fn describe() {
     ] {
         describe_counter!(name, what);
     }
+}
+
+/// Returns whether the token can be guessed, so that a server has to
+/// [ask its brake](rpc_core::net::server::HttpConfig::with_guessable_secret).
+pub fn is_guessable() -> bool {
+    let token = METRICS.get().and_then(|metrics| metrics.token.as_ref());
+    token.is_some_and(|token| is_guessable_text(token.expose()))
 }
 
 /// Answers a request for the metrics; `None` if it is for something else.

@@ -23,6 +23,7 @@ mod nodes;
 mod secrets;
 mod server;
 mod server_crowd;
+mod server_limits;
 mod server_streams;
 mod sources;
 mod tls;

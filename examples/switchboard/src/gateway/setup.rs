@@ -31,7 +31,7 @@ use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, p
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, guards as guards_with};
+use crate::cli::{Pings, guards as guards_with, warn_of_guesses};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -60,6 +60,8 @@ pub struct Overrides {
     pub folder: Option<PathBuf>,
     /// The certificate and its key; without it, connections are not encrypted.
     pub tls: Option<TlsAcceptor>,
+    /// Proxies whose `X-Forwarded-For` names the callers, in place of those of this machine.
+    pub proxies: Vec<String>,
     /// The pings to clients, in place of the protocol's.
     pub pings: Pings,
     /// Where everything is kept and shared with other gateways, in place of the data folder.
@@ -141,6 +143,10 @@ impl Gateway {
         if let Some(tls) = overrides.tls.clone() {
             http = http.with_tls(tls);
         }
+        for proxy in &overrides.proxies {
+            let guards = http.guards.with_trusted_proxy(proxy);
+            http.guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+        }
         let guards = http.guards.clone();
         let prepared = prepare(&config, &overrides, env).await?;
         let GatewayModel {
@@ -150,6 +156,15 @@ impl Gateway {
         } = prepared.model;
         let (adapters, secret) = (prepared.all, prepared.secret);
         let mut warnings = prepared.warnings;
+        for (name, auth) in [
+            ("the token", Some(&auth)),
+            (SECRET_VARIABLE, secret.as_ref()),
+        ] {
+            let is_guessable = auth.is_some_and(Auth::is_guessable);
+            http = http.with_guessable_secret(is_guessable);
+            warn_of_guesses(name, is_guessable);
+        }
+        http = http.with_guessable_secret(metrics::is_guessable());
         warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
@@ -194,7 +209,8 @@ impl Gateway {
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone(), adapters, secret);
         let site = Arc::new(site);
-        let served = Arc::clone(&site);
+        let (served, doors) = (Arc::clone(&site), Arc::clone(&site));
+        let http = http.with_authorize(move |parts, _| doors.refusal(parts));
         let http = http.with_http(move |request, peer| {
             let site = Arc::clone(&served);
             async move {

@@ -207,8 +207,8 @@ impl Receive {
             return Poll::Ready(Err(state.refuse(NoRoom::Now)));
         }
         loop {
-            let own = state.addresses.entry(self.address).or_default();
-            let address = if !own.has_room(more, own_max) {
+            let own = state.addresses.get(&self.address);
+            let address = if own.is_some_and(|own| !own.has_room(more, own_max)) {
                 Some(self.address)
             } else if !state.total.has_room(more, max) {
                 state.heaviest()
@@ -220,14 +220,15 @@ impl Receive {
                 None => return Poll::Ready(Err(state.refuse(NoRoom::Now))),
             }
         }
-        let own = state.addresses.entry(self.address).or_default();
-        if own.held + more > own_max || state.total.held + more > max {
+        let own = state.addresses.get(&self.address);
+        let own = own.map_or(0, |own| own.held);
+        if own + more > own_max || state.total.held + more > max {
             // Until what makes room has done so.
             state.waiting.retain(|waker| !waker.will_wake(cx.waker()));
             state.waiting.push(cx.waker().clone());
             return Poll::Pending;
         }
-        own.held += more;
+        state.addresses.entry(self.address).or_default().held += more;
         state.total.held += more;
         let counted = state.messages.entry(self.number).or_insert(Counted {
             address: self.address,
@@ -310,5 +311,116 @@ impl LogCount {
         }
         self.next = Some(now + LOG_INTERVAL);
         Some(std::mem::take(&mut self.count))
+    }
+}
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    use std::task::Waker;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    fn address(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    fn receive(budget: &Arc<ReceiveBudget>, last: u8) -> Receive {
+        let limit = Arc::new(AtomicUsize::new(usize::MAX));
+        Receive::new(budget, address(last), &limit)
+    }
+
+    fn grow(receive: &mut Receive, kib: usize) -> Poll<Result<(), NoRoom>> {
+        let mut cx = Context::from_waker(Waker::noop());
+        receive.poll_grow(&mut cx, kib * KIB)
+    }
+
+    fn waits(receive: &mut Receive) -> Poll<Result<(), NoRoom>> {
+        receive.poll_wait(&mut Context::from_waker(Waker::noop()))
+    }
+
+    const FITS: Poll<Result<(), NoRoom>> = Poll::Ready(Ok(()));
+    const NOT_NOW: Poll<Result<(), NoRoom>> = Poll::Ready(Err(NoRoom::Now));
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_message_of_an_address_makes_room_for_its_next() {
+        let budget = Arc::new(ReceiveBudget::new(400 * KIB));
+        let [mut first, mut second, mut third] = [1; 3].map(|last| receive(&budget, last));
+        let mut other = receive(&budget, 2);
+        assert_eq!(grow(&mut first, 60), FITS);
+        assert_eq!(grow(&mut other, 100), FITS);
+        assert_eq!(grow(&mut second, 40), FITS);
+        assert_eq!(grow(&mut third, 50), Poll::Pending);
+        assert_eq!(waits(&mut first), NOT_NOW);
+        assert!(waits(&mut second).is_pending() && waits(&mut other).is_pending());
+        drop(first);
+        assert_eq!(grow(&mut third, 50), FITS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_address_that_holds_the_most_makes_room_for_others() {
+        let budget = Arc::new(ReceiveBudget::new(400 * KIB));
+        let mut held: Vec<_> = (0..8).map(|at| receive(&budget, at / 2)).collect();
+        for (at, receive) in held.iter_mut().enumerate() {
+            assert_eq!(grow(receive, if at == 4 { 51 } else { 49 }), FITS);
+        }
+        let mut stranger = receive(&budget, 9);
+        assert_eq!(grow(&mut stranger, 20), Poll::Pending);
+        assert_eq!(waits(&mut held[4]), NOT_NOW);
+        drop(held.remove(4));
+        assert_eq!(grow(&mut stranger, 20), FITS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_messages_are_received_without_any_room() {
+        let budget = Arc::new(ReceiveBudget::new(0));
+        let mut receive = receive(&budget, 1);
+        assert_eq!(grow(&mut receive, 16), FITS);
+        let never = Poll::Ready(Err(NoRoom::Ever { max: 0 }));
+        assert_eq!(grow(&mut receive, 17), never);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_is_whole_in_time_or_cut_off() {
+        let budget = Arc::new(ReceiveBudget::new(4_000 * KIB));
+        let mut receive = receive(&budget, 1);
+        assert_eq!(grow(&mut receive, 640), FITS);
+        tokio::time::advance(Duration::from_millis(19_900)).await;
+        assert!(waits(&mut receive).is_pending());
+        tokio::time::advance(Duration::from_millis(200)).await;
+        assert_eq!(waits(&mut receive), Poll::Ready(Err(NoRoom::Late)));
+        receive.end();
+        assert!(waits(&mut receive).is_pending());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_held_is_never_more_than_the_budget(
+            steps in prop::collection::vec((0_usize..12, 0_usize..120), 0..200),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let _runtime = runtime.enter();
+            let budget = Arc::new(ReceiveBudget::new(400 * KIB));
+            let new = |at: usize| receive(&budget, u8::try_from(at % 5).unwrap());
+            let mut all: Vec<_> = (0..12).map(new).collect();
+            for (at, kib) in steps {
+                match grow(&mut all[at], kib) {
+                    FITS if kib > 0 => {}
+                    // It ends, and others wait for that.
+                    _ => all[at].end(),
+                }
+                let of = |last: u8| all.iter().filter(move |it| it.address == address(last));
+                let held = |last: u8| of(last).map(|it| it.bytes).sum::<usize>();
+                prop_assert!((0..5).map(held).sum::<usize>() <= 400 * KIB);
+                prop_assert!((0..5).all(|last| held(last) <= 100 * KIB));
+            }
+            all.clear();
+            let state = budget.state.lock();
+            prop_assert!(state.messages.is_empty() && state.addresses.is_empty());
+            prop_assert_eq!((state.total.held, state.total.leaving), (0, 0));
+        }
     }
 }

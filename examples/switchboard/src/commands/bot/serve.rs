@@ -119,6 +119,7 @@ async fn run<B: Backend>(
     let http = HttpConfig::default().with_guards(guards);
     let mut options = ServerOptions::default();
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
+    let http = http.with_guessable_secret(metrics::is_guessable());
     options.http = args.tls.http(http)?.with_http(move |request, peer| {
         let answer = metrics::respond(&request, peer);
         let answer = answer.or_else(|| web::health(&request, is_ready()));

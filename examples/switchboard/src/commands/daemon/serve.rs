@@ -132,6 +132,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let auth = api_key(args.api_key.as_ref())?.map_or_else(Auth::open, Auth::key);
+    cli::warn_of_guesses("the API key", auth.is_guessable());
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let mut options = ServerOptions::new(auth);

@@ -143,9 +143,9 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     });
     options.http = args
         .tls
-        .http(http)?
-        .with_guards(guards)
+        .http(http.with_guards(guards))?
         .with_limits(limits)
+        .with_guessable_secret(metrics::is_guessable())
         .with_http(move |request, peer| {
             let service = Arc::clone(&service);
             async move {
