@@ -147,13 +147,10 @@ impl Reach {
     }
 }
 
-/// Warns of a secret of this name that can be guessed.
-pub fn warn_of_guesses(name: &str, is_guessable: bool) {
-    if is_guessable {
-        complain(format_args!(
-            "warning: {name} has fewer than 16 characters: it can be guessed, and wrong ones make right ones wait"
-        ));
-    }
+/// Returns the warning of a secret of this name that can be guessed.
+#[must_use]
+pub fn guessable(name: &str) -> String {
+    format!("{name} is short enough to be guessed: take 16 random characters or more")
 }
 
 /// Returns the failure of a server that cannot listen there.

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::server::{Attempt, Brake};
+use futures_util::FutureExt as _;
+use rpc_core::net::server::{Attempt, Brake, TooManyAttempts};
 use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Machine as _, Refused, Str};
 
@@ -66,12 +67,9 @@ impl Handler {
         let verified = self.runtime.shared.verifier.verify(&connect.signed, now);
         let code = verified.as_ref().ok();
         let code = code.and_then(|verified| verified.payload.text("invite_code"));
-        let attempt = match code
-            .map(|_| self.brake.try_attempt(self.caller))
-            .transpose()
-        {
+        let attempt = match code.map(|_| self.attempt()).transpose() {
             Ok(attempt) => attempt,
-            Err(error) => return self.refuse_connect(ErrorFrame::new(error.to_string())),
+            Err(error) => return self.refuse_connect(error),
         };
         let admission = self.runtime.with_access(|access| {
             self.runtime.refresh_book(access);
@@ -149,12 +147,9 @@ impl Handler {
     fn onboard(&mut self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
         let now = self.now();
         let (runtime, conn) = (self.runtime.clone(), self.conn);
-        let attempt = match self.brake.try_attempt(self.caller) {
+        let attempt = match self.attempt() {
             Ok(attempt) => attempt,
-            Err(error) => {
-                let error = ErrorFrame::new(error.to_string());
-                return runtime.write(conn, |machine| machine.refuse(&error));
-            }
+            Err(error) => return runtime.write(conn, |machine| machine.refuse(&error)),
         };
         let outcome = runtime.with_access(|access| access.onboard(&identity, submit, now));
         match outcome {
@@ -171,6 +166,13 @@ impl Handler {
             }
             outcome => runtime.onboarded(conn, outcome),
         }
+    }
+
+    /// Asks before an invite code is compared. A refused one can be sent again.
+    fn attempt(&self) -> Result<Attempt, ErrorFrame> {
+        let attempt = self.brake.attempt(self.caller, "").now_or_never();
+        let attempt = attempt.unwrap_or(Err(TooManyAttempts));
+        attempt.map_err(|error| ErrorFrame::new(error.to_string()).with_retryable(true))
     }
 
     /// Counts a wrong invite code, and ends the connection after some.

@@ -31,7 +31,7 @@ use super::store::{EmbeddedStore, Keeper, StoreError, StoreLimits, empty_file, p
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, guards as guards_with, warn_of_guesses};
+use crate::cli::{Pings, guards as guards_with, guessable};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -162,9 +162,8 @@ impl Gateway {
         ] {
             let is_guessable = auth.is_some_and(Auth::is_guessable);
             http = http.with_guessable_secret(is_guessable);
-            warn_of_guesses(name, is_guessable);
+            warnings.extend(is_guessable.then(|| guessable(name)));
         }
-        http = http.with_guessable_secret(metrics::is_guessable());
         warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
@@ -210,11 +209,11 @@ impl Gateway {
         let site = Site::new(Arc::clone(&engine), auth.clone(), adapters, secret);
         let site = Arc::new(site);
         let (served, doors) = (Arc::clone(&site), Arc::clone(&site));
-        let http = http.with_authorize(move |parts, _| doors.refusal(parts));
-        let http = http.with_http(move |request, peer| {
+        let http = metrics::guard(http).with_authorize(move |parts, _| doors.refusal(parts));
+        let http = http.with_http(move |request, _| {
             let site = Arc::clone(&served);
             async move {
-                match metrics::respond(&request, peer) {
+                match metrics::respond(&request) {
                     Some(metrics) => metrics.map(Body::from),
                     None => site.respond(request).await,
                 }
@@ -320,9 +319,6 @@ fn own(data: &DataDir, warnings: &mut Vec<String>) -> Result<Arc<dyn Records>, S
     Ok(Arc::new(keeper))
 }
 
-/// A token with fewer characters gets a warning.
-const SHORT_TOKEN: usize = 16;
-
 /// Returns the authentication of a gateway.
 fn access(config: &Config, overrides: &Overrides) -> Result<Auth, AuthError> {
     let auth = match &overrides.token {
@@ -379,12 +375,6 @@ async fn prepare(
         warnings.extend(soul.warning.map(|why| format!("[agent] soul_path: {why}")));
     }
 
-    let token = overrides.token.as_ref();
-    if token.is_some_and(|token| token.expose().len() < SHORT_TOKEN) {
-        warnings.push(format!(
-            "the token is short enough to be guessed: take {SHORT_TOKEN} random characters or more"
-        ));
-    }
     let secret = overrides.webhook_secret.clone();
     let secret = secret.map(Auth::token).transpose();
     let secret = secret.map_err(|_| SetupError::WebhookSecret)?;

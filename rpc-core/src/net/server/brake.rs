@@ -80,27 +80,6 @@ impl Brake {
         address: IpAddr,
         account: &str,
     ) -> Result<Attempt, TooManyAttempts> {
-        let (attempt, wait) = self.begin(address, account)?;
-        if !wait.is_zero() {
-            sleep(wait).await;
-        }
-        Ok(attempt)
-    }
-
-    /// Asks as [`attempt`](Self::attempt) does, and does not wait.
-    ///
-    /// # Errors
-    /// [`TooManyAttempts`]. Retrying after a second is safe.
-    pub fn try_attempt(self: &Arc<Self>, address: IpAddr) -> Result<Attempt, TooManyAttempts> {
-        let (attempt, wait) = self.begin(address, "")?;
-        wait.is_zero().then_some(attempt).ok_or(TooManyAttempts)
-    }
-
-    fn begin(
-        self: &Arc<Self>,
-        address: IpAddr,
-        account: &str,
-    ) -> Result<(Attempt, Duration), TooManyAttempts> {
         let guesser = (address, account.chars().take(64).collect());
         let wait = self.state.lock().take(&guesser)?;
         let attempt = Attempt {
@@ -108,7 +87,10 @@ impl Brake {
             guesser,
             is_wrong: false,
         };
-        Ok((attempt, wait))
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        Ok(attempt)
     }
 
     /// Counts a wrong secret that cannot be guessed. Returns how long its answer should wait.

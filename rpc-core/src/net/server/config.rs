@@ -96,7 +96,7 @@ pub struct HttpConfig {
     pub(super) paths: Vec<String>,
     on_upgrade: Option<Arc<UpgradeHook>>,
     http: Option<Arc<HttpHook>>,
-    authorize: Option<Arc<Authorize>>,
+    authorize: Vec<Arc<Authorize>>,
 }
 
 impl HttpConfig {
@@ -175,19 +175,19 @@ impl HttpConfig {
         self
     }
 
-    /// Decides about each plain request before its body is read: authenticate by header here. Returns the answer
-    /// to a request that goes no further.
+    /// Decides about each plain request before its body is read: authenticate by header here. The hook returns the
+    /// answer to a request that goes no further. With several hooks the first refusal counts.
     #[must_use]
     pub fn with_authorize<F>(mut self, hook: F) -> Self
     where
         F: Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync + 'static,
     {
-        self.authorize = Some(Arc::new(hook));
+        self.authorize.push(Arc::new(hook));
         self
     }
 
     pub(super) fn authorize(&self, parts: &Parts, peer: SocketAddr) -> Option<Response<Body>> {
-        self.authorize.as_ref().and_then(|hook| hook(parts, peer))
+        self.authorize.iter().find_map(|hook| hook(parts, peer))
     }
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {

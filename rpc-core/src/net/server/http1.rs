@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 
 use super::HttpConfig;
 use super::body::{Body, reply};
+use super::brake::Attempt;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
@@ -75,7 +76,7 @@ pub(super) async fn answer<B: hyper::body::Body>(
 ) -> Response<Body> {
     let HttpConfig { brake, guards, .. } = &shared.config;
     let caller = guards.caller(peer, request.headers());
-    let attempt = if shared.config.is_guessable {
+    let mut attempt = if shared.config.is_guessable {
         match brake.attempt(caller, "").await {
             Ok(attempt) => Some(attempt),
             Err(error) => return plain(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
@@ -83,7 +84,8 @@ pub(super) async fn answer<B: hyper::body::Body>(
     } else {
         None
     };
-    let answer = decide(shared, peer, caller, request, opening, agreed).await;
+    let checking = decide(shared, peer, caller, request, opening, agreed, &mut attempt);
+    let answer = checking.await;
     if answer.status() == StatusCode::UNAUTHORIZED {
         match attempt {
             Some(attempt) => attempt.wrong(),
@@ -100,6 +102,7 @@ async fn decide<B: hyper::body::Body>(
     request: Request<B>,
     opening: &Opening,
     agreed: &Mutex<Option<Agreed>>,
+    attempt: &mut Option<Attempt>,
 ) -> Response<Body> {
     let config = &shared.config;
     let (mut parts, body) = request.into_parts();
@@ -127,6 +130,8 @@ async fn decide<B: hyper::body::Body>(
         if let Some(refusal) = config.authorize(&parts, peer) {
             return refusal;
         }
+        // The rest may take long.
+        *attempt = None;
         let max = config.limits.max_body_bytes;
         let limit = Arc::new(AtomicUsize::new(max));
         let receive = Receive::new(&shared.receiving, caller, &limit);

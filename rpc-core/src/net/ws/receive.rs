@@ -314,7 +314,7 @@ impl LogCount {
     }
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
 mod tests {
     use std::task::Waker;
 
