@@ -69,7 +69,7 @@ impl Handler {
         let code = code.and_then(|verified| verified.payload.text("invite_code"));
         let attempt = match code.map(|_| self.attempt()).transpose() {
             Ok(attempt) => attempt,
-            Err(error) => return self.refuse_connect(error),
+            Err(error) => return self.refuse_connect(*error),
         };
         let admission = self.runtime.with_access(|access| {
             self.runtime.refresh_book(access);
@@ -169,10 +169,13 @@ impl Handler {
     }
 
     /// Asks before an invite code is compared. A refused one can be sent again.
-    fn attempt(&self) -> Result<Attempt, ErrorFrame> {
+    fn attempt(&self) -> Result<Attempt, Box<ErrorFrame>> {
         let attempt = self.brake.attempt(self.caller, "").now_or_never();
         let attempt = attempt.unwrap_or(Err(TooManyAttempts));
-        attempt.map_err(|error| ErrorFrame::new(error.to_string()).with_retryable(true))
+        attempt.map_err(|error| {
+            let error = ErrorFrame::new(error.to_string());
+            Box::new(error.with_retryable(true))
+        })
     }
 
     /// Counts a wrong invite code, and ends the connection after some.

@@ -31,7 +31,7 @@ pub fn is_guessable(secret: &str) -> bool {
 /// more each second.
 ///
 /// - A token or key of 16 random characters or more cannot be guessed. Compare it at once, so that a right one
-///   never waits, and slow down the answer to a wrong one: [`slow_down`](Self::slow_down).
+///   never waits, and slow down the answer to a wrong one: [`wrong`](Self::wrong).
 /// - Passwords, invite codes and shorter tokens can. Ask before the comparison: [`attempt`](Self::attempt).
 ///   Otherwise parallel guesses would learn the right one from what is answered at once.
 ///
@@ -100,17 +100,6 @@ impl Brake {
         state.note_wrong(address);
         let wait = state.take(&(address, String::new()));
         wait.unwrap_or(INTERVAL)
-    }
-
-    /// [Counts](Self::wrong) a wrong secret that cannot be guessed, and waits before its answer.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe: it is counted.
-    pub async fn slow_down(&self, address: IpAddr) {
-        let wait = self.wrong(address);
-        if !wait.is_zero() {
-            sleep(wait).await;
-        }
     }
 
     /// Returns how long the answer to a wrong secret that cannot be guessed should wait, before it is known

@@ -13,6 +13,7 @@ use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
+use tokio::time::sleep;
 
 use super::HttpConfig;
 use super::body::{Body, reply};
@@ -89,7 +90,7 @@ pub(super) async fn answer<B: hyper::body::Body>(
     if answer.status() == StatusCode::UNAUTHORIZED {
         match attempt {
             Some(attempt) => attempt.wrong(),
-            None => brake.slow_down(caller).await,
+            None => sleep(brake.wrong(caller)).await,
         }
     }
     answer

@@ -403,8 +403,9 @@ pub(super) fn until_login<M: Machine + Send + 'static>(
         if let Some(order) = &mut evicted {
             if handle.read(is_logged_in) {
                 opening.as_ref().map(|opening| opening.finish());
-                let max = max_message.as_ref();
-                max.map(|max| max.store(usize::MAX, Ordering::Relaxed));
+                if let Some(max) = &max_message {
+                    max.store(usize::MAX, Ordering::Relaxed);
+                }
                 evicted = None;
             } else if order.as_mut().poll(cx).is_ready() {
                 evicted = None;
