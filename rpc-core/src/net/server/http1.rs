@@ -21,7 +21,7 @@ use super::brake::Attempt;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
-use crate::net::ws::{NoRoom, Receive, accept_key, is_meant, is_upgrade, offers};
+use crate::net::ws::{NoRoom, Receive, accept_key, grow, is_meant, is_upgrade, offers};
 use crate::sync::Mutex;
 
 /// What the handler learns about the upgraded request.
@@ -303,6 +303,7 @@ async fn collect<B: hyper::body::Body>(
             if wanted > max {
                 return Err(too_large);
             }
+            grow(&mut whole, data.remaining());
             whole.put(data);
         }
     }

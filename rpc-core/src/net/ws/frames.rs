@@ -1,22 +1,22 @@
-//! [`FrameStream`]: the frames of a WebSocket over a byte stream, read here and written by tungstenite.
+//! [`FrameStream`]: the frames of a WebSocket over a byte stream.
 
-use std::io::{self, Cursor, Read, Write};
-use std::pin::{Pin, pin};
+use std::io::{self, Cursor};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
-use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
-use super::receive::{NoRoom, Receive};
+use super::receive::{NoRoom, Receive, grow};
 use crate::message::{CloseFrame, Text};
+use crate::net::entropy;
 use crate::net::transport::{Message, TransportError};
 
 /// A fragment from this length on is bounded by the size of its message.
@@ -72,27 +72,17 @@ pub(super) struct Failure {
 
 impl From<NoRoom> for Failure {
     fn from(why: NoRoom) -> Self {
-        let (code, error) = match why {
-            NoRoom::Ever { max } => (CloseFrame::TOO_BIG, TransportError::TooLarge { max }),
-            NoRoom::Now => (CloseFrame::TRY_AGAIN, TransportError::Overloaded),
-            NoRoom::Late => {
-                let why = "a message was not whole in time".to_owned();
-                (CloseFrame::POLICY, TransportError::Protocol(why))
-            }
-        };
-        let code = Some(code);
-        Self { code, error }
-    }
-}
-
-impl From<ProtocolError> for Failure {
-    fn from(why: ProtocolError) -> Self {
-        let (code, error) = (
-            CloseFrame::PROTOCOL_ERROR,
-            TransportError::Protocol(why.to_string()),
-        );
-        let code = Some(code);
-        Self { code, error }
+        match why {
+            NoRoom::Ever { max } => Self {
+                code: Some(CloseFrame::TOO_BIG),
+                error: TransportError::TooLarge { max },
+            },
+            NoRoom::Now => Self {
+                code: Some(CloseFrame::TRY_AGAIN),
+                error: TransportError::Overloaded,
+            },
+            NoRoom::Late => broken(CloseFrame::POLICY, "a message was not whole in time"),
+        }
     }
 }
 
@@ -103,16 +93,21 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The error for text that is not UTF-8, which its own error would quote.
-fn not_utf8() -> Failure {
-    let error = TransportError::Protocol("text is not UTF-8".to_owned());
-    let code = Some(1007);
+fn broken(code: u16, why: &str) -> Failure {
+    let error = TransportError::Protocol(why.to_owned());
+    let code = Some(code);
     Failure { code, error }
+}
+
+/// The error for text that is not UTF-8, which its own error would quote.
+fn not_utf8<E>(_: E) -> Failure {
+    broken(1007, "text is not UTF-8")
 }
 
 /// A frame of a message whose payload has not come as a whole.
 struct Partial {
     header: FrameHeader,
+    kind: Data,
     missing: usize,
     /// Where its payload begins in the message.
     begin: usize,
@@ -120,14 +115,14 @@ struct Partial {
 
 /// The frames of a WebSocket over a byte stream.
 pub(super) struct FrameStream<S> {
-    socket: S,
+    pub(super) socket: S,
     role: Role,
-    pub(super) max_message: usize,
+    max_message: usize,
     /// Read and not decoded.
     buffer: BytesMut,
     partial: Option<Partial>,
     /// What has come of a message that is not whole.
-    message: BytesMut,
+    message: Vec<u8>,
     /// The kind of a message of which some frames have come.
     kind: Option<Data>,
     /// How much of the message is checked to be text.
@@ -135,22 +130,15 @@ pub(super) struct FrameStream<S> {
     /// Small fragments of the current message.
     fragments: u16,
     receive: Option<Box<Receive>>,
-    close: Option<CloseFrame>,
+    /// The contents of the Close that was received.
+    pub(super) close: Option<CloseFrame>,
     has_ended: bool,
-    /// Writes.
-    context: WebSocketContext,
+    /// Encoded and not written.
+    unsent: BytesMut,
     /// Whether the last write found the socket full.
     pub(super) is_stuck: bool,
-    /// Bytes given to tungstenite since all of them had left.
-    unsent: usize,
-    /// Whether tungstenite's buffer may have grown.
+    /// Whether the buffer of `unsent` is too large to be kept.
     is_large: bool,
-}
-
-/// How tungstenite writes. It reads nothing.
-fn writing() -> WebSocketConfig {
-    let config = WebSocketConfig::default().read_buffer_size(0);
-    config.write_buffer_size(WRITE_BUFFER)
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
@@ -161,16 +149,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             max_message,
             buffer: BytesMut::from(&read_already[..]),
             partial: None,
-            message: BytesMut::new(),
+            message: Vec::new(),
             kind: None,
             checked: 0,
             fragments: 0,
             receive: None,
             close: None,
             has_ended: false,
-            context: WebSocketContext::new(role, Some(writing())),
+            unsent: BytesMut::new(),
             is_stuck: false,
-            unsent: 0,
             is_large: false,
         }
     }
@@ -179,11 +166,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     #[cfg(feature = "server")]
     pub(super) fn count(&mut self, receive: Receive) {
         self.receive = Some(Box::new(receive));
-    }
-
-    /// Returns the contents of the Close that was received.
-    pub(super) const fn close(&self) -> Option<&CloseFrame> {
-        self.close.as_ref()
     }
 
     /// Returns the next message, a small fragment that is one of many, or the Close. Behind it and behind an
@@ -201,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
         }
         if matches!(next, None | Some(Err(_) | Ok(Message::Close(_)))) {
             self.has_ended = true;
-            (self.message, self.receive) = (BytesMut::new(), None);
+            (self.message, self.receive) = (Vec::new(), None);
         }
         Poll::Ready(next)
     }
@@ -213,160 +195,132 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             }
             match self.poll_read(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
-                Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(read) => read?,
                 Poll::Pending => {
                     if let Some(receive) = &mut self.receive {
                         ready!(receive.poll_wait(cx))?;
                     }
                     return Poll::Pending;
                 }
-            }
+            };
         }
     }
 
     /// Reads what has come: of a message straight to its place.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        match &mut self.partial {
-            Some(partial) => {
-                let mut room = (&mut self.message).limit(partial.missing);
-                let read = ready!(pin!(self.socket.read_buf(&mut room)).poll(cx))?;
-                partial.missing -= read;
-                Poll::Ready(Ok(read))
-            }
-            None => {
-                if self.buffer.capacity() - self.buffer.len() < LONGEST_HEADER {
-                    self.buffer.reserve(READ_BUFFER);
-                }
-                pin!(self.socket.read_buf(&mut self.buffer)).poll(cx)
-            }
+        if let Some(partial) = &mut self.partial {
+            let mut room = (&mut self.message).limit(partial.missing);
+            let read = ready!(pin!(self.socket.read_buf(&mut room)).poll(cx))?;
+            partial.missing -= read;
+            return Poll::Ready(Ok(read));
         }
+        if self.buffer.capacity() - self.buffer.len() < LONGEST_HEADER {
+            self.buffer.reserve(READ_BUFFER);
+        }
+        pin!(self.socket.read_buf(&mut self.buffer)).poll(cx)
     }
 
     /// Decodes what was read; `None` if that is no whole frame.
     fn poll_decode(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
         loop {
-            if let Some(partial) = self.partial.take_if(|partial| partial.missing == 0) {
-                match self.end_frame(&partial) {
-                    Ok(None) => continue,
-                    ended => return Poll::Ready(ended),
-                }
+            if let Some(partial) = self.partial.take_if(|partial| partial.missing == 0)
+                && let Some(message) = self.end_frame(&partial)?
+            {
+                return Poll::Ready(Ok(Some(message)));
             }
             if self.partial.is_some() {
                 return Poll::Ready(Ok(None));
             }
             let mut cursor = Cursor::new(&self.buffer[..]);
-            let header = match FrameHeader::parse(&mut cursor) {
-                Ok(header) => header,
-                Err(Error::Protocol(why)) => return Poll::Ready(Err(why.into())),
-                Err(error) => {
-                    let error = TransportError::Other(error.into());
-                    return Poll::Ready(Err(Failure { code: None, error }));
-                }
-            };
-            let Some((header, len)) = header else {
+            let header = FrameHeader::parse(&mut cursor);
+            let begin = self.buffer.len() - cursor.remaining();
+            let header = header.map_err(|why| broken(CloseFrame::PROTOCOL_ERROR, &why.to_string()));
+            let Some((header, len)) = header? else {
                 return Poll::Ready(Ok(None));
             };
-            let begin = usize::try_from(cursor.position()).unwrap_or(LONGEST_HEADER);
-            self.check(&header, len)?;
-            let behind = self.buffer.len() - begin;
             let len = usize::try_from(len).unwrap_or(usize::MAX);
+            let size = self.message.len().saturating_add(len);
+            self.check(&header, len, size)?;
+            let behind = self.buffer.len() - begin;
             match header.opcode {
                 OpCode::Control(_) if behind < len => return Poll::Ready(Ok(None)),
                 OpCode::Control(control) => {
                     let payload = self.take_payload(&header, begin, len);
-                    return Poll::Ready(control_frame(control, payload.freeze()).map(Some));
+                    return Poll::Ready(control_frame(control, payload).map(Some));
                 }
                 OpCode::Data(data) if header.is_final && self.kind.is_none() && behind >= len => {
                     let payload = self.take_payload(&header, begin, len);
-                    return Poll::Ready(whole(data, payload.freeze()).map(Some));
+                    return Poll::Ready(whole(data, payload).map(Some));
                 }
-                OpCode::Data(_) => {
-                    let size = self.message.len().saturating_add(len);
-                    if size > self.max_message {
-                        let max = self.max_message;
-                        return Poll::Ready(Err(NoRoom::Ever { max }.into()));
-                    }
+                OpCode::Data(data) => {
                     if let Some(receive) = &mut self.receive {
                         ready!(receive.poll_grow(cx, size))?;
                     }
-                    self.buffer.advance(begin);
-                    let (here, begin) = (behind.min(len), self.message.len());
-                    self.message.reserve(len);
-                    self.message.extend_from_slice(&self.buffer.split_to(here));
-                    let missing = len - here;
+                    let (here, kind) = (behind.min(len), *self.kind.get_or_insert(data));
                     self.partial = Some(Partial {
                         header,
-                        missing,
-                        begin,
+                        kind,
+                        missing: len - here,
+                        begin: self.message.len(),
                     });
+                    grow(&mut self.message, len);
+                    self.buffer.advance(begin);
+                    self.message.extend_from_slice(&self.buffer.split_to(here));
                 }
             }
         }
     }
 
     /// Checks a frame, of which only the header may have come, against the rules.
-    fn check(&self, header: &FrameHeader, len: u64) -> Result<(), Failure> {
-        let broken = if header.rsv1 || header.rsv2 || header.rsv3 {
-            ProtocolError::NonZeroReservedBits
-        } else if self.role == Role::Server && header.mask.is_none() {
-            ProtocolError::UnmaskedFrameFromClient
-        } else if self.role == Role::Client && header.mask.is_some() {
-            ProtocolError::MaskedFrameFromServer
-        } else {
-            match header.opcode {
-                OpCode::Control(_) if !header.is_final => ProtocolError::FragmentedControlFrame,
-                OpCode::Control(_) if len > MAX_CONTROL as u64 => ProtocolError::ControlFrameTooBig,
-                OpCode::Data(Data::Continue) if self.kind.is_none() => {
-                    ProtocolError::UnexpectedContinueFrame
-                }
-                OpCode::Data(data) if data != Data::Continue && self.kind.is_some() => {
-                    ProtocolError::ExpectedFragment(data)
-                }
-                OpCode::Data(_) if len > self.max_message as u64 => {
-                    let max = self.max_message;
-                    return Err(NoRoom::Ever { max }.into());
-                }
-                _ => return Ok(()),
+    fn check(&self, header: &FrameHeader, len: usize, size: usize) -> Result<(), Failure> {
+        let (is_client, is_masked) = (self.role == Role::Client, header.mask.is_some());
+        let why = match header.opcode {
+            _ if header.rsv1 || header.rsv2 || header.rsv3 => "a reserved bit is set",
+            _ if is_client && is_masked => "a server has masked a frame",
+            _ if !is_client && !is_masked => "a client has not masked a frame",
+            OpCode::Control(_) if !header.is_final => "a control frame is fragmented",
+            OpCode::Control(_) if len > MAX_CONTROL => "a control frame is too long",
+            OpCode::Data(data) if (data == Data::Continue) != self.kind.is_some() => {
+                "a fragment does not continue a message"
             }
+            OpCode::Data(_) if size > self.max_message => {
+                let max = self.max_message;
+                return Err(NoRoom::Ever { max }.into());
+            }
+            _ => return Ok(()),
         };
-        Err(broken.into())
+        Err(broken(CloseFrame::PROTOCOL_ERROR, why))
     }
 
     /// Takes the payload of a frame that is in the buffer as a whole.
-    fn take_payload(&mut self, header: &FrameHeader, begin: usize, len: usize) -> BytesMut {
+    fn take_payload(&mut self, header: &FrameHeader, begin: usize, len: usize) -> Bytes {
         self.buffer.advance(begin);
         let mut payload = self.buffer.split_to(len);
-        unmask(&mut payload, header);
-        payload
+        mask(&mut payload, header);
+        payload.freeze()
     }
 
     /// Ends a frame of a message; returns the message with its last one.
     fn end_frame(&mut self, frame: &Partial) -> Result<Option<Message>, Failure> {
-        unmask(
-            self.message.get_mut(frame.begin..).unwrap_or_default(),
-            &frame.header,
-        );
-        let OpCode::Data(opcode) = frame.header.opcode else {
-            return Ok(None);
-        };
-        let kind = *self.kind.get_or_insert(opcode);
+        let payload = self.message.get_mut(frame.begin..).unwrap_or_default();
+        mask(payload, &frame.header);
+        let len = payload.len();
         if frame.header.is_final {
             (self.kind, self.checked, self.fragments) = (None, 0, 0);
             if let Some(receive) = &mut self.receive {
                 receive.end();
             }
-            return whole(kind, std::mem::take(&mut self.message).freeze()).map(Some);
+            return whole(frame.kind, std::mem::take(&mut self.message).into()).map(Some);
         }
-        if kind == Data::Text {
+        if frame.kind == Data::Text {
             let new = self.message.get(self.checked..).unwrap_or_default();
             self.checked += match std::str::from_utf8(new) {
-                Ok(new) => new.len(),
-                Err(error) if error.error_len().is_some() => return Err(not_utf8()),
+                Err(error) if error.error_len().is_some() => return Err(not_utf8(error)),
                 Err(error) => error.valid_up_to(),
+                Ok(_) => new.len(),
             };
         }
-        if self.message.len() - frame.begin >= SMALL {
+        if len >= SMALL {
             return Ok(None);
         }
         self.fragments = self.fragments.saturating_add(1);
@@ -374,68 +328,64 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     }
 
     /// Waits until the socket takes what it has refused.
-    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_stuck {
-            return self.poll_write_all(cx);
+            return self.poll_flush(cx);
         }
         Poll::Ready(Ok(()))
     }
 
+    /// Encodes a frame. What the socket refuses is kept.
     pub(super) fn start_send(
         &mut self,
         cx: &mut Context<'_>,
-        message: tokio_tungstenite::tungstenite::Message,
-    ) -> Result<(), Error> {
-        self.unsent += 1 + message.len();
-        // What the socket refuses is kept.
-        let written = self.poll_tungstenite(cx, |context, socket| context.write(socket, message));
-        self.is_stuck = written.is_pending();
-        match written {
-            Poll::Ready(written) => written,
-            Poll::Pending => Ok(()),
+        opcode: OpCode,
+        is_final: bool,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let header = FrameHeader {
+            is_final,
+            opcode,
+            mask: (self.role == Role::Client).then(random_mask),
+            ..FrameHeader::default()
+        };
+        let mut unsent = (&mut self.unsent).writer();
+        let formatted = header.format(payload.len() as u64, &mut unsent);
+        formatted.map_err(io::Error::other)?;
+        let begin = self.unsent.len();
+        self.unsent.extend_from_slice(payload);
+        mask(self.unsent.get_mut(begin..).unwrap_or_default(), &header);
+        self.is_large |= self.unsent.len() > KEPT;
+        if self.unsent.len() > WRITE_BUFFER {
+            let written = self.poll_write(cx)?;
+            self.is_stuck = written.is_pending();
         }
+        Ok(())
     }
 
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let flushed = ready!(self.poll_write_all(cx));
-        self.is_large |= std::mem::take(&mut self.unsent) > KEPT;
-        if self.is_large && self.context.can_write() {
-            // It keeps the largest buffer that it has used.
-            self.context = WebSocketContext::new(self.role, Some(writing()));
-            self.is_large = false;
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(pin!(self.socket.write_all_buf(&mut self.unsent)).poll(cx))?;
+        if std::mem::take(&mut self.is_large) {
+            self.unsent = BytesMut::new();
         }
-        Poll::Ready(flushed)
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let flushed = ready!(self.poll_tungstenite(cx, |context, socket| context.flush(socket)));
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write(cx))?;
+        ready!(pin!(self.socket.flush()).poll(cx))?;
         self.is_stuck = false;
-        Poll::Ready(flushed)
-    }
-
-    /// Pending if the socket is not ready.
-    fn poll_tungstenite<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        work: impl FnOnce(&mut WebSocketContext, &mut Polled<'_, '_, S>) -> Result<T, Error>,
-    ) -> Poll<Result<T, Error>> {
-        let socket = &mut self.socket;
-        match work(&mut self.context, &mut Polled { socket, cx }) {
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-            done => Poll::Ready(done),
-        }
-    }
-
-    pub(super) const fn socket(&self) -> &S {
-        &self.socket
-    }
-
-    pub(super) const fn socket_mut(&mut self) -> &mut S {
-        &mut self.socket
+        Poll::Ready(Ok(()))
     }
 }
 
-fn unmask(payload: &mut [u8], header: &FrameHeader) {
+fn random_mask() -> [u8; 4] {
+    let [a, b, c, d, ..] = entropy().to_ne_bytes();
+    [a, b, c, d]
+}
+
+/// Masks a payload, or unmasks it.
+fn mask(payload: &mut [u8], header: &FrameHeader) {
     let Some([a, b, c, d]) = header.mask else {
         return;
     };
@@ -454,54 +404,26 @@ fn whole(kind: Data, payload: Bytes) -> Result<Message, Failure> {
     if kind == Data::Binary {
         return Ok(Message::Binary(payload));
     }
-    let text = Utf8Bytes::try_from(payload).map_err(|_| not_utf8())?;
+    let text = Utf8Bytes::try_from(payload).map_err(not_utf8)?;
     Ok(Message::Text(Text::from_websocket(text)))
 }
 
 fn control_frame(control: Control, payload: Bytes) -> Result<Message, Failure> {
-    Ok(match control {
-        Control::Ping => Message::Ping(payload),
-        Control::Pong => Message::Pong(payload),
-        _ => Message::Close(match &payload[..] {
-            [] => None,
-            [first, second, reason @ ..] => {
-                let code = u16::from_be_bytes([*first, *second]);
-                let reason = std::str::from_utf8(reason).map_err(|_| not_utf8())?;
-                if !is_close_code(code) {
-                    return Err(ProtocolError::InvalidCloseSequence.into());
-                }
-                Some(CloseFrame::new(code, reason))
-            }
-            [_] => return Err(ProtocolError::InvalidCloseSequence.into()),
-        }),
-    })
-}
-
-/// A byte stream in one poll, as tungstenite takes it: it writes only.
-struct Polled<'l, 'c, S> {
-    socket: &'l mut S,
-    cx: &'l mut Context<'c>,
-}
-
-fn or_would_block<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
-    match polled {
-        Poll::Ready(done) => done,
-        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    let close = match (control, &payload[..]) {
+        (Control::Ping, _) => return Ok(Message::Ping(payload)),
+        (Control::Pong, _) => return Ok(Message::Pong(payload)),
+        (_, [first, second, reason @ ..]) => {
+            let reason = std::str::from_utf8(reason).map_err(not_utf8)?;
+            let close = CloseFrame::new(u16::from_be_bytes([*first, *second]), reason);
+            Some(close).filter(|close| is_close_code(close.code))
+        }
+        _ => None,
+    };
+    if close.is_none() && !payload.is_empty() {
+        return Err(broken(
+            CloseFrame::PROTOCOL_ERROR,
+            "a Close has no valid code",
+        ));
     }
-}
-
-impl<S> Read for Polled<'_, '_, S> {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::WouldBlock.into())
-    }
-}
-
-impl<S: AsyncWrite + Unpin> Write for Polled<'_, '_, S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        or_would_block(Pin::new(&mut *self.socket).poll_write(self.cx, bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        or_would_block(Pin::new(&mut *self.socket).poll_flush(self.cx))
-    }
+    Ok(Message::Close(close))
 }

@@ -55,7 +55,7 @@ pub use dialer::WsDialer;
 #[cfg(feature = "server")]
 pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
 #[cfg(feature = "server")]
-pub(crate) use receive::{LogCount, NoRoom, Receive, ReceiveBudget};
+pub(crate) use receive::{LogCount, NoRoom, Receive, ReceiveBudget, grow};
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;

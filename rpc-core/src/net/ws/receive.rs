@@ -294,6 +294,13 @@ impl Drop for Receive {
     }
 }
 
+/// Makes room for `more` bytes: at most an eighth more than is needed.
+pub(crate) fn grow(bytes: &mut Vec<u8>, more: usize) {
+    if bytes.capacity() - bytes.len() < more {
+        bytes.reserve_exact(more.max(bytes.len() / 8));
+    }
+}
+
 /// Counts what is worth a line in the log once a minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogCount {

@@ -12,11 +12,8 @@ use futures_sink::Sink;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message as Theirs;
-use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
-use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::{self, Role};
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::config::WsConfig;
 use super::frames::{Failure, FrameStream, Halves, MAX_CONTROL, WRITE_BUFFER, is_close_code};
@@ -46,7 +43,7 @@ enum Phase {
     Ended,
 }
 
-/// An open WebSocket over any byte stream: tungstenite as a [`Transport`](crate::net::Transport).
+/// An open WebSocket over any byte stream as a [`Transport`](crate::net::Transport).
 ///
 /// The stream ends with `None` once the peer's Close has been reported and answered, or when the
 /// connection ends without one. After an `Err` it ends as well: at once if the connection failed;
@@ -149,13 +146,13 @@ where
     /// Returns the byte stream underneath.
     #[must_use]
     pub fn get_ref(&self) -> &S {
-        self.inner.socket()
+        &self.inner.socket
     }
 
     /// Sends the rest of a large message, and waits until the sink accepts more.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         loop {
-            ready!(self.inner.poll_ready(cx)).map_err(failed)?;
+            ready!(self.inner.poll_ready(cx))?;
             if self.rest.is_empty() {
                 self.unasked = 0;
                 return Poll::Ready(Ok(()));
@@ -171,8 +168,7 @@ where
         if is_last {
             self.rest = Bytes::new();
         }
-        let frame = Frame::message(payload, OpCode::Data(opcode), is_last);
-        self.send(Theirs::Frame(frame))
+        Ok(self.send(OpCode::Data(opcode), is_last, &payload)?)
     }
 
     /// Sends the whole rest, for a caller that did not wait for it.
@@ -183,12 +179,22 @@ where
         Ok(())
     }
 
-    fn send(&mut self, message: Theirs) -> Result<(), TransportError> {
+    fn send(&mut self, opcode: OpCode, is_final: bool, payload: &[u8]) -> io::Result<()> {
         let waker = self.take_waker();
         let mut cx = Context::from_waker(&waker);
-        let sent = self.inner.start_send(&mut cx, message);
+        let sent = self.inner.start_send(&mut cx, opcode, is_final, payload);
         self.waker = Some(waker);
-        sent.map_err(failed)
+        sent
+    }
+
+    fn send_control(&mut self, control: Control, payload: &[u8]) -> io::Result<()> {
+        self.send(OpCode::Control(control), true, payload)
+    }
+
+    fn send_close(&mut self, close: Option<&CloseFrame>) -> io::Result<()> {
+        self.close_sent = true;
+        let payload = close.map(|it| [&it.code.to_be_bytes(), it.reason.as_bytes()].concat());
+        self.send_control(Control::Close, &payload.unwrap_or_default())
     }
 
     #[inline]
@@ -227,16 +233,13 @@ where
             ready!(self.poll_rest(cx))?;
         }
         if owes_answer {
-            self.close_sent = true;
-            let close = self.inner.close().cloned();
-            self.send(Theirs::Close(close.map(wire)))?;
+            let close = self.inner.close.clone();
+            self.send_close(close.as_ref())?;
         }
-        ready!(self.inner.poll_flush(cx)).map_err(failed)?;
+        ready!(self.inner.poll_flush(cx))?;
         self.unasked = 0;
         self.unsent_pongs = 0;
-        // Tungstenite does not flush the last frame of a server.
-        let flushed = Pin::new(self.inner.socket_mut()).poll_flush(cx);
-        flushed.map_err(TransportError::Io)
+        Poll::Ready(Ok(()))
     }
 
     /// Flushes on behalf of the receiving side.
@@ -253,7 +256,7 @@ where
                 let _ = self.poll_flush_answers(cx);
             }
             Message::Ping(payload) if !self.close_sent => {
-                self.send(Theirs::Pong(payload.clone()))?;
+                self.send_control(Control::Pong, payload)?;
                 self.unsent_pongs = self.unsent_pongs.saturating_add(1);
                 let _ = self.poll_flush_answers(cx);
             }
@@ -271,8 +274,7 @@ where
         self.phase = Phase::Lingering;
         self.rest = Bytes::new();
         if !self.close_sent {
-            self.close_sent = true;
-            let _ = self.send(Theirs::Close(Some(wire(CloseFrame::new(code, "")))));
+            let _ = self.send_close(Some(&CloseFrame::new(code, "")));
         }
         let _ = self.poll_flush_answers(cx);
         failure.error
@@ -316,7 +318,7 @@ where
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
         let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
-        linger.poll(cx, self.inner.socket_mut(), is_told)
+        linger.poll(cx, &mut self.inner.socket, is_told)
     }
 
     /// Returns an error if a message of `len` bytes must not be sent now.
@@ -341,8 +343,7 @@ where
         self.send_all_rest()?;
         self.unasked = self.unasked.saturating_add(payload.len());
         if payload.len() <= MAX_FRAME {
-            let frame = Frame::message(payload, OpCode::Data(opcode), true);
-            return self.send(Theirs::Frame(frame));
+            return Ok(self.send(OpCode::Data(opcode), true, &payload)?);
         }
         self.rest = payload;
         self.send_rest(opcode)
@@ -356,10 +357,9 @@ where
             return Err(TransportError::Closed);
         }
         self.send_all_rest()?;
-        self.close_sent = true;
         let frame = CloseFrame::new(frame.code, frame.reason);
-        let frame = is_close_code(frame.code).then(|| wire(frame));
-        self.send(Theirs::Close(frame))
+        let is_valid = is_close_code(frame.code);
+        Ok(self.send_close(Some(&frame).filter(|_| is_valid))?)
     }
 }
 
@@ -399,7 +399,7 @@ where
             Outgoing::Ping(payload) => {
                 this.check(true, payload.len())?;
                 this.unasked = this.unasked.saturating_add(payload.len());
-                this.send(Theirs::Ping(payload))
+                Ok(this.send_control(Control::Ping, &payload)?)
             }
             Outgoing::Close(frame) => this.start_close(frame),
             Outgoing::Abort => Err(TransportError::is_no_frame()),
@@ -424,7 +424,7 @@ where
         let shut = ready!(this.poll_half(
             |halves| &halves.sink,
             cx,
-            |this, cx| Pin::new(this.inner.socket_mut()).poll_shutdown(cx)
+            |this, cx| Pin::new(&mut this.inner.socket).poll_shutdown(cx)
         ));
         this.shut_down = true;
         match shut {
@@ -442,26 +442,7 @@ crate::debug::debug_fields!([S] WsStream<S>, this => {
     close_sent: this.close_sent,
 });
 
-fn wire(frame: CloseFrame) -> protocol::CloseFrame {
-    protocol::CloseFrame {
-        code: frame.code.into(),
-        reason: frame.reason.into(),
-    }
-}
-
 /// Returns the error for a mistake of the caller; nothing was sent.
 fn refused(why: &'static str) -> TransportError {
     TransportError::Other(why.into())
-}
-
-fn failed(error: Error) -> TransportError {
-    match error {
-        Error::Io(error) => TransportError::Io(error),
-        Error::ConnectionClosed
-        | Error::AlreadyClosed
-        | Error::Protocol(ProtocolError::SendAfterClosing) => TransportError::Closed,
-        // The message is in it.
-        Error::WriteBufferFull(_) => refused("the write buffer has no room for the message"),
-        other => TransportError::Other(other.into()),
-    }
 }
