@@ -34,3 +34,4 @@ mod toy_wild;
 mod ws;
 mod ws_ends;
 mod ws_frames;
+mod ws_reference;
