@@ -44,15 +44,12 @@ pub struct Brake {
 
 #[derive(Debug, Default)]
 struct State {
-    guessers: HashMap<Guesser, Bucket>,
+    /// When all guesses of each will be free again.
+    guessers: HashMap<Guesser, Instant>,
     wrong: LogCount,
 }
 
 type Guesser = (IpAddr, String);
-
-/// When all guesses will be free again.
-#[derive(Debug)]
-struct Bucket(Instant);
 
 /// There were too many wrong attempts: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,10 +104,9 @@ impl Brake {
     #[must_use]
     pub fn delay(&self, address: IpAddr) -> Duration {
         let state = self.state.lock();
-        let bucket = state.guessers.get(&(address, String::new()));
-        let free =
-            bucket.is_none_or(|Bucket(full)| *full + INTERVAL <= time::now() + INTERVAL * FREE);
-        if free { Duration::ZERO } else { INTERVAL }
+        let full = state.guessers.get(&(address, String::new()));
+        let is_free = full.is_none_or(|full| *full + INTERVAL <= time::now() + INTERVAL * FREE);
+        if is_free { Duration::ZERO } else { INTERVAL }
     }
 }
 
@@ -126,9 +122,10 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_wrong {
             let mut state = self.brake.state.lock();
-            if let Some(Bucket(full)) = state.guessers.get_mut(&self.guesser) {
-                *full -= INTERVAL;
-            }
+            state
+                .guessers
+                .entry(self.guesser.clone())
+                .and_modify(|full| *full -= INTERVAL);
         }
     }
 }
@@ -138,15 +135,16 @@ impl State {
     fn take(&mut self, guesser: &Guesser) -> Result<Duration, TooManyAttempts> {
         let now = time::now();
         if self.guessers.len() >= MAX_GUESSERS && !self.guessers.contains_key(guesser) {
-            self.guessers.retain(|_, Bucket(full)| *full > now);
-            if self.guessers.len() >= MAX_GUESSERS {
-                let least = self.guessers.iter().min_by_key(|(_, Bucket(full))| *full);
-                if let Some(least) = least.map(|(guesser, _)| guesser.clone()) {
-                    self.guessers.remove(&least);
-                }
+            self.guessers.retain(|_, full| *full > now);
+            let guessers = self.guessers.iter();
+            let least = guessers
+                .min_by_key(|(_, full)| **full)
+                .map(|it| it.0.clone());
+            if let Some(least) = least.filter(|_| self.guessers.len() >= MAX_GUESSERS) {
+                self.guessers.remove(&least);
             }
         }
-        let Bucket(full) = self.guessers.entry(guesser.clone()).or_insert(Bucket(now));
+        let full = self.guessers.entry(guesser.clone()).or_insert(now);
         let next = (*full).max(now) + INTERVAL;
         let wait = next.duration_since(now).saturating_sub(INTERVAL * FREE);
         if wait > INTERVAL {

@@ -41,8 +41,6 @@ pub(crate) struct ReceiveBudget {
 
 #[derive(Debug, Default)]
 struct State {
-    total: Sum,
-    addresses: HashMap<IpAddr, Sum>,
     /// The messages, oldest first.
     messages: BTreeMap<u64, Counted>,
     next: u64,
@@ -51,48 +49,34 @@ struct State {
     refused: LogCount,
 }
 
-#[derive(Debug, Default)]
-struct Sum {
-    held: usize,
-    /// The part of it that makes room.
-    leaving: usize,
-}
-
-impl Sum {
-    const fn has_room(&self, more: usize, max: usize) -> bool {
-        self.held - self.leaving + more <= max
-    }
-}
-
 #[derive(Debug)]
 struct Counted {
     address: IpAddr,
     bytes: usize,
+    /// Whether it makes room.
     is_leaving: bool,
     /// Wakes the connection that waits for the rest.
     waker: Option<Waker>,
 }
 
 impl State {
-    /// Makes room in favour of the message with this number; returns what to wake, or `None` if there is nothing
-    /// to make room.
-    fn evict(&mut self, address: IpAddr, number: u64) -> Option<Option<Waker>> {
-        let mut counted = self.messages.iter_mut();
-        let (_, oldest) = counted.find(|(of, counted)| {
-            **of != number && counted.address == address && !counted.is_leaving
-        })?;
-        oldest.is_leaving = true;
-        self.total.leaving += oldest.bytes;
-        self.addresses.entry(address).or_default().leaving += oldest.bytes;
-        Some(oldest.waker.take())
+    /// Returns the bytes that are held, of one address or of all, with or without those that make room.
+    fn held(&self, address: Option<IpAddr>, with_leaving: bool) -> usize {
+        let all = self.messages.values();
+        let of = all.filter(|it| address.is_none_or(|address| it.address == address));
+        let of = of.filter(|it| with_leaving || !it.is_leaving);
+        of.map(|it| it.bytes).sum()
     }
 
     fn heaviest(&self) -> Option<IpAddr> {
-        let held = |(_, sum): &(&IpAddr, &Sum)| sum.held - sum.leaving;
-        self.addresses
-            .iter()
-            .max_by_key(held)
-            .map(|(address, _)| *address)
+        let mut held = HashMap::new();
+        for it in self.messages.values().filter(|it| !it.is_leaving) {
+            *held.entry(it.address).or_default() += it.bytes;
+        }
+        let heaviest = held
+            .into_iter()
+            .max_by_key(|(_, bytes): &(_, usize)| *bytes);
+        heaviest.map(|(address, _)| address)
     }
 
     fn refuse(&mut self, why: NoRoom) -> NoRoom {
@@ -171,7 +155,7 @@ impl Receive {
         // Not under the lock: a task may end with it.
         wakers.into_iter().for_each(Waker::wake);
         ready!(grown)?;
-        let pace = u64::try_from(to / PACE).unwrap_or(u64::MAX);
+        let pace = u64::try_from(self.bytes / PACE).unwrap_or(u64::MAX);
         let until = self.begin + PATIENCE + Duration::from_secs(pace);
         match &mut self.deadline {
             Some(deadline) => deadline.as_mut().reset(until.into()),
@@ -186,8 +170,8 @@ impl Receive {
         to: usize,
         wakers: &mut Vec<Waker>,
     ) -> Poll<Result<(), NoRoom>> {
-        let (max, more) = (self.budget.max, to - self.bytes);
-        let own_max = if self.address.is_unspecified() {
+        let (address, max) = (self.address, self.budget.max);
+        let own_max = if address.is_unspecified() {
             max
         } else {
             max / 4
@@ -195,49 +179,49 @@ impl Receive {
         if to > own_max {
             return Poll::Ready(Err(NoRoom::Ever { max: own_max }));
         }
+        // As much as `grow` reserves.
+        let to = to.max((self.bytes + self.bytes / 8).min(own_max));
+        let more = to - self.bytes;
         let state = &mut *self.budget.state.lock();
         if self.bytes == 0 {
             state.next += 1;
             (self.number, self.begin) = (state.next, time::now());
-        } else if state
-            .messages
-            .get(&self.number)
-            .is_some_and(|it| it.is_leaving)
-        {
+        }
+        let own = state.messages.get(&self.number);
+        if own.is_some_and(|own| own.is_leaving) {
             return Poll::Ready(Err(state.refuse(NoRoom::Now)));
         }
         loop {
-            let own = state.addresses.get(&self.address);
-            let address = if own.is_some_and(|own| !own.has_room(more, own_max)) {
-                Some(self.address)
-            } else if !state.total.has_room(more, max) {
+            let from = if state.held(Some(address), false) + more > own_max {
+                Some(address)
+            } else if state.held(None, false) + more > max {
                 state.heaviest()
             } else {
                 break;
             };
-            match address.and_then(|address| state.evict(address, self.number)) {
-                Some(waker) => wakers.extend(waker),
-                None => return Poll::Ready(Err(state.refuse(NoRoom::Now))),
-            }
+            let mut others = state.messages.iter_mut();
+            let oldest = others.find(|(number, it)| {
+                **number != self.number && Some(it.address) == from && !it.is_leaving
+            });
+            let Some((_, oldest)) = oldest else {
+                return Poll::Ready(Err(state.refuse(NoRoom::Now)));
+            };
+            oldest.is_leaving = true;
+            wakers.extend(oldest.waker.take());
         }
-        let own = state.addresses.get(&self.address);
-        let own = own.map_or(0, |own| own.held);
-        if own + more > own_max || state.total.held + more > max {
+        if state.held(Some(address), true) + more > own_max || state.held(None, true) + more > max {
             // Until what makes room has done so.
             state.waiting.retain(|waker| !waker.will_wake(cx.waker()));
             state.waiting.push(cx.waker().clone());
             return Poll::Pending;
         }
-        state.addresses.entry(self.address).or_default().held += more;
-        state.total.held += more;
-        let counted = state.messages.entry(self.number).or_insert(Counted {
-            address: self.address,
+        let own = state.messages.entry(self.number).or_insert(Counted {
+            address,
             bytes: 0,
             is_leaving: false,
             waker: None,
         });
-        counted.bytes = to;
-        self.bytes = to;
+        (own.bytes, self.bytes) = (to, to);
         Poll::Ready(Ok(()))
     }
 
@@ -247,17 +231,11 @@ impl Receive {
             return Poll::Pending;
         };
         let state = &mut *self.budget.state.lock();
-        if let Some(counted) = state.messages.get_mut(&self.number) {
-            if counted.is_leaving {
+        if let Some(own) = state.messages.get_mut(&self.number) {
+            if own.is_leaving {
                 return Poll::Ready(Err(state.refuse(NoRoom::Now)));
             }
-            if !counted
-                .waker
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(cx.waker()))
-            {
-                counted.waker = Some(cx.waker().clone());
-            }
+            own.waker = Some(cx.waker().clone());
         }
         ready!(deadline.as_mut().poll(cx));
         Poll::Ready(Err(state.refuse(NoRoom::Late)))
@@ -265,26 +243,14 @@ impl Receive {
 
     /// The message is whole, or is not received any more.
     pub(crate) fn end(&mut self) {
-        if self.bytes == 0 {
-            return;
-        }
         self.deadline = None;
-        let bytes = std::mem::take(&mut self.bytes);
-        let mut state = self.budget.state.lock();
-        let counted = state.messages.remove(&self.number);
-        let leaving = counted.map_or(0, |it| if it.is_leaving { bytes } else { 0 });
-        state.total.held -= bytes;
-        state.total.leaving -= leaving;
-        if let Some(own) = state.addresses.get_mut(&self.address) {
-            own.held -= bytes;
-            own.leaving -= leaving;
-            if own.held == 0 {
-                state.addresses.remove(&self.address);
-            }
+        if std::mem::take(&mut self.bytes) > 0 {
+            let mut state = self.budget.state.lock();
+            state.messages.remove(&self.number);
+            let waiting = std::mem::take(&mut state.waiting);
+            drop(state);
+            waiting.into_iter().for_each(Waker::wake);
         }
-        let waiting = std::mem::take(&mut state.waiting);
-        drop(state);
-        waiting.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -426,8 +392,7 @@ mod tests {
             }
             all.clear();
             let state = budget.state.lock();
-            prop_assert!(state.messages.is_empty() && state.addresses.is_empty());
-            prop_assert_eq!((state.total.held, state.total.leaving), (0, 0));
+            prop_assert!(state.messages.is_empty());
         }
     }
 }
