@@ -3,7 +3,6 @@
 use std::io::{self, Cursor};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -47,8 +46,6 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
-    /// How often both were woken.
-    pub(super) woken: AtomicUsize,
 }
 
 impl Wake for Halves {
@@ -57,7 +54,6 @@ impl Wake for Halves {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.fetch_add(1, Ordering::Release);
         self.stream.wake();
         self.sink.wake();
     }

@@ -3,7 +3,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -67,8 +66,8 @@ pub struct WsStream<S = Socket> {
     /// The rest of a large message.
     rest: Bytes,
     halves: Arc<Halves>,
-    /// The waker of both halves, unless a poll has taken it.
-    waker: Option<Waker>,
+    /// Wakes both halves.
+    waker: Waker,
     subprotocol: Option<Box<str>>,
     linger: Option<Box<Linger>>,
 }
@@ -88,6 +87,7 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
+        let halves = Arc::<Halves>::default();
         let line = FrameStream::new(stream, &read_already, role, config.max_message);
         Self {
             inner: Box::new(line),
@@ -98,8 +98,8 @@ where
             max_outgoing: config.max_outgoing,
             unasked: 0,
             rest: Bytes::new(),
-            halves: Arc::default(),
-            waker: None,
+            waker: Arc::clone(&halves).into(),
+            halves,
             subprotocol: None,
             linger: None,
         }
@@ -180,11 +180,8 @@ where
     }
 
     fn send(&mut self, opcode: OpCode, is_final: bool, payload: &[u8]) -> io::Result<()> {
-        let waker = self.take_waker();
-        let mut cx = Context::from_waker(&waker);
-        let sent = self.inner.start_send(&mut cx, opcode, is_final, payload);
-        self.waker = Some(waker);
-        sent
+        let mut cx = Context::from_waker(&self.waker);
+        self.inner.start_send(&mut cx, opcode, is_final, payload)
     }
 
     fn send_control(&mut self, control: Control, payload: &[u8]) -> io::Result<()> {
@@ -197,12 +194,6 @@ where
         self.send_control(Control::Close, &payload.unwrap_or_default())
     }
 
-    #[inline]
-    fn take_waker(&mut self) -> Waker {
-        let waker = self.waker.take();
-        waker.unwrap_or_else(|| Arc::clone(&self.halves).into())
-    }
-
     /// Polls for a half with the waker of both, since either may have to wait for what the other
     /// began.
     #[inline]
@@ -212,18 +203,9 @@ where
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let (waker, woken) = (self.take_waker(), self.halves.woken.load(Ordering::Acquire));
-        let polled = poll(self, &mut Context::from_waker(&waker));
-        self.waker = Some(waker);
-        if polled.is_pending() {
-            // Only a half that has to wait notes its task.
-            half(&self.halves).register(cx.waker());
-            // Whoever woke before that has found no task, or an earlier one.
-            if self.halves.woken.load(Ordering::Acquire) != woken {
-                cx.waker().wake_by_ref();
-            }
-        }
-        polled
+        half(&self.halves).register(cx.waker());
+        let waker = self.waker.clone();
+        poll(self, &mut Context::from_waker(&waker))
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
