@@ -159,7 +159,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 
 fn shows(headers: &HeaderMap, token: Option<&Secret>) -> bool {
     let is_it =
-        |token: &Secret, shown: &str| constant_time_eq(shown.as_bytes(), token.expose().as_bytes());
+        |token: &Secret, shown: &str| constant_time_eq(token.expose().as_bytes(), shown.as_bytes());
     token.is_some_and(|token| bearer(headers).any(|shown| is_it(token, shown)))
 }
 
