@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use rpc_core::{Refused, Secret};
-use subtle::ConstantTimeEq;
+use rpc_core::{Refused, Secret, constant_time_eq};
 
 /// The subprotocol that the client offers first. It is not a secret, and a server selects the first
 /// one offered, so the key does not come back in the response.
@@ -17,22 +16,7 @@ const MAX_KEY_BYTES: usize = 1_024;
 
 /// An API key. Cheap to clone; never printed.
 #[derive(Clone)]
-pub struct ApiKey {
-    /// Padded with zeros.
-    padded: Arc<Secret<Padded>>,
-    len: usize,
-}
-
-type Padded = [u8; MAX_KEY_BYTES];
-
-/// Copies a text into the fixed size; `None` if it is longer.
-fn pad(text: &str) -> Option<Padded> {
-    let mut padded = [0; MAX_KEY_BYTES];
-    padded
-        .get_mut(..text.len())?
-        .copy_from_slice(text.as_bytes());
-    Some(padded)
-}
+pub struct ApiKey(Arc<Secret>);
 
 impl ApiKey {
     /// Creates a key, without the white space around `key`.
@@ -48,25 +32,16 @@ impl ApiKey {
         if text.chars().any(char::is_control) {
             return Err(invalid("it holds a control character"));
         }
-        let padded = pad(text).ok_or_else(|| invalid("it is longer than 1,024 bytes"))?;
-        Ok(Self {
-            padded: Arc::new(Secret::new(padded)),
-            len: text.len(),
-        })
+        if text.len() > MAX_KEY_BYTES {
+            return Err(invalid("it is longer than 1,024 bytes"));
+        }
+        Ok(Self(Arc::new(text.into())))
     }
 
-    /// Returns whether this is the key.
-    ///
-    /// The time this takes depends only on the length of `offered`, which the peer knows anyway:
-    /// both are padded to the same length and compared whole, including their lengths.
+    /// Returns whether this is the key, in time that tells nothing of it.
     #[must_use]
     pub(crate) fn matches(&self, offered: &str) -> bool {
-        let Some(padded) = pad(offered) else {
-            return false;
-        };
-        let same_length = self.len.ct_eq(&offered.len());
-        let same_bytes = self.padded.expose()[..].ct_eq(&padded[..]);
-        (same_length & same_bytes).into()
+        constant_time_eq(self.text().as_bytes(), offered.as_bytes())
     }
 
     /// Returns whether a subprotocol can carry the key: it holds only letters, digits and
@@ -76,9 +51,7 @@ impl ApiKey {
     }
 
     fn text(&self) -> &str {
-        let bytes = self.padded.expose().get(..self.len).unwrap_or_default();
-        // It was copied from a text.
-        std::str::from_utf8(bytes).unwrap_or_default()
+        self.0.expose()
     }
 }
 
@@ -206,6 +179,14 @@ impl Auth {
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// Returns whether the key is so short that it can be guessed: it has fewer than 16 characters.
+    #[must_use]
+    #[cfg(feature = "server")]
+    pub fn is_guessable(&self) -> bool {
+        let key = self.0.as_ref();
+        key.is_some_and(|key| rpc_core::net::server::is_guessable(key.text()))
     }
 
     /// Returns whether these credentials are accepted. An open server accepts any. Every key in

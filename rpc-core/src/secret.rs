@@ -42,16 +42,12 @@ impl<T> fmt::Debug for Secret<T> {
     }
 }
 
-/// Compares two byte strings in time that depends on their lengths only.
-///
-/// For tokens and passwords, so that a peer cannot learn a prefix from answer times.
+/// Compares a secret with what a peer offers for it. Compares each byte that is offered, whatever the secret
+/// is: the time tells the peer neither a prefix of the secret nor its length.
 #[must_use]
-pub fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut difference = 0u8;
-    for (x, y) in a.iter().zip(b) {
+pub fn constant_time_eq(secret: &[u8], offered: &[u8]) -> bool {
+    let mut difference = u8::from(secret.len() != offered.len());
+    for (x, y) in secret.iter().chain(std::iter::repeat(&0)).zip(offered) {
         difference |= x ^ y;
     }
     std::hint::black_box(difference) == 0

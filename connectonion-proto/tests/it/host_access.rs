@@ -57,6 +57,23 @@ async fn one_signature_cannot_onboard_and_connect() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn three_wrong_invite_codes_end_the_connection() {
+    let runtime = runtime_with(careful());
+    let key = client_key();
+    let draft = Draft::new(now()).with("invite_code", "wrong");
+    let by_connect = signed("CONNECT", &key, &draft, json!({}));
+    let mut client = Client::open(&runtime);
+    client.say(&by_connect).await;
+    client.hear_a("ONBOARD_REQUIRED").await;
+    for code in ["wrong", "wrong again"] {
+        client.say(&offer(&key, code)).await;
+        client.hear_a("ERROR").await;
+    }
+    let close = client.close_frame().await;
+    assert_eq!(close.reason, "too many wrong invite codes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_invite_code_admits_a_stranger() {
     let runtime = runtime_with(careful());
     let mut client = Client::open(&runtime);

@@ -24,7 +24,7 @@ pub mod web;
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use line::{Line, LineArgs, Urls, headers, trusted, unreached};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
-pub use serving::{GOODBYE, Pings, Reach, TlsArgs, cannot_listen, guards, web_pages};
+pub use serving::{GOODBYE, Pings, Reach, TlsArgs, cannot_listen, guards, guessable, web_pages};
 pub use signals::Signals;
 pub use variable::{
     SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,

@@ -14,9 +14,9 @@ use super::{Failure, complain};
 /// The extra time for connections to close after the work in progress, when a server ends.
 pub const GOODBYE: Duration = Duration::from_secs(2);
 
-/// The certificate of a server.
+/// How connections come to a server: its certificate, and the proxies before it.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "TLS")]
+#[command(next_help_heading = "TLS and proxies")]
 pub struct TlsArgs {
     /// Serve TLS only, with this certificate chain: a PEM file that begins with the server's own.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -24,6 +24,10 @@ pub struct TlsArgs {
     /// The private key of the certificate, as a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// A proxy, as an address or a network like 10.0.0.0/8, whose X-Forwarded-For names the callers; may be
+    /// repeated. Who guesses secrets is slowed down by that address. Default: proxies of this machine.
+    #[arg(long = "trust-proxy", value_name = "NET")]
+    pub proxies: Vec<String>,
 }
 
 impl TlsArgs {
@@ -47,11 +51,15 @@ impl TlsArgs {
             .map_err(|error| Failure::usage(format_args!("--tls-cert, --tls-key: {error}")))
     }
 
-    /// Returns the configuration with TLS, if a certificate is given.
+    /// Returns the configuration with the proxies, and with TLS if a certificate is given.
     ///
     /// # Errors
-    /// As [`acceptor`](Self::acceptor).
-    pub fn http(&self, http: HttpConfig) -> Result<HttpConfig, Failure> {
+    /// As [`acceptor`](Self::acceptor), and if a proxy is invalid.
+    pub fn http(&self, mut http: HttpConfig) -> Result<HttpConfig, Failure> {
+        for proxy in &self.proxies {
+            let guards = http.guards.with_trusted_proxy(proxy);
+            http.guards = guards.map_err(Failure::usage)?;
+        }
         Ok(match self.acceptor()? {
             Some(acceptor) => http.with_tls(acceptor),
             None => http,
@@ -137,6 +145,12 @@ impl Reach {
             );
         }
     }
+}
+
+/// Returns the warning of a secret of this name that can be guessed.
+#[must_use]
+pub fn guessable(name: &str) -> String {
+    format!("{name} is short enough to be guessed: take 16 random characters or more")
 }
 
 /// Returns the failure of a server that cannot listen there.

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{FORWARDED, HeaderMap};
-use http::{Request, Response, StatusCode};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode, Uri};
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use rpc_core::net::server::is_read;
+use rpc_core::net::server::{Body, HttpConfig, is_guessable, is_read};
 use rpc_core::{Secret, constant_time_eq};
 
-use crate::cli::{Failure, secret};
+use crate::cli::{Failure, complain, guessable, secret};
 use crate::web::{answer, bearer, text};
 
 /// The path of the metrics.
@@ -48,6 +49,9 @@ pub fn install() -> Result<(), Failure> {
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     let token = secret(TOKEN_VARIABLE)?;
+    if token.as_ref().is_some_and(is_short) {
+        complain(format_args!("warning: {}", guessable(TOKEN_VARIABLE)));
+    }
     metrics::set_global_recorder(recorder).map_err(Failure::new)?;
     describe();
     let _ = METRICS.set(Metrics {
@@ -104,28 +108,41 @@ fn describe() {
     }
 }
 
-/// Answers a request for the metrics; `None` if it is for something else.
+fn token() -> Option<&'static Secret> {
+    METRICS.get().and_then(|metrics| metrics.token.as_ref())
+}
+
+fn is_short(token: &Secret) -> bool {
+    is_guessable(token.expose())
+}
+
+/// Lets a server refuse requests for the metrics of callers without the token.
 ///
 /// This machine may ask, unless through a proxy; other callers need the token of
 /// [`TOKEN_VARIABLE`].
-pub fn respond<B>(request: &Request<B>, peer: SocketAddr) -> Option<Response<Bytes>> {
-    let token = METRICS.get().and_then(|metrics| metrics.token.as_ref());
-    respond_to(request, peer, token)
+pub fn guard(http: HttpConfig) -> HttpConfig {
+    let http = http.with_guessable_secret(token().is_some_and(is_short));
+    http.with_authorize(|parts, peer| refusal(parts, peer, token()))
 }
 
-fn respond_to<B>(
-    request: &Request<B>,
-    peer: SocketAddr,
-    token: Option<&Secret>,
-) -> Option<Response<Bytes>> {
-    if request.uri().path() != PATH || !is_read(request.method()) {
+fn refusal(parts: &Parts, peer: SocketAddr, token: Option<&Secret>) -> Option<Response<Body>> {
+    let headers = &parts.headers;
+    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(headers);
+    if !is_asked(&parts.method, &parts.uri) || is_local || shows(headers, token) {
         return None;
     }
-    let headers = request.headers();
-    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(headers);
-    if !is_local && !shows(headers, token) {
-        let why = format!("show the token of {TOKEN_VARIABLE} as a bearer token");
-        return Some(text(StatusCode::UNAUTHORIZED, why));
+    let why = format!("show the token of {TOKEN_VARIABLE} as a bearer token");
+    Some(text(StatusCode::UNAUTHORIZED, why).map(Body::from))
+}
+
+fn is_asked(method: &Method, uri: &Uri) -> bool {
+    uri.path() == PATH && is_read(method)
+}
+
+/// Answers a request for the metrics that the [guard](guard) has passed; `None` if it is for something else.
+pub fn respond<B>(request: &Request<B>) -> Option<Response<Bytes>> {
+    if !is_asked(request.method(), request.uri()) {
+        return None;
     }
     let rendered = METRICS.get().map(|metrics| metrics.recorder.render());
     Some(answer(
@@ -142,7 +159,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 
 fn shows(headers: &HeaderMap, token: Option<&Secret>) -> bool {
     let is_it =
-        |token: &Secret, shown: &str| constant_time_eq(shown.as_bytes(), token.expose().as_bytes());
+        |token: &Secret, shown: &str| constant_time_eq(token.expose().as_bytes(), shown.as_bytes());
     token.is_some_and(|token| bearer(headers).any(|shown| is_it(token, shown)))
 }
 
@@ -150,15 +167,16 @@ fn shows(headers: &HeaderMap, token: Option<&Secret>) -> bool {
 mod tests {
     use super::*;
 
+    /// The status of a refusal.
     fn status(peer: &str, headers: &[(&'static str, &str)], token: Option<&str>) -> Option<u16> {
         let mut request = Request::new(());
         *request.uri_mut() = PATH.parse().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
-        let token = token.map(Secret::from);
-        let response = respond_to(&request, peer.parse().unwrap(), token.as_ref());
-        response.map(|response| response.status().as_u16())
+        let (parts, token) = (request.into_parts().0, token.map(Secret::from));
+        let refusal = refusal(&parts, peer.parse().unwrap(), token.as_ref());
+        refusal.map(|response| response.status().as_u16())
     }
 
     #[test]
@@ -166,14 +184,14 @@ mod tests {
         const HERE: &str = "127.0.0.1:1";
         const THERE: &str = "192.0.2.1:1";
         let right = ("authorization", "Bearer secret");
-        assert_eq!(status(HERE, &[], None), Some(200));
-        assert_eq!(status("[::ffff:127.0.0.1]:1", &[], None), Some(200));
+        assert_eq!(status(HERE, &[], None), None);
+        assert_eq!(status("[::ffff:127.0.0.1]:1", &[], None), None);
         for proxy in ["forwarded", "x-forwarded-for"] {
             assert_eq!(status(HERE, &[(proxy, "for=192.0.2.1")], None), Some(401));
         }
         assert_eq!(status(THERE, &[], None), Some(401));
         assert_eq!(status(THERE, &[right], None), Some(401));
-        assert_eq!(status(THERE, &[right], Some("secret")), Some(200));
+        assert_eq!(status(THERE, &[right], Some("secret")), None);
         assert_eq!(status(THERE, &[right], Some("another")), Some(401));
     }
 
@@ -202,7 +220,8 @@ mod tests {
     fn other_paths_are_not_answered() {
         let mut request = Request::new(());
         *request.uri_mut() = "/".parse().unwrap();
-        let peer = "127.0.0.1:1".parse().unwrap();
-        assert!(respond_to(&request, peer, None).is_none());
+        assert!(respond(&request).is_none());
+        let peer = "192.0.2.1:1".parse().unwrap();
+        assert!(refusal(&request.into_parts().0, peer, None).is_none());
     }
 }

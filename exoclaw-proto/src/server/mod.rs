@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rpc_core::Instant;
 use rpc_core::{
@@ -66,6 +67,10 @@ pub struct ServerConn {
     core: MachineCore<ServerEvent>,
     /// Whether the hello was sent.
     ready: bool,
+    /// How long the answer to a wrong token waits.
+    refusal_delay: Duration,
+    /// Whether the token was wrong.
+    is_refused: bool,
     requests: PendingCalls<Open>,
     request_bytes: usize,
     /// The request that the application works on, if they run in order.
@@ -81,6 +86,8 @@ impl ServerConn {
         let mut conn = Self {
             core: MachineCore::new(&config.limits).with_login(),
             ready: false,
+            refusal_delay: Duration::ZERO,
+            is_refused: false,
             // An id never leaves this side, so it needs no seed.
             requests: PendingCalls::new(0, config.max_requests.max(1), now),
             request_bytes: 0,
@@ -95,6 +102,13 @@ impl ServerConn {
             conn.core.start_timer("auth", conn.config.auth_timeout, now);
         }
         conn
+    }
+
+    /// Lets the answer to a wrong token wait, to slow down who guesses.
+    #[must_use]
+    pub const fn with_refusal_delay(mut self, delay: Duration) -> Self {
+        self.refusal_delay = delay;
+        self
     }
 
     /// Returns the state of the connection.
@@ -132,12 +146,23 @@ impl ServerConn {
         self.core.push_event(ServerEvent::Authenticated, 0);
     }
 
-    fn on_token(&mut self, text: &str) {
+    fn on_token(&mut self, text: &str, now: Instant) {
+        if self.is_refused {
+            return;
+        }
         let token = Token::decode(text, &self.config.limits);
         if token.is_ok_and(|token| self.config.auth.check(token.expose())) {
             self.core.log_in();
             return self.welcome();
         }
+        self.is_refused = true;
+        if self.refusal_delay.is_zero() {
+            return self.refuse_token();
+        }
+        self.core.start_timer("refusal", self.refusal_delay, now);
+    }
+
+    fn refuse_token(&mut self) {
         self.refuse(CloseReason::Authentication {
             message: "the token was refused".to_owned(),
         });
@@ -273,9 +298,9 @@ impl Machine for ServerConn {
             return;
         }
         match (message, self.state()) {
-            (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text),
+            (Incoming::Text(text), ServerState::AwaitToken) => self.on_token(text, now),
             // A token in a binary message does not count.
-            (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token(""),
+            (Incoming::Binary(_), ServerState::AwaitToken) => self.on_token("", now),
             (message, _) => match message.text() {
                 Some(Ok(text)) => self.on_request(text),
                 Some(Err(error)) => self.reject(None, &unreadable(&error)),
@@ -290,6 +315,9 @@ impl Machine for ServerConn {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.core.timer_expired(now) {
+            if self.is_refused {
+                return self.refuse_token();
+            }
             let after = self.config.auth_timeout.unwrap_or_default();
             return self.refuse(CloseReason::HandshakeTimeout { after });
         }

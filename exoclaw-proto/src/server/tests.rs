@@ -157,6 +157,22 @@ fn every_wrong_token_is_refused_alike() {
 }
 
 #[test]
+fn the_answer_to_a_wrong_token_can_wait() {
+    let mut played = Played::with(with_token());
+    played.conn =
+        ServerConn::new(with_token(), played.now).with_refusal_delay(Duration::from_secs(1));
+    assert!(played.answer(r#"{"token":"wrong"}"#).is_empty());
+    // Nothing else is looked at meanwhile.
+    assert!(played.answer(TOKEN).is_empty());
+    played.wait(Duration::from_secs(1));
+    assert_eq!(played.sent(), [REFUSAL, "close 4001 auth_failed"]);
+    assert_eq!(played.events(), refused(wrong_token()));
+    let conn = ServerConn::new(with_token(), played.now);
+    played.conn = conn.with_refusal_delay(Duration::from_secs(1));
+    assert_eq!(played.answer(TOKEN), [HELLO]);
+}
+
+#[test]
 fn a_missing_token_is_refused_at_the_deadline() {
     let mut played = Played::with(with_token());
     assert_eq!(played.conn.next_timeout().unwrap().1, "auth");

@@ -72,8 +72,8 @@ impl fmt::Debug for Message {
 /// Implemented for everything that has the two halves. Beyond them, a transport promises: it
 /// answers pings and flushes the pong even while nothing is sent; it ends the stream with `None`
 /// after the closing handshake or the end of the connection; `start_send` of a Close starts the
-/// closing handshake. After [`TransportError::TooLarge`] and [`TransportError::Protocol`] it tells
-/// the peer the reason and is polled until it ends, within
+/// closing handshake. After [`TransportError::TooLarge`], [`TransportError::Overloaded`] and
+/// [`TransportError::Protocol`] it tells the peer the reason and is polled until it ends, within
 /// [`close_timeout`](super::DriverConfig::close_timeout); every other error is the end. Never pass
 /// it [`Outgoing::Abort`]: drop the transport instead.
 ///
@@ -128,6 +128,9 @@ pub enum TransportError {
         /// The limit in bytes.
         max: usize,
     },
+    /// A server has no room for a message of the peer at present, which was told to try again later (1013).
+    #[error("there is no room for a message of the peer at present")]
+    Overloaded,
     /// More came in than was taken, where the peer cannot be held back: in a page.
     #[error("more than {max} bytes of the peer wait to be read")]
     SlowConsumer {

@@ -277,7 +277,7 @@ async fn a_refused_peer_gets_403_from_a_full_server() {
 }
 
 /// Does nothing about what a guest says.
-struct Silent;
+pub struct Silent;
 
 impl ConnectionHandler for Silent {
     type Machine = Host;

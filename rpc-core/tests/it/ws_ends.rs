@@ -366,11 +366,11 @@ async fn small_fragments_are_reported_after_the_first_32() {
     ]
     .concat();
     peer.write_all(&frames).await.unwrap();
-    let whole = Message::Text(Text::from("hi"));
-    assert_eq!(ws.next().await.unwrap().unwrap(), whole);
     for _ in 0..8 {
         assert_eq!(ws.next().await.unwrap().unwrap(), Message::Fragment);
     }
+    let whole = Message::Text(Text::from("hi"));
+    assert_eq!(ws.next().await.unwrap().unwrap(), whole);
     assert!(ws.next().now_or_never().is_none());
 }
 

@@ -9,8 +9,8 @@ use rpc_core::{CloseFrame, Outgoing, Text};
 use switchboard_testing::faults::RawFrame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-const MAX: usize = 70_000;
-const ROLES: [(Role, Role); 2] = [(Role::Client, Role::Server), (Role::Server, Role::Client)];
+pub const MAX: usize = 70_000;
+pub const ROLES: [(Role, Role); 2] = [(Role::Client, Role::Server), (Role::Server, Role::Client)];
 
 async fn open(role: Role) -> (WsStream<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(1024 * 1024);
@@ -20,13 +20,13 @@ async fn open(role: Role) -> (WsStream<DuplexStream>, DuplexStream) {
 }
 
 /// What a peer's bytes come to: the messages, the error behind them, and what the peer is told.
-struct Outcome {
-    messages: Vec<Message>,
-    error: Option<TransportError>,
-    told: Vec<u8>,
+pub struct Outcome {
+    pub messages: Vec<Message>,
+    pub error: Option<TransportError>,
+    pub told: Vec<u8>,
 }
 
-async fn outcome<'a>(role: Role, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+pub async fn outcome<'a>(role: Role, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let (mut ws, mut peer) = open(role).await;
     let (mut messages, mut error) = (Vec::new(), None);
     let mut take = |next| match next {
@@ -77,7 +77,7 @@ async fn code(frames: impl IntoIterator<Item = RawFrame>) -> u16 {
     u16::from_be_bytes([told[close + 2], told[close + 3]])
 }
 
-fn text(text: &str) -> Message {
+pub fn text(text: &str) -> Message {
     Message::Text(Text::from(text))
 }
 
@@ -377,7 +377,7 @@ fn fragments(message: &Message, cuts: &[usize]) -> Vec<u8> {
 }
 
 /// The bytes in pieces of these sizes, over and over.
-fn pieces<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
+pub fn pieces<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for size in sizes.iter().cycle() {
         let (piece, rest) = bytes.split_at((*size).min(bytes.len()));
@@ -390,7 +390,7 @@ fn pieces<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub fn run<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime
         .enable_time()

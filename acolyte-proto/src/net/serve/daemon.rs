@@ -58,6 +58,9 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http.with_path(RPC_PATH);
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        // The key comes with the upgrade.
+        http.limits = http.limits.with_max_before_login(max);
+        http = http.with_guessable_secret(options.auth.is_guessable());
         let shared = Arc::new(Self {
             agent: Arc::new(agent),
             auth: options.auth,
@@ -70,12 +73,17 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
             address: OnceLock::new(),
             asked_to_stop: Notify::new(),
         });
-        let (guard, pages) = (Arc::clone(&shared), Arc::clone(&shared));
+        let (guard, doors, pages) = (
+            Arc::clone(&shared),
+            Arc::clone(&shared),
+            Arc::clone(&shared),
+        );
         let http = http
             .with_on_upgrade(move |parts, _| match admit(&guard.auth, &parts.headers) {
                 Ok(subprotocol) => Ok(subprotocol.map(str::to_owned)),
                 Err(_) => Err((StatusCode::UNAUTHORIZED, UNAUTHORIZED.to_owned())),
             })
+            .with_authorize(move |parts, _| doors.refusal(parts))
             .with_http(move |request, peer| Arc::clone(&pages).http(request, peer));
         (shared, http)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use rpc_core::net::server::{Body, is_read, reply};
 
@@ -24,33 +25,40 @@ const TEXT: &str = "text/plain;charset=utf-8";
 pub(super) struct Unauthorized;
 
 impl<A: Agent> Daemon<A> {
-    /// Answers a plain HTTP request: health, status, a chat as a stream, the shutdown, and the
-    /// paths known not to exist.
+    /// Returns the answer to a request without the key, before its body is read.
+    pub(super) fn refusal(&self, parts: &Parts) -> Option<Response<Body>> {
+        let is_open = is_health(parts) || !self.is_known(parts);
+        if is_open || admit(&self.auth, &parts.headers).is_ok() {
+            return None;
+        }
+        Some(reply(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED))
+    }
+
+    fn is_known(&self, parts: &Parts) -> bool {
+        let wanted = match parts.uri.path() {
+            STATUS_PATH | RPC_PATH => Method::GET,
+            STREAM_PATH => Method::POST,
+            SHUTDOWN_PATH if self.admin_shutdown => Method::POST,
+            _ => return false,
+        };
+        parts.method == wanted
+    }
+
+    /// Answers a plain HTTP request that is not [refused](Self::refusal): health, status, a chat as a stream, the
+    /// shutdown, and the paths known not to exist.
     pub(super) async fn http(
         self: Arc<Self>,
         request: Request<Bytes>,
         address: SocketAddr,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let path = parts.uri.path();
-        // The known one, and those of orchestrators.
-        let is_health = [HEALTH_PATH, "/health", "/ready"].contains(&path);
-        if is_read(&parts.method) && is_health {
+        if is_health(&parts) {
             return reply(StatusCode::OK, JSON, "{\"ok\":true}");
         }
-        let wanted = match path {
-            STATUS_PATH | RPC_PATH => Some(Method::GET),
-            STREAM_PATH => Some(Method::POST),
-            SHUTDOWN_PATH if self.admin_shutdown => Some(Method::POST),
-            _ => None,
-        };
-        if wanted.as_ref() != Some(&parts.method) {
+        if !self.is_known(&parts) {
             return reply(StatusCode::NOT_FOUND, TEXT, NOT_FOUND);
         }
-        if admit(&self.auth, &parts.headers).is_err() {
-            return reply(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED);
-        }
-        match path {
+        match parts.uri.path() {
             STATUS_PATH => match encode(&self.status().await) {
                 Ok(status) => reply(StatusCode::OK, JSON, status.into_bytes()),
                 Err(_) => reply(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "no status"),
@@ -63,6 +71,11 @@ impl<A: Agent> Daemon<A> {
             _ => reply(StatusCode::BAD_REQUEST, TEXT, UPGRADE_FAILED),
         }
     }
+}
+
+/// Returns whether a request asks for the health, at the known path or at those of orchestrators.
+fn is_health(parts: &Parts) -> bool {
+    is_read(&parts.method) && [HEALTH_PATH, "/health", "/ready"].contains(&parts.uri.path())
 }
 
 /// Checks the key in the headers of a request, and returns the subprotocol to select for an upgrade:

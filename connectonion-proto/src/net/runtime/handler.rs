@@ -1,11 +1,14 @@
 //! The runtime's handling of the events of one connection.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use rpc_core::net::server::{Attempt, Brake, TooManyAttempts};
 use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
-use rpc_core::{CloseFrame, CloseReason, Instant, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Instant, Machine as _, Refused, Str};
 
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
@@ -21,6 +24,9 @@ use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::trust::{Admission, Onboarding, prompt_of};
 use crate::{console, upload};
 
+/// The connection ends with this wrong invite code.
+const MAX_WRONG_CODES: u32 = 3;
+
 /// Passes the events of a connection to the hub, in the connection's own task, so that everything a
 /// client sent before it left counts. Dropping it removes the connection from the hub.
 pub(in crate::net) struct Handler {
@@ -31,6 +37,10 @@ pub(in crate::net) struct Handler {
     /// If the client came to another host: the time there, in seconds since 1970, and when it was that. The
     /// clock there judges signatures.
     pub(in crate::net) came: Option<(f64, Instant)>,
+    /// Who guesses invite codes, and what slows that down.
+    pub(in crate::net) caller: IpAddr,
+    pub(in crate::net) brake: Arc<Brake>,
+    pub(super) wrong_codes: u32,
     /// How long each part of the shutdown may take: finishing agents, and sending frames.
     pub(in crate::net) drain_timeout: Duration,
 }
@@ -55,6 +65,12 @@ impl Handler {
         let now = self.now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.runtime.shared.verifier.verify(&connect.signed, now);
+        let code = verified.as_ref().ok();
+        let code = code.and_then(|verified| verified.payload.text("invite_code"));
+        let attempt = match code.map(|_| self.attempt()).transpose() {
+            Ok(attempt) => attempt,
+            Err(error) => return self.refuse_connect(*error),
+        };
         let admission = self.runtime.with_access(|access| {
             self.runtime.refresh_book(access);
             access.decide(verified, now)
@@ -85,6 +101,9 @@ impl Handler {
                 if let Err(Refused::TooLarge { .. }) = told {
                     let words = "the conversation is too long: come in without it first";
                     self.refuse_connect(ErrorFrame::new(words));
+                }
+                if let Some(attempt) = attempt {
+                    self.wrong_code(attempt);
                 }
             }
             Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
@@ -125,12 +144,14 @@ impl Handler {
         }
     }
 
-    fn onboard(&self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
+    fn onboard(&mut self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
         let now = self.now();
-        let outcome = self
-            .runtime
-            .with_access(|access| access.onboard(&identity, submit, now));
         let (runtime, conn) = (self.runtime.clone(), self.conn);
+        let attempt = match self.attempt() {
+            Ok(attempt) => attempt,
+            Err(error) => return runtime.write(conn, |machine| machine.refuse(&error)),
+        };
+        let outcome = runtime.with_access(|access| access.onboard(&identity, submit, now));
         match outcome {
             Ok(Onboarding::Payment { amount }) => tasks.push(async move {
                 let outcome = match runtime.is_paid(identity, amount).await {
@@ -139,7 +160,34 @@ impl Handler {
                 };
                 runtime.onboarded(conn, outcome);
             }),
+            Err(error @ AuthError::InvalidInviteCode) => {
+                runtime.onboarded(conn, Err(error));
+                self.wrong_code(attempt);
+            }
             outcome => runtime.onboarded(conn, outcome),
+        }
+    }
+
+    /// Asks before an invite code is compared. A refused one can be sent again.
+    fn attempt(&self) -> Result<Attempt, Box<ErrorFrame>> {
+        let attempt = self.brake.attempt(self.caller, "").now_or_never();
+        let attempt = attempt.unwrap_or(Err(TooManyAttempts));
+        attempt.map_err(|error| {
+            let error = ErrorFrame::new(error.to_string());
+            Box::new(error.with_retryable(true))
+        })
+    }
+
+    /// Counts a wrong invite code, and ends the connection after some.
+    fn wrong_code(&mut self, attempt: Attempt) {
+        attempt.wrong();
+        self.wrong_codes += 1;
+        if self.wrong_codes == MAX_WRONG_CODES {
+            let frame = CloseFrame::new(CloseFrame::POLICY, "too many wrong invite codes");
+            self.runtime.write(self.conn, |machine| {
+                machine.close_with(frame, time::now());
+                Ok(())
+            });
         }
     }
 

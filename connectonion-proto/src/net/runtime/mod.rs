@@ -10,7 +10,7 @@ mod turn;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -229,6 +229,9 @@ impl HostRuntime {
             conn,
             owner: None,
             came: None,
+            caller: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            brake: Arc::default(),
+            wrong_codes: 0,
             drain_timeout: Duration::ZERO,
         };
         (handle, handler)

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::Instant;
-use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
+use rpc_core::net::server::{
+    Accepted, Brake, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
+};
 use rpc_core::net::{DrainReport, DriverConfig, time};
 
 use self::http::Pages;
@@ -76,6 +78,8 @@ pub struct Host<A> {
     driver: DriverConfig,
     shutdown_timeout: Duration,
     cluster: Option<Cluster>,
+    /// Slows down who guesses invite codes, also through other hosts.
+    brake: Arc<Brake>,
     agent: PhantomData<fn(A)>,
 }
 
@@ -104,6 +108,8 @@ impl<A: Agent> ServerProtocol for Host<A> {
         let mut http = options.http.with_path(WS_PATH);
         http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
+        // A CONNECT carries a conversation.
+        http.limits = http.limits.with_max_before_login(max);
         let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
         driver.close_timeout = driver.close_timeout.min(half);
@@ -113,6 +119,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
             driver,
             shutdown_timeout: options.shutdown_timeout,
             cluster: options.cluster,
+            brake: Arc::clone(&http.brake),
             agent: PhantomData,
         };
         (Arc::new(shared), http)
@@ -132,10 +139,10 @@ impl<A: Agent> ServerProtocol for Host<A> {
             cancellation: accepted.cancellation.clone(),
             clock: self.runtime.clock(),
         };
-        let (parts, permit) = (accepted.parts, accepted.permit);
+        let (parts, permit, caller) = (accepted.parts, accepted.permit, accepted.caller);
         let here = |transport| {
             let mut here = Accepted::new(transport, accepted.peer, accepted.cancellation);
-            (here.parts, here.permit) = (parts, permit);
+            (here.parts, here.permit, here.caller) = (parts, permit, caller);
             self.serve_here(here, None)
         };
         cluster.serve(accepted.socket, origin, here).await;
@@ -198,6 +205,7 @@ impl<A: Agent> Host<A> {
         let peer = Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified());
         let head = Some(Arc::clone(&accepted.parts));
         let (handle, mut handler) = self.runtime.connection(peer, head, config);
+        (handler.caller, handler.brake) = (accepted.caller, Arc::clone(&self.brake));
         handler.came = time.map(|time| (time, time::now()));
         handler.drain_timeout = self.shutdown_timeout / 2;
         let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;

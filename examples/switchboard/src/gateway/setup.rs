@@ -30,7 +30,7 @@ use super::store::{GatewayStore, GatewayStoreConfig, StoreError, empty_file, ope
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, guards as guards_with};
+use crate::cli::{Pings, guards as guards_with, guessable};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -59,6 +59,8 @@ pub struct Overrides {
     pub folder: Option<PathBuf>,
     /// The certificate and its key; without it, connections are not encrypted.
     pub tls: Option<TlsAcceptor>,
+    /// Proxies whose `X-Forwarded-For` names the callers, in place of those of this machine.
+    pub proxies: Vec<String>,
     /// The pings to clients, in place of the protocol's.
     pub pings: Pings,
     /// Where everything is kept and shared with other gateways, in place of the data folder.
@@ -142,6 +144,10 @@ impl Gateway {
         if let Some(tls) = overrides.tls.clone() {
             http = http.with_tls(tls);
         }
+        for proxy in &overrides.proxies {
+            let guards = http.guards.with_trusted_proxy(proxy);
+            http.guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+        }
         let guards = http.guards.clone();
         let prepared = prepare(&config, &overrides, env).await?;
         let GatewayModel {
@@ -151,6 +157,14 @@ impl Gateway {
         } = prepared.model;
         let (adapters, secret) = (prepared.all, prepared.secret);
         let mut warnings = prepared.warnings;
+        for (name, auth) in [
+            ("the token", Some(&auth)),
+            (SECRET_VARIABLE, secret.as_ref()),
+        ] {
+            let is_guessable = auth.is_some_and(Auth::is_guessable);
+            http = http.with_guessable_secret(is_guessable);
+            warnings.extend(is_guessable.then(|| guessable(name)));
+        }
         warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
@@ -185,11 +199,12 @@ impl Gateway {
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone(), adapters, secret);
         let site = Arc::new(site);
-        let served = Arc::clone(&site);
-        let http = http.with_http(move |request, peer| {
+        let (served, doors) = (Arc::clone(&site), Arc::clone(&site));
+        let http = metrics::guard(http).with_authorize(move |parts, _| doors.refusal(parts));
+        let http = http.with_http(move |request, _| {
             let site = Arc::clone(&served);
             async move {
-                match metrics::respond(&request, peer) {
+                match metrics::respond(&request) {
                     Some(metrics) => metrics.map(Body::from),
                     None => site.respond(request).await,
                 }
@@ -302,9 +317,6 @@ async fn open(
     }
 }
 
-/// A token with fewer characters gets a warning.
-const SHORT_TOKEN: usize = 16;
-
 /// Returns the authentication of a gateway.
 fn access(config: &Config, overrides: &Overrides) -> Result<Auth, AuthError> {
     let auth = match &overrides.token {
@@ -361,12 +373,6 @@ async fn prepare(
         warnings.extend(soul.warning.map(|why| format!("[agent] soul_path: {why}")));
     }
 
-    let token = overrides.token.as_ref();
-    if token.is_some_and(|token| token.expose().len() < SHORT_TOKEN) {
-        warnings.push(format!(
-            "the token is short enough to be guessed: take {SHORT_TOKEN} random characters or more"
-        ));
-    }
     let secret = overrides.webhook_secret.clone();
     let secret = secret.map(Auth::token).transpose();
     let secret = secret.map_err(|_| SetupError::WebhookSecret)?;

@@ -25,6 +25,8 @@ use crate::web::{bearer, json, not_allowed, ready, text};
 pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
 /// The headers that may have the secret, besides `Authorization: Bearer`.
 const SECRET_HEADERS: [&str; 2] = ["x-webhook-secret", "x-telegram-bot-api-secret-token"];
+/// What the path of a chat begins with.
+const CHATS: &str = "/chats/";
 /// Longest answer to a webhook, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
 
@@ -52,7 +54,7 @@ impl Site {
         }
     }
 
-    /// Answers a request.
+    /// Answers a request that is not [refused](Self::refusal).
     ///
     /// - `POST /webhook/{channel}`: the channel adapter of this name parses the body, the engine
     ///   answers the message like any chat, and the adapter formats the answer.
@@ -72,20 +74,11 @@ impl Site {
         }
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
-        if parts.method == Method::POST
-            && let Some(channel) = path.strip_prefix("/webhook/")
-            && let Some(adapter) = self.adapters.adapter(channel)
-        {
-            let answer = match self.refusal(&parts.headers) {
-                Some(refusal) => refusal,
-                None => self
-                    .webhook(channel, adapter, &body)
-                    .await
-                    .unwrap_or_else(|failure| failure),
-            };
-            return answer.map(Body::from);
+        if let Some((channel, adapter)) = self.adapter(&parts) {
+            let answer = self.webhook(channel, adapter, &body).await;
+            return answer.unwrap_or_else(|failure| failure).map(Body::from);
         }
-        match path.strip_prefix("/chats/") {
+        match path.strip_prefix(CHATS) {
             Some(chat) => self.chat(&parts, chat, &body).await,
             None => gateway::respond(&parts.method, path).map(Body::from),
         }
@@ -93,15 +86,9 @@ impl Site {
 
     /// Answers a request about a chat of the page. `path` begins with its id.
     async fn chat(&self, parts: &Parts, path: &str, body: &Bytes) -> Response<Body> {
-        let (id, what) = path
-            .split_once('/')
-            .map_or((path, None), |(id, what)| (id, Some(what)));
-        if !is_id(id) || what.is_some_and(|what| what != "answer") {
+        let Some((id, what)) = chat_of(path) else {
             return text(StatusCode::NOT_FOUND, "there is no such chat").map(Body::from);
-        }
-        if let Some(refusal) = self.stranger(&parts.headers) {
-            return refusal.map(Body::from);
-        }
+        };
         let answer = match (&parts.method, what) {
             (&Method::GET, None) => {
                 let stopping = parts.extensions.get::<Cancellation>().cloned();
@@ -129,8 +116,25 @@ impl Site {
         self.chats.close().await
     }
 
-    /// Returns the answer to a request without the right secret.
-    fn refusal(&self, headers: &HeaderMap) -> Option<Response<Bytes>> {
+    /// Returns the answer to a request without the right token or secret, before its body is read.
+    pub fn refusal(&self, parts: &Parts) -> Option<Response<Body>> {
+        let chat = parts.uri.path().strip_prefix(CHATS).and_then(chat_of);
+        let refusal = match (self.adapter(parts), chat) {
+            (Some(_), _) => self.without_secret(&parts.headers),
+            (None, Some(_)) => self.stranger(&parts.headers),
+            (None, None) => None,
+        };
+        refusal.map(|refusal| refusal.map(Body::from))
+    }
+
+    /// Returns the channel of a webhook, and its adapter.
+    fn adapter<'a>(&'a self, parts: &'a Parts) -> Option<(&'a str, &'a dyn ChannelAdapter)> {
+        let channel = parts.uri.path().strip_prefix("/webhook/");
+        let channel = channel.filter(|_| parts.method == Method::POST)?;
+        Some((channel, self.adapters.adapter(channel)?))
+    }
+
+    fn without_secret(&self, headers: &HeaderMap) -> Option<Response<Bytes>> {
         let Some(secret) = &self.secret else {
             let why = format!("webhooks need a secret: set {SECRET_VARIABLE}");
             return Some(text(StatusCode::FORBIDDEN, why));
@@ -211,6 +215,16 @@ impl Site {
         let is_let_in = self.auth.is_open() || offered.any(|offered| self.auth.check(offered));
         (!is_let_in).then(|| text(StatusCode::UNAUTHORIZED, "the token is missing or wrong"))
     }
+}
+
+/// Splits the path of a chat behind [`CHATS`]: its id, and whether its answer is meant.
+fn chat_of(path: &str) -> Option<(&str, Option<&str>)> {
+    let (id, what) = match path.split_once('/') {
+        Some((id, "answer")) => (id, Some("answer")),
+        Some(_) => return None,
+        None => (path, None),
+    };
+    is_id(id).then_some((id, what))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -133,7 +133,9 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
     let auth = token.map_or(Auth::open(), |token| Auth::token(token).unwrap());
     let secret = secret.map(|secret| Auth::token(secret).unwrap());
     let site = Arc::new(Site::new(Arc::clone(&engine), auth, tools, secret));
-    let http = http_config().with_http(move |request, _| {
+    let doors = Arc::clone(&site);
+    let http = http_config().with_authorize(move |parts, _| doors.refusal(parts));
+    let http = http.with_http(move |request, _| {
         let site = Arc::clone(&site);
         async move { site.respond(request).await }
     });

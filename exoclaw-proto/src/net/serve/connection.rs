@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
+use rpc_core::net::server::{Accepted, Attempt, Brake, HttpConfig, ServerProtocol};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
+use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason};
 use serde::Serialize;
 
@@ -30,9 +31,6 @@ use crate::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 /// The error text and close reason of a draining server.
 const SHUTDOWN: &str = "server shutdown";
 
-/// Most wrong tokens from one address, which people may share, before they are slowed down.
-const FREE_GUESSES: u32 = 64;
-
 /// The data that all connections of a server share.
 #[derive(Debug)]
 pub struct Gateway<B> {
@@ -41,8 +39,6 @@ pub struct Gateway<B> {
     driver: DriverConfig,
     shutdown_timeout: Duration,
     next: AtomicU64,
-    /// Slows down who guesses the token.
-    brake: Brake<IpAddr>,
 }
 
 /// The handler of one connection, which starts its requests.
@@ -50,8 +46,11 @@ struct Handler<B> {
     shared: Arc<Gateway<B>>,
     peer: Arc<Peer>,
     is_draining: bool,
-    /// Who shows a token; `None` if none is wanted.
-    caller: Option<IpAddr>,
+    caller: IpAddr,
+    /// Slows down who guesses the token.
+    brake: Arc<Brake>,
+    /// An attempt to show a token that can be guessed.
+    attempt: Arc<Mutex<Option<Attempt>>>,
 }
 
 impl<B: Backend> ServerProtocol for Gateway<B> {
@@ -64,6 +63,10 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http.with_path(WS_PATH);
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let auth = &options.connection.auth;
+        if auth.is_open() {
+            http.limits = http.limits.with_max_before_login(max);
+        }
         options.connection.extensions = backend.extensions().to_vec();
         options.connection.other_methods = true;
         let shared = Self {
@@ -72,7 +75,6 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
             driver: options.driver,
             shutdown_timeout: options.shutdown_timeout,
             next: AtomicU64::new(1),
-            brake: Brake::new(FREE_GUESSES),
         };
         (Arc::new(shared), http)
     }
@@ -87,9 +89,13 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
     }
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
-        let handle = Handle::new(ServerConn::new(Arc::clone(&self.connection), time::now()));
-        let caller = caller(accepted.peer, &accepted.parts.headers);
-        let caller = Some(caller).filter(|_| !self.connection.auth.is_open());
+        let (caller, brake) = (accepted.caller, Arc::clone(&accepted.brake));
+        let auth = &self.connection.auth;
+        let conn = ServerConn::new(Arc::clone(&self.connection), time::now());
+        let handle = Handle::new(match auth.is_guessable() {
+            true => conn,
+            false => conn.with_refusal_delay(brake.delay(caller)),
+        });
         let peer = Arc::new(Peer {
             id: self.next.fetch_add(1, Ordering::Relaxed),
             address: accepted.peer,
@@ -98,23 +104,30 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
             cancellation: accepted.cancellation.clone(),
             max_text: self.connection.limits.max_message_bytes / 8,
         });
+        let attempt = Arc::new(Mutex::new(None));
         let handler = Handler {
             shared: Arc::clone(&self),
             peer,
             is_draining: false,
             caller,
+            brake: Arc::clone(&brake),
+            attempt: Arc::clone(&attempt),
         };
         let (driver, mut ended) = (self.driver.clone(), accepted.cancellation.clone());
         let serving = accepted.serve(handle.clone(), handler, driver, ServerConn::is_logged_in);
         async move {
-            if let Some(caller) = caller {
-                let refused = tokio::select! {
-                    turn = self.brake.turn(&caller) => turn.err(),
+            if self.connection.auth.is_guessable() {
+                let allowed = tokio::select! {
+                    allowed = brake.attempt(caller, "") => Some(allowed),
                     () = ended.cancelled() => None,
                 };
-                if let Some(error) = refused {
-                    let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
-                    handle.close_with(frame);
+                match allowed {
+                    Some(Ok(allowed)) => *attempt.lock() = Some(allowed),
+                    Some(Err(error)) => {
+                        let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
+                        handle.close_with(frame);
+                    }
+                    None => {}
                 }
             }
             serving.await;
@@ -146,17 +159,17 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 tracing::debug!(connection = self.peer.id, %error, "a message was ignored");
             }
             ServerEvent::Closed(reason) => {
-                if let (CloseReason::Authentication { .. }, Some(caller)) = (&reason, &self.caller)
-                {
-                    self.shared.brake.wrong(caller);
+                let attempt = self.attempt.lock().take();
+                if matches!(reason, CloseReason::Authentication { .. }) {
+                    match attempt {
+                        Some(attempt) => attempt.wrong(),
+                        // The machine has waited.
+                        None => drop(self.brake.wrong(self.caller)),
+                    }
                 }
                 return Some(reason);
             }
-            ServerEvent::Authenticated => {
-                if let Some(caller) = &self.caller {
-                    self.shared.brake.right(caller);
-                }
-            }
+            ServerEvent::Authenticated => drop(self.attempt.lock().take()),
         }
         None
     }

@@ -364,7 +364,11 @@ impl<T: Transport> Io<T> {
         let why = Disconnect::from(error);
         match error {
             // The transport tells the peer what it did wrong, and ends when the peer has hung up.
-            TransportError::TooLarge { .. } | TransportError::Protocol(_) if !self.failed => {
+            TransportError::TooLarge { .. }
+            | TransportError::Overloaded
+            | TransportError::Protocol(_)
+                if !self.failed =>
+            {
                 self.failed = true;
                 self.close_seen = true;
                 self.end(machine, why, now);

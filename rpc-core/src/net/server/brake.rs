@@ -1,224 +1,251 @@
-//! [`Brake`]: slows down peers that guess passwords, keys and tokens.
+//! [`Brake`]: slows down peers that guess secrets.
 
 use std::collections::HashMap;
-use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
-use tokio::sync::OwnedMutexGuard;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::sleep;
 
 use crate::Instant;
 use crate::net::time;
+use crate::net::ws::LogCount;
 use crate::sync::Mutex;
 
-/// The delay after the first one that is not free. It doubles with each further one.
-const FIRST_DELAY: Duration = Duration::from_secs(1);
-const MAX_DELAY: Duration = Duration::from_secs(16);
-/// How long an attempt waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long after the last one wrong guesses are remembered.
-const MEMORY: Duration = Duration::from_secs(600);
+/// Wrong guesses that cost nothing.
+const FREE: u32 = 10;
+/// How long until one more is free.
+const INTERVAL: Duration = Duration::from_secs(1);
 /// The most guessers that are remembered. Those with the most wrong guesses stay.
 const MAX_GUESSERS: usize = 4_096;
+/// Characters from which on a random secret cannot be guessed.
+const LONG: usize = 16;
 
-/// Delays attempts to log in after wrong ones: the first few cost nothing, each further one doubles
-/// the wait for the next, from 1 s to 16 s. After a right one all are forgotten. The key says who is
-/// one guesser: for a password the address and the account, so that a stranger's guesses do not lock
-/// the owner out; for a token the [address](caller).
+/// Returns whether a secret is so short that it can be guessed: it has fewer than 16 characters.
+#[must_use]
+pub fn is_guessable(secret: &str) -> bool {
+    secret.chars().take(LONG).count() < LONG
+}
+
+/// Slows down who guesses the secrets of a server, at all its doors. A guesser has ten wrong guesses at once, and one
+/// more each second.
 ///
-/// Attempts of one guesser take turns. Wrong guesses are forgotten after ten minutes.
-#[derive(Debug)]
-pub struct Brake<K> {
-    free: u32,
-    guessers: Mutex<HashMap<K, Guesser>>,
+/// - A token or key of 16 random characters or more cannot be guessed. Compare it at once, so that a right one
+///   never waits, and slow down the answer to a wrong one: [`wrong`](Self::wrong).
+/// - Passwords, invite codes and shorter tokens can. Ask before the comparison: [`attempt`](Self::attempt).
+///   Otherwise parallel guesses would learn the right one from what is answered at once.
+///
+/// A guesser is an address, and the account where there is one, so that a stranger's guesses do not lock the owner
+/// out. What is wrong is counted in the log, once a minute.
+#[derive(Debug, Default)]
+pub struct Brake {
+    state: Mutex<State>,
 }
 
-#[derive(Debug)]
-struct Guesser {
-    wrong: u32,
-    /// When the next attempt may be made.
-    next: Instant,
-    order: Arc<tokio::sync::Mutex<()>>,
+#[derive(Debug, Default)]
+struct State {
+    /// When all guesses of each will be free again.
+    guessers: HashMap<Guesser, Instant>,
+    wrong: LogCount,
 }
+
+type Guesser = (IpAddr, String);
 
 /// There were too many wrong attempts: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many wrong attempts: try again later")]
 pub struct TooManyAttempts;
 
-impl<K: Eq + Hash + Clone> Brake<K> {
-    /// Returns a brake under which this many wrong attempts of a guesser are not followed by a delay.
-    /// Where people share a key, such as an address, let it be more than each of them needs.
-    #[must_use]
-    pub fn new(free: u32) -> Self {
-        let guessers = Mutex::default();
-        Self { free, guessers }
-    }
+/// An attempt that may be made. Unless it is [wrong](Self::wrong), it does not count.
+#[derive(Debug)]
+pub struct Attempt {
+    brake: Arc<Brake>,
+    guesser: Guesser,
+    is_wrong: bool,
+}
 
-    /// Waits until an attempt may be made. Say then whether it was [right](Self::right) or
-    /// [wrong](Self::wrong). The next attempt of this guesser waits until the result is dropped.
+impl Brake {
+    /// Waits until a secret that can be guessed may be compared: at most a second, in which one attempt waits.
     ///
     /// # Errors
-    /// [`TooManyAttempts`] if that is not within 30 s.
+    /// [`TooManyAttempts`]: others wait. Retrying after a second is safe.
     ///
     /// # Cancel safety
-    /// Cancel-safe: the turn goes to the next attempt.
-    pub async fn turn(&self, key: &K) -> Result<OwnedMutexGuard<()>, TooManyAttempts> {
-        let order = with_guesser(&mut self.guessers.lock(), key, |it| Arc::clone(&it.order));
-        let turn = async {
-            let turn = order.lock_owned().await;
-            let next = with_guesser(&mut self.guessers.lock(), key, |it| it.next);
-            sleep_until(next.into()).await;
-            with_guesser(&mut self.guessers.lock(), key, |it| {
-                it.delay_next(self.free);
-            });
-            turn
+    /// Cancel-safe: the attempt does not count.
+    pub async fn attempt(
+        self: &Arc<Self>,
+        address: IpAddr,
+        account: &str,
+    ) -> Result<Attempt, TooManyAttempts> {
+        let guesser = (address, account.chars().take(64).collect());
+        let wait = self.state.lock().take(&guesser)?;
+        let attempt = Attempt {
+            brake: Arc::clone(self),
+            guesser,
+            is_wrong: false,
         };
-        timeout(PATIENCE, turn).await.map_err(|_| TooManyAttempts)
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        Ok(attempt)
     }
 
-    /// Notes a wrong attempt.
-    pub fn wrong(&self, key: &K) {
-        with_guesser(&mut self.guessers.lock(), key, |it| {
-            it.wrong = it.wrong.saturating_add(1);
-            it.delay_next(self.free);
-        });
+    /// Counts a wrong secret that cannot be guessed. Returns how long its answer should wait.
+    #[must_use]
+    pub fn wrong(&self, address: IpAddr) -> Duration {
+        let mut state = self.state.lock();
+        state.note_wrong(address);
+        let wait = state.take(&(address, String::new()));
+        wait.unwrap_or(INTERVAL)
     }
 
-    /// Notes a right attempt.
-    pub fn right(&self, key: &K) {
-        self.guessers.lock().remove(key);
+    /// Returns how long the answer to a wrong secret that cannot be guessed should wait, before it is known
+    /// whether it is wrong.
+    #[must_use]
+    pub fn delay(&self, address: IpAddr) -> Duration {
+        let state = self.state.lock();
+        let full = state.guessers.get(&(address, String::new()));
+        let is_free = full.is_none_or(|full| *full + INTERVAL <= time::now() + INTERVAL * FREE);
+        if is_free { Duration::ZERO } else { INTERVAL }
     }
 }
 
-fn with_guesser<K: Eq + Hash + Clone, R>(
-    table: &mut HashMap<K, Guesser>,
-    key: &K,
-    work: impl FnOnce(&mut Guesser) -> R,
-) -> R {
-    let now = time::now();
-    if table.len() >= MAX_GUESSERS && !table.contains_key(key) {
-        let least = table.iter().min_by_key(|(_, it)| (it.wrong, it.next));
-        if let Some(least) = least.map(|(key, _)| key.clone()) {
-            table.remove(&least);
+impl Attempt {
+    /// Counts the attempt: the secret is wrong.
+    pub fn wrong(mut self) {
+        self.is_wrong = true;
+        self.brake.state.lock().note_wrong(self.guesser.0);
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.is_wrong {
+            let mut state = self.brake.state.lock();
+            state
+                .guessers
+                .entry(self.guesser.clone())
+                .and_modify(|full| *full -= INTERVAL);
         }
     }
-    let guesser = table.entry(key.clone()).or_insert_with(|| Guesser {
-        wrong: 0,
-        next: now,
-        order: Arc::default(),
-    });
-    if now.saturating_duration_since(guesser.next) > MEMORY {
-        guesser.wrong = 0;
-    }
-    work(guesser)
 }
 
-impl Guesser {
-    fn delay_next(&mut self, free: u32) {
-        let doubled = self.wrong.checked_sub(free.saturating_add(1));
-        let delay = doubled.map_or(Duration::ZERO, |at| FIRST_DELAY * (1 << at.min(8)));
-        self.next = time::now() + delay.min(MAX_DELAY);
-    }
-}
-
-/// Returns the address of a peer, for a [`Brake`]: of IPv6 the network of 64 bits, which one
-/// guesser has as a whole; behind a proxy on this machine the last one in `X-Forwarded-For`, which a
-/// proxy must set.
-#[must_use]
-pub fn caller(peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
-    let peer = peer.ip().to_canonical();
-    let forwarded = headers.get_all("x-forwarded-for").iter().next_back();
-    let forwarded = forwarded.filter(|_| peer.is_loopback());
-    let last = forwarded.and_then(|list| list.to_str().ok()?.rsplit(',').next());
-    match last
-        .and_then(|last| last.trim().parse().ok())
-        .unwrap_or(peer)
-    {
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from_bits(network))
+impl State {
+    /// Takes a guess from the guesser's bucket; returns how long to wait for it.
+    fn take(&mut self, guesser: &Guesser) -> Result<Duration, TooManyAttempts> {
+        let now = time::now();
+        if self.guessers.len() >= MAX_GUESSERS && !self.guessers.contains_key(guesser) {
+            self.guessers.retain(|_, full| *full > now);
+            let guessers = self.guessers.iter();
+            let least = guessers
+                .min_by_key(|(_, full)| **full)
+                .map(|it| it.0.clone());
+            if let Some(least) = least.filter(|_| self.guessers.len() >= MAX_GUESSERS) {
+                self.guessers.remove(&least);
+            }
         }
-        address => address,
+        let full = self.guessers.entry(guesser.clone()).or_insert(now);
+        let next = (*full).max(now) + INTERVAL;
+        let wait = next.duration_since(now).saturating_sub(INTERVAL * FREE);
+        if wait > INTERVAL {
+            return Err(TooManyAttempts);
+        }
+        *full = next;
+        Ok(wait)
+    }
+
+    fn note_wrong(&mut self, address: IpAddr) {
+        if let Some(count) = self.wrong.count() {
+            tracing::warn!(count, %address, "wrong passwords, tokens, keys or codes");
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use tokio::time::Instant;
 
     use super::*;
 
-    /// How long each of these attempts waits, in seconds.
-    async fn waits(brake: &Brake<&str>, key: &'static str, wrong: usize) -> Vec<u64> {
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// How long each of these wrong attempts waits, in seconds; `None` for one that is refused.
+    async fn waits(brake: &Arc<Brake>, account: &str, wrong: usize) -> Vec<Option<u64>> {
         let mut waits = Vec::new();
         for _ in 0..wrong {
             let begin = Instant::now();
-            let _turn = brake.turn(&key).await.unwrap();
-            waits.push(begin.elapsed().as_secs());
-            brake.wrong(&key);
+            let attempt = brake.attempt(HERE, account).await;
+            waits.push(attempt.ok().map(|attempt| {
+                attempt.wrong();
+                begin.elapsed().as_secs()
+            }));
         }
         waits
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failed_attempts_are_delayed_per_address() {
-        let brake = Brake::new(3);
-        let expected = [0, 0, 0, 0, 1, 2, 4, 8, 16, 16];
-        assert_eq!(waits(&brake, "guesser", 10).await, expected);
-        assert_eq!(waits(&brake, "owner", 3).await, [0, 0, 0]);
-        brake.right(&"guesser");
-        assert_eq!(waits(&brake, "guesser", 5).await, [0, 0, 0, 0, 1]);
-        tokio::time::advance(MEMORY + MAX_DELAY + Duration::from_secs(1)).await;
-        assert_eq!(waits(&brake, "guesser", 1).await, [0]);
+    async fn ten_wrong_attempts_are_free_and_then_one_each_second() {
+        let brake = Arc::default();
+        assert_eq!(waits(&brake, "ann", 10).await, [Some(0); 10]);
+        assert_eq!(waits(&brake, "ann", 3).await, [Some(1); 3]);
+        assert_eq!(waits(&brake, "bob", 1).await, [Some(0)]);
+        tokio::time::advance(INTERVAL * 3).await;
+        let expected = [Some(0), Some(0), Some(0), Some(1)];
+        assert_eq!(waits(&brake, "ann", 4).await, expected);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn concurrent_attempts_queue_or_are_refused() {
-        let brake = Arc::new(Brake::new(3));
-        waits(&brake, "guesser", 9).await;
-        let attempts = (0..50).map(|_| {
-            let brake = Arc::clone(&brake);
-            tokio::spawn(async move { brake.turn(&"guesser").await.map(drop) })
-        });
-        let mut made = 0;
-        for attempt in attempts.collect::<Vec<_>>() {
-            made += usize::from(attempt.await.unwrap().is_ok());
-        }
-        assert_eq!(made, 1);
-        assert_eq!(waits(&brake, "owner", 1).await, [0]);
+    async fn one_attempt_waits_and_others_are_refused() {
+        let brake: Arc<Brake> = Arc::default();
+        waits(&brake, "", 10).await;
+        let waiting = brake.attempt(HERE, "");
+        tokio::pin!(waiting);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        assert_eq!(brake.attempt(HERE, "").await.unwrap_err(), TooManyAttempts);
+        waiting.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_addresses_does_not_evict_the_worst() {
-        let brake = Brake::new(3);
-        for _ in 0..9 {
-            brake.wrong(&0);
+    async fn right_and_cancelled_attempts_do_not_count() {
+        let brake: Arc<Brake> = Arc::default();
+        for _ in 0..100 {
+            brake.attempt(HERE, "").await.unwrap();
         }
-        for key in 1..2 * MAX_GUESSERS {
-            brake.wrong(&key);
+        waits(&brake, "", 10).await;
+        for _ in 0..100 {
+            let waiting = brake.attempt(HERE, "");
+            tokio::pin!(waiting);
+            assert!(futures_util::poll!(waiting).is_pending());
         }
-        assert_eq!(brake.guessers.lock().len(), MAX_GUESSERS);
-        assert!(brake.guessers.lock().contains_key(&0));
     }
 
-    #[test]
-    fn forwarded_addresses_are_trusted_from_loopback_only() {
-        let mut headers = HeaderMap::new();
-        headers.append("x-forwarded-for", "192.0.2.9, 192.0.2.1".parse().unwrap());
-        for (peer, expected) in [
-            ("127.0.0.1:1", "192.0.2.1"),
-            ("[::ffff:127.0.0.1]:1", "192.0.2.1"),
-            ("192.0.2.7:1", "192.0.2.7"),
-            ("[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::"),
-        ] {
-            let caller = caller(peer.parse().unwrap(), &headers);
-            assert_eq!(caller.to_string(), expected, "{peer}");
+    #[tokio::test(start_paused = true)]
+    async fn answers_to_wrong_keys_wait_after_the_first_ten() {
+        let brake: Arc<Brake> = Arc::default();
+        for _ in 0..10 {
+            assert_eq!(brake.delay(HERE), Duration::ZERO);
+            assert_eq!(brake.wrong(HERE), Duration::ZERO);
         }
-        let caller = caller("127.0.0.1:1".parse().unwrap(), &HeaderMap::new());
-        assert_eq!(caller.to_string(), "127.0.0.1");
+        assert_eq!(brake.delay(HERE), INTERVAL);
+        for _ in 0..100 {
+            assert_eq!(brake.wrong(HERE), INTERVAL);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_accounts_does_not_evict_the_worst() {
+        let brake: Arc<Brake> = Arc::default();
+        waits(&brake, "ann", 10).await;
+        for account in 0..2 * MAX_GUESSERS {
+            brake
+                .attempt(HERE, &account.to_string())
+                .await
+                .unwrap()
+                .wrong();
+        }
+        assert_eq!(brake.state.lock().guessers.len(), MAX_GUESSERS);
+        assert_eq!(waits(&brake, "ann", 1).await, [Some(1)]);
     }
 }

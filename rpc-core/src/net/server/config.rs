@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 
 use super::body::Body;
+use super::brake::Brake;
 use super::guards::{Guards, PeerPolicy};
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsAcceptor;
@@ -19,6 +20,7 @@ use crate::net::ws::{WsConfig, select_subprotocol};
 /// The subprotocol to select, or what to answer instead of upgrading.
 type UpgradeDecision = Result<Option<String>, (StatusCode, String)>;
 type UpgradeHook = dyn Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync;
+type Authorize = dyn Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync;
 type HttpFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 
@@ -49,6 +51,13 @@ crate::config! {
         pub(crate) max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
         /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
         pub(crate) max_body_bytes: usize = 1024 * 1024 => with_max_body_bytes,
+        /// Largest message of a WebSocket in bytes until the peer has logged in, where a protocol has a
+        /// login; a larger one gets 1009. Default 64 KiB.
+        pub(crate) max_before_login: usize = 64 * 1024 => with_max_before_login,
+        /// Most bytes of messages and bodies that are being received, from the header of a frame on; those of at
+        /// most 16 KiB do not count. An address has a quarter of it. Where there is no room, the
+        /// oldest of them is closed with 1013, or gets 503. Default 256 MiB.
+        pub(crate) max_receiving: usize = 256 * 1024 * 1024 => with_max_receiving,
         /// How long a peer may take nothing of a reply that waits for it, before it is
         /// disconnected. Default 30 s.
         pub(crate) write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
@@ -79,11 +88,15 @@ pub struct HttpConfig {
     /// Limits and buffers of the upgraded connections. Selects the first of its subprotocols that
     /// the client offers, unless a hook decides. Headers and deadline are not used.
     pub ws: WsConfig,
+    /// Slows down who guesses secrets: what the protocol checks, and what answers requests with 401.
+    pub brake: Arc<Brake>,
+    pub(super) is_guessable: bool,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) paths: Vec<String>,
     on_upgrade: Option<Arc<UpgradeHook>>,
     pub(super) http: Option<Arc<HttpHook>>,
+    authorize: Vec<Arc<Authorize>>,
 }
 
 impl HttpConfig {
@@ -98,6 +111,14 @@ impl HttpConfig {
     #[must_use]
     pub fn with_guards(mut self, guards: Guards) -> Self {
         self.guards = guards;
+        self
+    }
+
+    /// Asks the [brake](Self::brake) before each request that may show a secret which
+    /// [can be guessed](super::is_guessable). Without it, only the answer 401 is slowed down.
+    #[must_use]
+    pub const fn with_guessable_secret(mut self, is_guessable: bool) -> Self {
+        self.is_guessable |= is_guessable;
         self
     }
 
@@ -152,6 +173,21 @@ impl HttpConfig {
             Box::pin(async move { answer.await.map(Into::into) })
         }));
         self
+    }
+
+    /// Decides about each plain request before its body is read: authenticate by header here. The hook returns the
+    /// answer to a request that goes no further. With several hooks the first refusal counts.
+    #[must_use]
+    pub fn with_authorize<F>(mut self, hook: F) -> Self
+    where
+        F: Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync + 'static,
+    {
+        self.authorize.push(Arc::new(hook));
+        self
+    }
+
+    pub(super) fn authorize(&self, parts: &Parts, peer: SocketAddr) -> Option<Response<Body>> {
+        self.authorize.iter().find_map(|hook| hook(parts, peer))
     }
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +19,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::brake::Brake;
 use super::http1::{Agreed, Exchange};
 use super::permits::{Evicted, Opening, Permit, Refusal, until_login};
 use super::run::Shared;
 use super::write_timeout::WriteTimeout;
-use crate::net::ws::{Role, Socket, WsStream};
+use crate::net::ws::{Receive, Role, Socket, WsStream};
 use crate::net::{Cancellation, ConnectionHandler, DriverConfig, Handle, Transport};
 use crate::sync::Mutex;
 
@@ -50,6 +51,10 @@ pub struct Accepted {
     pub parts: Arc<Parts>,
     /// Cancelled when the server drains: say goodbye and return.
     pub cancellation: Cancellation,
+    /// Who has connected, for limits: see [`Guards::caller`](super::Guards::caller).
+    pub caller: IpAddr,
+    /// Slows down who guesses the secrets of this server.
+    pub brake: Arc<Brake>,
     /// The connection's place among the WebSockets, held until the handler's future ends. `None`
     /// for other transports.
     pub permit: Option<Permit>,
@@ -64,6 +69,8 @@ impl Accepted {
             peer,
             parts: Arc::new(Request::new(()).into_parts().0),
             cancellation,
+            caller: peer.ip().to_canonical(),
+            brake: Arc::default(),
             permit: None,
         }
     }
@@ -71,7 +78,8 @@ impl Accepted {
     /// [Serves](crate::net::serve()) the connection to its end with the handler, which shuts down
     /// when the server drains.
     ///
-    /// While `is_logged_in` returns `false`, the connection makes room for others: at
+    /// While `is_logged_in` returns `false`, messages are
+    /// [small](super::ServerLimits::with_max_before_login), and the connection makes room for others: at
     /// [`max_connections`](super::ServerLimits::max_connections) and
     /// [`max_websockets`](super::ServerLimits::max_websockets) the oldest such connection is closed
     /// with code 1013 in favour of the next one.
@@ -168,11 +176,17 @@ async fn accept(
     opening: Arc<Opening>,
 ) -> Accepted {
     shared.counters.upgraded.fetch_add(1, Ordering::Relaxed);
-    let socket =
-        WsStream::from_upgraded(socket, read_already, Role::Server, &shared.config.ws).await;
+    let config = &shared.config;
+    let caller = config.guards.caller(peer, &agreed.parts.headers);
+    let permit = agreed.permit.for_connection(opening);
+    let receive = Receive::new(&shared.receiving, caller, &permit.max_message());
+    let socket = WsStream::from_upgraded(socket, read_already, Role::Server, &config.ws).await;
+    let socket = socket.counting(receive);
     Accepted {
         parts: Arc::new(agreed.parts),
-        permit: Some(agreed.permit.for_connection(opening)),
+        caller,
+        brake: Arc::clone(&config.brake),
+        permit: Some(permit),
         ..Accepted::new(socket, peer, shared.cancellation.clone())
     }
 }

@@ -5,10 +5,11 @@
 //! address proves nothing. Both headers are therefore checked by default.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::request::Parts;
-use http::{HeaderName, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, StatusCode, Version, header};
+use ipnet::IpNet;
 
 crate::config! {
     /// Which requests are served. The default serves any peer, refuses every request with an `Origin`,
@@ -44,6 +45,9 @@ crate::config! {
         /// Only for servers that check a token, or whose [hosts](HostPolicy) are listed: a page can
         /// give its own host any address. Default no.
         pub same_origin: bool = false,
+        /// Proxies whose `X-Forwarded-For` says who asks. Default the loopback addresses; see
+        /// [`with_trusted_proxy`](Self::with_trusted_proxy).
+        pub proxies: ProxyPolicy = ProxyPolicy::Loopback,
     }
 }
 
@@ -91,6 +95,21 @@ pub enum HostPolicy {
     /// All of them.
     Any,
 }
+
+/// Which peers are proxies that set `X-Forwarded-For` and remove what clients wrote there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProxyPolicy {
+    /// Those at a loopback address.
+    #[default]
+    Loopback,
+    /// Those in these networks.
+    List(Vec<Network>),
+}
+
+/// An entry of [`ProxyPolicy::List`]: a network such as `10.0.0.0/8`, or an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(IpNet);
 
 /// An entry of [`OriginPolicy::List`]: scheme, host and port, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +166,58 @@ impl Guards {
             other => *other = HostPolicy::List(vec![entry]),
         }
         Ok(self)
+    }
+
+    /// Trusts the `X-Forwarded-For` of a proxy at this address or in this network, for example `10.0.0.0/8`. The
+    /// first call replaces the default.
+    ///
+    /// # Errors
+    /// [`BadGuard`] if it is neither.
+    pub fn with_trusted_proxy(mut self, network: &str) -> Result<Self, BadGuard> {
+        let address = |_| network.parse().map(|address: IpAddr| address.into());
+        let entry = network.parse().or_else(address).map(Network);
+        let entry = entry.map_err(|_: AddrParseError| BadGuard {
+            entry: network.to_owned(),
+            expected: "an IP address or a network such as 10.0.0.0/8",
+        })?;
+        match &mut self.proxies {
+            ProxyPolicy::List(list) => list.push(entry),
+            ProxyPolicy::Loopback => self.proxies = ProxyPolicy::List(vec![entry]),
+        }
+        Ok(self)
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        match &self.proxies {
+            ProxyPolicy::Loopback => address.is_loopback(),
+            ProxyPolicy::List(list) => list
+                .iter()
+                .any(|Network(network)| network.contains(&address)),
+        }
+    }
+
+    /// Returns who asks, for limits: the peer, or behind [trusted proxies](Self::with_trusted_proxy) the
+    /// last address in `X-Forwarded-For` that is none of them. Of IPv6 it is the network of 64 bits, which one
+    /// caller has as a whole.
+    #[must_use]
+    pub fn caller(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+        let mut caller = peer.ip().to_canonical();
+        let lists = headers.get_all("x-forwarded-for").iter().rev();
+        let lists = lists.filter_map(|list| list.to_str().ok());
+        let mut forwarded = lists.flat_map(|list| list.rsplit(','));
+        while self.is_proxy(caller)
+            && let Some(next) = forwarded.next()
+            && let Ok(next) = next.trim().parse::<IpAddr>()
+        {
+            caller = next.to_canonical();
+        }
+        match caller {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() >> 64 << 64;
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+            address => address,
+        }
     }
 
     /// Resolves [`HostPolicy::Auto`] for a server that listens on `local`.

@@ -1,25 +1,27 @@
 //! Answers to HTTP requests: guards, the upgrade, the caller's own service.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf as _, BufMut as _, Bytes};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use tokio::time::sleep;
 
 use super::HttpConfig;
 use super::body::{Body, reply};
+use super::brake::Attempt;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
-use crate::net::ws::{accept_key, is_meant, is_upgrade, offers};
+use crate::net::ws::{NoRoom, Receive, accept_key, grow, is_meant, is_upgrade, offers};
 use crate::sync::Mutex;
 
 /// What the handler learns about the upgraded request.
@@ -65,13 +67,43 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
     }
 }
 
-/// Answers a request, and notes in `agreed` if it is upgraded.
+/// Answers a request, and notes in `agreed` if it is upgraded. Slows down who guesses what the answer depends on.
 pub(super) async fn answer<B: hyper::body::Body>(
     shared: &Shared,
     peer: SocketAddr,
     request: Request<B>,
     opening: &Opening,
     agreed: &Mutex<Option<Agreed>>,
+) -> Response<Body> {
+    let HttpConfig { brake, guards, .. } = &shared.config;
+    let caller = guards.caller(peer, request.headers());
+    let mut attempt = if shared.config.is_guessable {
+        match brake.attempt(caller, "").await {
+            Ok(attempt) => Some(attempt),
+            Err(error) => return plain(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
+        }
+    } else {
+        None
+    };
+    let checking = decide(shared, peer, caller, request, opening, agreed, &mut attempt);
+    let answer = checking.await;
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        match attempt {
+            Some(attempt) => attempt.wrong(),
+            None => sleep(brake.wrong(caller)).await,
+        }
+    }
+    answer
+}
+
+async fn decide<B: hyper::body::Body>(
+    shared: &Shared,
+    peer: SocketAddr,
+    caller: IpAddr,
+    request: Request<B>,
+    opening: &Opening,
+    agreed: &Mutex<Option<Agreed>>,
+    attempt: &mut Option<Attempt>,
 ) -> Response<Body> {
     let config = &shared.config;
     let (mut parts, body) = request.into_parts();
@@ -88,9 +120,6 @@ pub(super) async fn answer<B: hyper::body::Body>(
             "the server is shutting down",
         );
     }
-    if parts.headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
-        return plain(StatusCode::BAD_REQUEST, "there are two Content-Lengths");
-    }
     let path_upgrades = config.is_upgrade_path(parts.uri.path());
     if path_upgrades && (is_upgrade(&parts) || is_meant(&parts)) {
         if !opening.finish() {
@@ -99,7 +128,15 @@ pub(super) async fn answer<B: hyper::body::Body>(
         return upgrade(shared, peer, parts, opening, agreed);
     }
     if config.http.is_some() {
-        let body = match collect(body, config.limits.max_body_bytes).await {
+        if let Some(refusal) = config.authorize(&parts, peer) {
+            return refusal;
+        }
+        // The rest may take long.
+        *attempt = None;
+        let max = config.limits.max_body_bytes;
+        let limit = Arc::new(AtomicUsize::new(max));
+        let receive = Receive::new(&shared.receiving, caller, &limit);
+        let body = match collect(body, max, receive).await {
             Ok(body) => body,
             Err((status, why)) => return plain(status, why),
         };
@@ -166,10 +203,10 @@ fn upgrade(
             return response;
         }
     };
-    let (counters, max) = (&shared.counters, shared.config.limits.max_websockets);
-    let permit = Permit::take(counters, max).or_else(|| {
+    let (counters, limits) = (&shared.counters, &shared.config.limits);
+    let permit = Permit::take(counters, limits).or_else(|| {
         let made = opening.make_place(counters);
-        made.then(|| Permit::take(counters, max)).flatten()
+        made.then(|| Permit::take(counters, limits)).flatten()
     });
     let Some(permit) = permit else {
         tracing::debug!(%peer, "too many WebSockets");
@@ -232,18 +269,42 @@ pub(super) fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Body
 async fn collect<B: hyper::body::Body>(
     body: B,
     max: usize,
+    mut receive: Receive,
 ) -> Result<Bytes, (StatusCode, &'static str)> {
     let too_large = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
-    if body.size_hint().lower() > u64::try_from(max).unwrap_or(u64::MAX) {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > max {
         return Err(too_large);
     }
-    let whole = |mut data: B::Data| data.copy_to_bytes(data.remaining());
-    let body = body
-        .map_frame(|frame| frame.map_data(whole))
-        .map_err(|_| "the body breaks off");
-    match Limited::new(body, max).collect().await {
-        Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large),
-        Err(_) => Err((StatusCode::BAD_REQUEST, "the body breaks off")),
+    let refusal = |why| match why {
+        NoRoom::Ever { .. } => too_large,
+        NoRoom::Now => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there is no room for the body at present",
+        ),
+        NoRoom::Late => (StatusCode::REQUEST_TIMEOUT, "the body is too slow"),
+    };
+    let mut body = pin!(body);
+    let (mut whole, mut wanted) = (Vec::new(), announced);
+    loop {
+        poll_fn(|cx| receive.poll_grow(cx, wanted))
+            .await
+            .map_err(refusal)?;
+        let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
+            Poll::Pending => receive.poll_wait(cx).map_err(refusal).map_ok(|()| None),
+            Poll::Ready(frame) => Poll::Ready(Ok(frame)),
+        });
+        let Some(frame) = frame.await? else {
+            return Ok(whole.into());
+        };
+        let frame = frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body breaks off"))?;
+        if let Ok(data) = frame.into_data() {
+            wanted = announced.max(whole.len() + data.remaining());
+            if wanted > max {
+                return Err(too_large);
+            }
+            grow(&mut whole, data.remaining());
+            whole.put(data);
+        }
     }
 }

@@ -77,10 +77,10 @@ mod upgrade;
 mod write_timeout;
 
 pub use body::{Body, is_read, reply};
-pub use brake::{Brake, TooManyAttempts, caller};
+pub use brake::{Attempt, Brake, TooManyAttempts, is_guessable};
 pub use config::{HttpConfig, ServerLimits};
 pub use connection::Accepted;
-pub use guards::{BadGuard, Guards, HostPolicy, OriginPolicy, PeerPolicy};
+pub use guards::{BadGuard, Guards, HostPolicy, OriginPolicy, PeerPolicy, ProxyPolicy};
 pub use listener::Listener;
 pub use permits::{Counters, Permit};
 pub use protocol::{ProtocolServer, ServerProtocol};

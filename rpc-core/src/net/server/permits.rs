@@ -327,13 +327,16 @@ struct Held {
     counters: Arc<Counters>,
     given_up: AtomicBool,
     opening: OnceLock<Arc<Opening>>,
+    /// Most bytes of a message that the peer may send at present.
+    max_message: Arc<AtomicUsize>,
+    max_before_login: usize,
 }
 
 impl Permit {
-    /// Takes a place; `None` if `max` are taken. Upgrades run concurrently, so checking and
+    /// Takes a place; `None` if all are taken. Upgrades run concurrently, so checking and
     /// counting are one step.
-    pub(super) fn take(counters: &Arc<Counters>, max: Option<usize>) -> Option<Self> {
-        let max = max.unwrap_or(usize::MAX);
+    pub(super) fn take(counters: &Arc<Counters>, limits: &ServerLimits) -> Option<Self> {
+        let max = limits.max_websockets.unwrap_or(usize::MAX);
         let open = &counters.websockets;
         let taken = open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
             (open < max).then(|| open + 1)
@@ -346,7 +349,13 @@ impl Permit {
             counters: Arc::clone(counters),
             given_up: AtomicBool::new(false),
             opening: OnceLock::new(),
+            max_message: Arc::new(AtomicUsize::new(usize::MAX)),
+            max_before_login: limits.max_before_login,
         })))
+    }
+
+    pub(super) fn max_message(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.0.max_message)
     }
 
     pub(super) fn for_connection(self, opening: Arc<Opening>) -> Self {
@@ -383,12 +392,20 @@ pub(super) fn until_login<M: Machine + Send + 'static>(
 ) -> impl Future<Output = ()> + Send + use<M> {
     let opening = permit.and_then(|it| it.0.opening.get().cloned());
     let evicted = opening.as_ref().and_then(|it| it.reopen(permit));
+    let max_message = permit.map(|permit| {
+        let before_login = permit.0.max_before_login;
+        permit.0.max_message.store(before_login, Ordering::Relaxed);
+        permit.max_message()
+    });
     let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
     let (handle, mut cancelled) = (handle.clone(), Box::pin(cancellation.into_cancelled()));
     poll_fn(move |cx| {
         if let Some(order) = &mut evicted {
             if handle.read(is_logged_in) {
                 opening.as_ref().map(|opening| opening.finish());
+                if let Some(max) = &max_message {
+                    max.store(usize::MAX, Ordering::Relaxed);
+                }
                 evicted = None;
             } else if order.as_mut().poll(cx).is_ready() {
                 evicted = None;

@@ -19,6 +19,7 @@ use super::listener::Listener;
 use super::permits::{Counters, Slots};
 use super::service::{Service, UNKNOWN};
 use super::shutdown::Drain;
+use crate::net::ws::ReceiveBudget;
 use crate::net::{Cancellation, Canceller, DrainReport};
 use crate::sync::Mutex;
 
@@ -47,6 +48,7 @@ pub(super) struct Shared {
     pub(super) config: HttpConfig,
     pub(super) cancellation: Cancellation,
     pub(super) counters: Arc<Counters>,
+    pub(super) receiving: Arc<ReceiveBudget>,
 }
 
 impl AcceptLoop {
@@ -77,8 +79,10 @@ impl AcceptLoop {
         let (canceller, cancellation) = Cancellation::new();
         let (sender, arrivals) = unbounded_channel();
         let drain = Drain::new(sender, cancellation.clone());
+        let receiving = Arc::new(ReceiveBudget::new(config.limits.max_receiving));
         let shared = Arc::new(Shared {
             config,
+            receiving,
             cancellation,
             counters: Arc::default(),
         });

@@ -66,8 +66,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
         let this = self.get_mut();
         let before = buf.filled().len();
         let read = Pin::new(&mut this.line).poll_read(cx, buf);
-        this.head
-            .spoil_bare_lf(buf.filled_mut().iter_mut().skip(before));
+        this.head.spoil(buf.filled_mut().iter_mut().skip(before));
         read
     }
 }

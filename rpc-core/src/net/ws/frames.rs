@@ -1,50 +1,38 @@
-//! [`FrameStream`]: tungstenite over a byte stream, and what it does not report about the frames there.
+//! [`FrameStream`]: the frames of a WebSocket over a byte stream.
 
-use std::io::{self, Read, Write};
-use std::pin::Pin;
+use std::io::{self, Cursor};
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
-use bytes::Bytes;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::error::Error;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use super::config::WsConfig;
-use crate::message::CloseFrame;
+use super::receive::{NoRoom, Receive, grow};
+use crate::message::{CloseFrame, Text};
+use crate::net::entropy;
+use crate::net::transport::{Message, TransportError};
 
 /// A fragment from this length on is bounded by the size of its message.
-const SMALL: u64 = 1024;
+const SMALL: usize = 1024;
 /// How many small fragments of a message count as nothing beside it.
 const FREE_FRAGMENTS: u16 = 32;
-/// The first byte of a whole Close.
-const CLOSE: u8 = 0x88;
 const LONGEST_HEADER: usize = 14;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// Bytes that a connection holds for reading; twice that after a burst.
+/// Bytes that a connection holds for reading.
 const READ_BUFFER: usize = 1024;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
 /// reports that it is not ready.
-const WRITE_BUFFER: usize = 32 * 1024;
-/// Most bytes of a message, or of a burst that is written, whose buffer is kept.
+pub(super) const WRITE_BUFFER: usize = 32 * 1024;
+/// Most bytes of a burst that is written whose buffer is kept.
 const KEPT: usize = 1024;
-const LONGEST_CLOSE: usize = 2 + 4 + MAX_CONTROL;
-
-impl WsConfig {
-    /// Returns the sizes in the form that tungstenite takes.
-    pub(super) fn sizes(&self) -> WebSocketConfig {
-        WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            .write_buffer_size(WRITE_BUFFER)
-            .max_message_size(Some(self.max_message))
-            .max_frame_size(Some(self.max_message.max(MAX_CONTROL)))
-    }
-}
 
 /// Whether a peer may send this code in a Close: those of the registry that are for the wire, and
 /// those of libraries and applications.
@@ -58,8 +46,6 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
-    /// How often both were woken.
-    pub(super) woken: AtomicUsize,
 }
 
 impl Wake for Halves {
@@ -68,402 +54,372 @@ impl Wake for Halves {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.fetch_add(1, Ordering::Release);
         self.stream.wake();
         self.sink.wake();
     }
 }
 
-/// The header of a frame.
-struct Header {
-    first: u8,
-    len: usize,
-    payload: u64,
+/// Why nothing more is read.
+pub(super) struct Failure {
+    /// The code of the Close for the peer; `None` if the connection is gone.
+    pub(super) code: Option<u16>,
+    pub(super) error: TransportError,
 }
 
-impl Header {
-    /// Reads the header at the beginning; `None` while it is incomplete.
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (&[first, second], rest) = bytes.split_first_chunk()?;
-        let mask = if second & 0x80 == 0 { 0 } else { 4 };
-        let (extended, payload) = match second & 0x7f {
-            126 => (2, u16::from_be_bytes(*rest.first_chunk()?).into()),
-            127 => (8, u64::from_be_bytes(*rest.first_chunk()?)),
-            short => (0, short.into()),
-        };
-        let len = 2 + extended + mask;
-        (bytes.len() >= len).then_some(Self {
-            first,
-            len,
-            payload,
-        })
+impl From<NoRoom> for Failure {
+    fn from(why: NoRoom) -> Self {
+        match why {
+            NoRoom::Ever { max } => Self {
+                code: Some(CloseFrame::TOO_BIG),
+                error: TransportError::TooLarge { max },
+            },
+            NoRoom::Now => Self {
+                code: Some(CloseFrame::TRY_AGAIN),
+                error: TransportError::Overloaded,
+            },
+            NoRoom::Late => broken(CloseFrame::POLICY, "a message was not whole in time"),
+        }
     }
 }
 
-/// What `ahead` is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// What came behind the handshake.
-    Open,
-    /// The beginning of a Close.
-    Closing,
-    /// A whole and valid Close.
-    Closed,
-    /// Something for tungstenite to refuse, as is all that follows.
-    Broken,
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let error = TransportError::Io(error);
+        Self { code: None, error }
+    }
 }
 
-/// A byte stream that holds the peer's Close back from tungstenite, which knows fewer codes than
-/// there are and sends nothing once it has seen one, and counts the fragments that it joins.
-pub(super) struct Frames<S> {
-    socket: S,
+fn broken(code: u16, why: &str) -> Failure {
+    let error = TransportError::Protocol(why.to_owned());
+    let code = Some(code);
+    Failure { code, error }
+}
+
+/// The error for text that is not UTF-8, which its own error would quote.
+fn not_utf8<E>(_: E) -> Failure {
+    broken(1007, "text is not UTF-8")
+}
+
+/// A frame of a message whose payload has not come as a whole.
+struct Partial {
+    header: FrameHeader,
+    kind: Data,
+    missing: usize,
+    /// Where its payload begins in the message.
+    begin: usize,
+}
+
+/// The frames of a WebSocket over a byte stream.
+pub(super) struct FrameStream<S> {
+    pub(super) socket: S,
     role: Role,
-    /// Read and not passed on.
-    ahead: Vec<u8>,
-    phase: Phase,
-    header: [u8; LONGEST_HEADER],
-    header_len: u8,
-    /// What is missing of the current frame's payload.
-    missing: u64,
-    /// Whether a message has begun whose last fragment is still to come.
-    in_message: bool,
+    max_message: usize,
+    /// Read and not decoded.
+    buffer: BytesMut,
+    partial: Option<Partial>,
+    /// What has come of a message that is not whole.
+    message: Vec<u8>,
+    /// The kind of a message of which some frames have come.
+    kind: Option<Data>,
+    /// How much of the message is checked to be text.
+    checked: usize,
     /// Small fragments of the current message.
     fragments: u16,
-    /// Fragments that count and were not reported. Nothing is read meanwhile.
-    unreported: u16,
-}
-
-impl<S> Frames<S> {
-    fn new(socket: S, role: Role, read_already: &[u8]) -> Self {
-        Self {
-            socket,
-            role,
-            ahead: read_already.to_vec(),
-            phase: Phase::Open,
-            header: [0; LONGEST_HEADER],
-            header_len: 0,
-            missing: 0,
-            in_message: false,
-            fragments: 0,
-            unreported: 0,
-        }
-    }
-
-    /// Follows the frames in these bytes; returns where a Close begins.
-    fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut rest = bytes;
-        loop {
-            let here = usize::try_from(self.missing).map_or(rest.len(), |it| it.min(rest.len()));
-            self.missing -= here as u64;
-            rest = rest.get(here..)?;
-            let (first, behind) = rest.split_first()?;
-            if self.header_len == 0 {
-                if *first == CLOSE {
-                    return Some(bytes.len() - rest.len());
-                }
-                if let Some(header) = Header::read(rest) {
-                    self.note(&header);
-                    rest = rest.get(header.len..)?;
-                    continue;
-                }
-            }
-            *self.header.get_mut(usize::from(self.header_len))? = *first;
-            self.header_len += 1;
-            rest = behind;
-            let header = self.header.get(..usize::from(self.header_len))?;
-            if let Some(header) = Header::read(header) {
-                self.header_len = 0;
-                self.note(&header);
-            }
-        }
-    }
-
-    fn note(&mut self, header: &Header) {
-        self.missing = header.payload;
-        let (is_last, is_data) = (header.first & 0x80 != 0, header.first & 0x08 == 0);
-        if is_data {
-            self.in_message = !is_last;
-        }
-        if is_data && is_last {
-            self.fragments = 0;
-        } else if is_data && self.missing < SMALL {
-            self.fragments = self.fragments.saturating_add(1);
-            self.unreported += u16::from(self.fragments > FREE_FRAGMENTS);
-        }
-    }
-
-    /// Returns whether all that was passed on are whole messages.
-    fn is_between_messages(&self) -> bool {
-        let is_open = self.phase == Phase::Open && !self.in_message;
-        is_open && self.missing == 0 && self.header_len == 0
-    }
-
-    /// Returns the peer's Close, if there is a valid one.
-    fn close(&self) -> Option<Result<Option<CloseFrame>, ()>> {
-        (self.phase == Phase::Closed).then(|| self.read_close())?
-    }
-
-    /// Reads the Close in `ahead`; `None` while it is incomplete.
-    fn read_close(&self) -> Option<Result<Option<CloseFrame>, ()>> {
-        let length = usize::from(*self.ahead.get(1)?);
-        let mask = if self.role == Role::Server { 4 } else { 0 };
-        let length = length.wrapping_sub(mask << 5);
-        if length > MAX_CONTROL {
-            return Some(Err(()));
-        }
-        let (mask, rest) = self.ahead.get(2..)?.split_at_checked(mask)?;
-        let unmasked = rest.get(..length)?.iter().enumerate();
-        let mask = |at: usize| mask.get(at % 4).unwrap_or(&0);
-        let payload: Vec<_> = unmasked.map(|(at, byte)| byte ^ mask(at)).collect();
-        Some(match &payload[..] {
-            [] => Ok(None),
-            [first, second, reason @ ..] => {
-                let code = u16::from_be_bytes([*first, *second]);
-                let reason = std::str::from_utf8(reason).map_err(|_| ());
-                let reason = reason.and_then(|it| is_close_code(code).then_some(it).ok_or(()));
-                reason.map(|reason| Some(CloseFrame::new(code, reason)))
-            }
-            [_] => Err(()),
-        })
-    }
-}
-
-impl<S: AsyncRead + Unpin> Frames<S> {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if self.phase == Phase::Closed || self.unreported > 0 {
-                // `FrameStream::poll_next` reports it and comes again.
-                return Poll::Pending;
-            }
-            if self.phase == Phase::Closing {
-                let mut more = [0; LONGEST_CLOSE];
-                match self.read_close() {
-                    Some(Ok(_)) => self.phase = Phase::Closed,
-                    Some(Err(())) => self.phase = Phase::Broken,
-                    None => {
-                        let mut read = ReadBuf::new(&mut more);
-                        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
-                        self.ahead.extend_from_slice(read.filled());
-                        if read.filled().is_empty() {
-                            self.phase = Phase::Broken;
-                        }
-                    }
-                }
-                continue;
-            }
-            let before = buf.filled().len();
-            if self.ahead.is_empty() {
-                ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
-            } else {
-                let here = buf.remaining().min(self.ahead.len());
-                buf.put_slice(self.ahead.get(..here).unwrap_or_default());
-                self.ahead.drain(..here);
-                if self.ahead.is_empty() {
-                    self.ahead = Vec::new();
-                }
-            }
-            if self.phase == Phase::Broken {
-                return Poll::Ready(Ok(()));
-            }
-            let new = buf.filled().get(before..).unwrap_or_default();
-            if let Some(at) = self.follow(new) {
-                let held = new.get(at..).unwrap_or_default();
-                self.ahead.splice(..0, held.iter().copied());
-                self.phase = Phase::Closing;
-                buf.set_filled(before + at);
-                if at == 0 {
-                    continue;
-                }
-            }
-            return Poll::Ready(Ok(()));
-        }
-    }
-}
-
-/// What the peer has sent.
-pub(super) enum Received {
-    Message(Message),
-    /// A small fragment, one of many.
-    Fragment,
-    Close(Option<CloseFrame>),
-}
-
-/// Tungstenite over a byte stream whose frames are followed.
-pub(super) struct FrameStream<S> {
-    context: WebSocketContext,
-    frames: Frames<S>,
+    receive: Option<Box<Receive>>,
+    /// The contents of the Close that was received.
+    pub(super) close: Option<CloseFrame>,
+    has_ended: bool,
+    /// Encoded and not written.
+    unsent: BytesMut,
     /// Whether the last write found the socket full.
     pub(super) is_stuck: bool,
-    has_ended: bool,
-    /// Whether all that was passed on has been read.
-    is_read: bool,
-    /// Bytes given to tungstenite since all of them had left.
-    unsent: usize,
-    /// Whether tungstenite's buffers may have grown.
+    /// Whether the buffer of `unsent` is too large to be kept.
     is_large: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
-    pub(super) fn new(socket: S, read_already: &Bytes, role: Role, sizes: WebSocketConfig) -> Self {
+    pub(super) fn new(socket: S, read_already: &Bytes, role: Role, max_message: usize) -> Self {
         Self {
-            context: WebSocketContext::new(role, Some(sizes)),
-            frames: Frames::new(socket, role, read_already),
-            is_stuck: false,
+            socket,
+            role,
+            max_message,
+            buffer: BytesMut::from(&read_already[..]),
+            partial: None,
+            message: Vec::new(),
+            kind: None,
+            checked: 0,
+            fragments: 0,
+            receive: None,
+            close: None,
             has_ended: false,
-            is_read: false,
-            unsent: 0,
+            unsent: BytesMut::new(),
+            is_stuck: false,
             is_large: false,
         }
     }
 
+    /// Counts what is received at the server.
+    #[cfg(feature = "server")]
+    pub(super) fn count(&mut self, receive: Receive) {
+        self.receive = Some(Box::new(receive));
+    }
+
+    /// Returns the next message, a small fragment that is one of many, or the Close. Behind it and behind an
+    /// error nothing is read.
     pub(super) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Received, Error>>> {
+    ) -> Poll<Option<Result<Message, Failure>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let next = ready!(self.poll_message(cx)).transpose();
+        if let Some(Ok(Message::Close(close))) = &next {
+            self.close.clone_from(close);
+        }
+        if matches!(next, None | Some(Err(_) | Ok(Message::Close(_)))) {
+            self.has_ended = true;
+            (self.message, self.receive) = (Vec::new(), None);
+        }
+        Poll::Ready(next)
+    }
+
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
         loop {
-            if self.frames.unreported > 0 {
-                self.frames.unreported -= 1;
-                return Poll::Ready(Some(Ok(Received::Fragment)));
+            if let Some(message) = ready!(self.poll_decode(cx))? {
+                return Poll::Ready(Ok(Some(message)));
             }
-            if self.has_ended {
-                return Poll::Ready(None);
-            }
-            let read = self.poll_tungstenite(cx, |context, socket| context.read(socket));
-            self.is_read = read.is_pending();
-            let Poll::Ready(read) = read else {
-                if self.frames.unreported > 0 {
-                    continue;
+            match self.poll_read(cx) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
+                Poll::Ready(read) => read?,
+                Poll::Pending => {
+                    if let Some(receive) = &mut self.receive {
+                        ready!(receive.poll_wait(cx))?;
+                    }
+                    return Poll::Pending;
                 }
-                if let Some(Ok(close)) = self.frames.close() {
-                    return Poll::Ready(Some(Ok(Received::Close(close))));
-                }
-                self.free_buffers();
-                return Poll::Pending;
             };
-            return Poll::Ready(match read {
-                Ok(message) => {
-                    self.is_large |= message.len() > KEPT;
-                    // Tungstenite has made the pong.
-                    self.unsent += usize::from(message.is_ping());
-                    Some(Ok(Received::Message(message)))
-                }
-                Err(error) => {
-                    self.has_ended = true;
-                    let is_over = matches!(error, Error::AlreadyClosed | Error::ConnectionClosed);
-                    (!is_over).then_some(Err(error))
-                }
-            });
         }
     }
 
-    /// Returns the contents of the Close that was received.
-    pub(super) fn close(&self) -> Option<CloseFrame> {
-        self.frames.close()?.ok()?
+    /// Reads what has come: of a message straight to its place.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Some(partial) = &mut self.partial {
+            let mut room = (&mut self.message).limit(partial.missing);
+            let read = ready!(pin!(self.socket.read_buf(&mut room)).poll(cx))?;
+            partial.missing -= read;
+            return Poll::Ready(Ok(read));
+        }
+        if self.buffer.capacity() - self.buffer.len() < LONGEST_HEADER {
+            self.buffer.reserve(READ_BUFFER);
+        }
+        pin!(self.socket.read_buf(&mut self.buffer)).poll(cx)
+    }
+
+    /// Decodes what was read; `None` if that is no whole frame.
+    fn poll_decode(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
+        loop {
+            if let Some(partial) = self.partial.take_if(|partial| partial.missing == 0)
+                && let Some(message) = self.end_frame(&partial)?
+            {
+                return Poll::Ready(Ok(Some(message)));
+            }
+            if self.partial.is_some() {
+                return Poll::Ready(Ok(None));
+            }
+            let mut cursor = Cursor::new(&self.buffer[..]);
+            let header = FrameHeader::parse(&mut cursor);
+            let begin = self.buffer.len() - cursor.remaining();
+            let header = header.map_err(|why| broken(CloseFrame::PROTOCOL_ERROR, &why.to_string()));
+            let Some((header, len)) = header? else {
+                return Poll::Ready(Ok(None));
+            };
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            let size = self.message.len().saturating_add(len);
+            self.check(&header, len, size)?;
+            let behind = self.buffer.len() - begin;
+            match header.opcode {
+                OpCode::Control(_) if behind < len => return Poll::Ready(Ok(None)),
+                OpCode::Control(control) => {
+                    let payload = self.take_payload(&header, begin, len);
+                    return Poll::Ready(control_frame(control, payload).map(Some));
+                }
+                OpCode::Data(data) if header.is_final && self.kind.is_none() && behind >= len => {
+                    let payload = self.take_payload(&header, begin, len);
+                    return Poll::Ready(whole(data, payload).map(Some));
+                }
+                OpCode::Data(data) => {
+                    if let Some(receive) = &mut self.receive {
+                        ready!(receive.poll_grow(cx, size))?;
+                    }
+                    let (here, kind) = (behind.min(len), *self.kind.get_or_insert(data));
+                    self.partial = Some(Partial {
+                        header,
+                        kind,
+                        missing: len - here,
+                        begin: self.message.len(),
+                    });
+                    grow(&mut self.message, len);
+                    self.buffer.advance(begin);
+                    self.message.extend_from_slice(&self.buffer.split_to(here));
+                }
+            }
+        }
+    }
+
+    /// Checks a frame, of which only the header may have come, against the rules.
+    fn check(&self, header: &FrameHeader, len: usize, size: usize) -> Result<(), Failure> {
+        let (is_client, is_masked) = (self.role == Role::Client, header.mask.is_some());
+        let why = match header.opcode {
+            _ if header.rsv1 || header.rsv2 || header.rsv3 => "a reserved bit is set",
+            _ if is_client && is_masked => "a server has masked a frame",
+            _ if !is_client && !is_masked => "a client has not masked a frame",
+            OpCode::Control(_) if !header.is_final => "a control frame is fragmented",
+            OpCode::Control(_) if len > MAX_CONTROL => "a control frame is too long",
+            OpCode::Data(data) if (data == Data::Continue) != self.kind.is_some() => {
+                "a fragment does not continue a message"
+            }
+            OpCode::Data(_) if size > self.max_message => {
+                let max = self.max_message;
+                return Err(NoRoom::Ever { max }.into());
+            }
+            _ => return Ok(()),
+        };
+        Err(broken(CloseFrame::PROTOCOL_ERROR, why))
+    }
+
+    /// Takes the payload of a frame that is in the buffer as a whole.
+    fn take_payload(&mut self, header: &FrameHeader, begin: usize, len: usize) -> Bytes {
+        self.buffer.advance(begin);
+        let mut payload = self.buffer.split_to(len);
+        mask(&mut payload, header);
+        payload.freeze()
+    }
+
+    /// Ends a frame of a message; returns the message with its last one.
+    fn end_frame(&mut self, frame: &Partial) -> Result<Option<Message>, Failure> {
+        let payload = self.message.get_mut(frame.begin..).unwrap_or_default();
+        mask(payload, &frame.header);
+        let len = payload.len();
+        if frame.header.is_final {
+            (self.kind, self.checked, self.fragments) = (None, 0, 0);
+            if let Some(receive) = &mut self.receive {
+                receive.end();
+            }
+            return whole(frame.kind, std::mem::take(&mut self.message).into()).map(Some);
+        }
+        if frame.kind == Data::Text {
+            let new = self.message.get(self.checked..).unwrap_or_default();
+            self.checked += match std::str::from_utf8(new) {
+                Err(error) if error.error_len().is_some() => return Err(not_utf8(error)),
+                Err(error) => error.valid_up_to(),
+                Ok(_) => new.len(),
+            };
+        }
+        if len >= SMALL {
+            return Ok(None);
+        }
+        self.fragments = self.fragments.saturating_add(1);
+        Ok((self.fragments > FREE_FRAGMENTS).then_some(Message::Fragment))
     }
 
     /// Waits until the socket takes what it has refused.
-    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_stuck {
-            return self.poll_write_all(cx);
+            return self.poll_flush(cx);
         }
         Poll::Ready(Ok(()))
     }
 
+    /// Encodes a frame. What the socket refuses is kept.
     pub(super) fn start_send(
         &mut self,
         cx: &mut Context<'_>,
-        message: Message,
-    ) -> Result<(), Error> {
-        self.unsent += 1 + message.len();
-        // What the socket refuses is kept.
-        let written = self.poll_tungstenite(cx, |context, socket| context.write(socket, message));
-        self.is_stuck = written.is_pending();
-        match written {
-            Poll::Ready(written) => written,
-            Poll::Pending => Ok(()),
+        opcode: OpCode,
+        is_final: bool,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let header = FrameHeader {
+            is_final,
+            opcode,
+            mask: (self.role == Role::Client).then(random_mask),
+            ..FrameHeader::default()
+        };
+        let mut unsent = (&mut self.unsent).writer();
+        let formatted = header.format(payload.len() as u64, &mut unsent);
+        formatted.map_err(io::Error::other)?;
+        let begin = self.unsent.len();
+        self.unsent.extend_from_slice(payload);
+        mask(self.unsent.get_mut(begin..).unwrap_or_default(), &header);
+        self.is_large |= self.unsent.len() > KEPT;
+        if self.unsent.len() > WRITE_BUFFER {
+            let written = self.poll_write(cx)?;
+            self.is_stuck = written.is_pending();
         }
+        Ok(())
     }
 
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let flushed = ready!(self.poll_write_all(cx));
-        self.is_large |= std::mem::take(&mut self.unsent) > KEPT;
-        self.free_buffers();
-        Poll::Ready(match flushed {
-            Err(Error::ConnectionClosed) => Ok(()),
-            flushed => flushed,
-        })
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(pin!(self.socket.write_all_buf(&mut self.unsent)).poll(cx))?;
+        if std::mem::take(&mut self.is_large) {
+            self.unsent = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let flushed = ready!(self.poll_tungstenite(cx, |context, socket| context.flush(socket)));
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_write(cx))?;
+        ready!(pin!(self.socket.flush()).poll(cx))?;
         self.is_stuck = false;
-        Poll::Ready(flushed)
+        Poll::Ready(Ok(()))
     }
+}
 
-    /// Frees the buffers of tungstenite, which keeps the largest that it has used, once nothing is
-    /// in them.
-    fn free_buffers(&mut self) {
-        let is_empty = self.unsent == 0 && self.is_read && self.frames.is_between_messages();
-        if self.is_large && is_empty && self.context.can_write() {
-            let sizes = *self.context.get_config();
-            self.context = WebSocketContext::new(self.frames.role, Some(sizes));
-            self.is_large = false;
+fn random_mask() -> [u8; 4] {
+    let [a, b, c, d, ..] = entropy().to_ne_bytes();
+    [a, b, c, d]
+}
+
+/// Masks a payload, or unmasks it.
+fn mask(payload: &mut [u8], header: &FrameHeader) {
+    let Some([a, b, c, d]) = header.mask else {
+        return;
+    };
+    let mask = [a, b, c, d, a, b, c, d];
+    let wide = u64::from_ne_bytes(mask);
+    let (words, rest) = payload.as_chunks_mut();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
+    }
+    for (byte, mask) in rest.iter_mut().zip(mask) {
+        *byte ^= mask;
+    }
+}
+
+fn whole(kind: Data, payload: Bytes) -> Result<Message, Failure> {
+    if kind == Data::Binary {
+        return Ok(Message::Binary(payload));
+    }
+    let text = Utf8Bytes::try_from(payload).map_err(not_utf8)?;
+    Ok(Message::Text(Text::from_websocket(text)))
+}
+
+fn control_frame(control: Control, payload: Bytes) -> Result<Message, Failure> {
+    let close = match (control, &payload[..]) {
+        (Control::Ping, _) => return Ok(Message::Ping(payload)),
+        (Control::Pong, _) => return Ok(Message::Pong(payload)),
+        (_, [first, second, reason @ ..]) => {
+            let reason = std::str::from_utf8(reason).map_err(not_utf8)?;
+            let close = CloseFrame::new(u16::from_be_bytes([*first, *second]), reason);
+            Some(close).filter(|close| is_close_code(close.code))
         }
+        _ => None,
+    };
+    if close.is_none() && !payload.is_empty() {
+        return Err(broken(
+            CloseFrame::PROTOCOL_ERROR,
+            "a Close has no valid code",
+        ));
     }
-
-    /// Pending if the socket is not ready.
-    fn poll_tungstenite<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        work: impl FnOnce(&mut WebSocketContext, &mut Polled<'_, '_, S>) -> Result<T, Error>,
-    ) -> Poll<Result<T, Error>> {
-        let frames = &mut self.frames;
-        match work(&mut self.context, &mut Polled { frames, cx }) {
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-            done => Poll::Ready(done),
-        }
-    }
-
-    pub(super) fn config(&self) -> &WebSocketConfig {
-        self.context.get_config()
-    }
-
-    pub(super) const fn socket(&self) -> &S {
-        &self.frames.socket
-    }
-
-    pub(super) const fn socket_mut(&mut self) -> &mut S {
-        &mut self.frames.socket
-    }
-}
-
-/// A byte stream in one poll, as tungstenite takes it.
-struct Polled<'l, 'c, S> {
-    frames: &'l mut Frames<S>,
-    cx: &'l mut Context<'c>,
-}
-
-fn or_would_block<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
-    match polled {
-        Poll::Ready(done) => done,
-        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-    }
-}
-
-impl<S: AsyncRead + Unpin> Read for Polled<'_, '_, S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut buffer = ReadBuf::new(buffer);
-        or_would_block(self.frames.poll_read(self.cx, &mut buffer))?;
-        Ok(buffer.filled().len())
-    }
-}
-
-impl<S: AsyncWrite + Unpin> Write for Polled<'_, '_, S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        or_would_block(Pin::new(&mut self.frames.socket).poll_write(self.cx, bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        or_would_block(Pin::new(&mut self.frames.socket).poll_flush(self.cx))
-    }
+    Ok(Message::Close(close))
 }

@@ -1,6 +1,6 @@
 //! WebSockets over TCP and TLS: [`WsDialer`] for clients, [`WsStream`] for both ends.
 //!
-//! A [`WsStream`] is tungstenite as a [`Transport`](super::Transport). It answers pings and
+//! A [`WsStream`] is a [`Transport`](super::Transport). It answers pings and
 //! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
 //! are blocked, and sends a peer that violates the protocol the reason. Its buffers are small: 1 KiB
 //! for reading and 4 KiB for writing. Compression is not offered.
@@ -22,6 +22,7 @@ mod handshake;
 mod linger;
 #[cfg(feature = "proxy")]
 mod proxy;
+mod receive;
 mod rotation;
 mod socket;
 mod stream;
@@ -34,6 +35,8 @@ pub use dialer::WsDialer;
 pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
 #[cfg(feature = "proxy")]
 pub use proxy::ProxyConfig;
+#[cfg(feature = "server")]
+pub(crate) use receive::{LogCount, NoRoom, Receive, ReceiveBudget, grow};
 pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;

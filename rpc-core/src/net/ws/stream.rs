@@ -3,7 +3,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -12,18 +11,17 @@ use futures_sink::Sink;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message as Theirs;
-use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
-use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::{self, Role};
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::config::WsConfig;
-use super::frames::{FrameStream, Halves, MAX_CONTROL, Received, is_close_code};
+use super::frames::{Failure, FrameStream, Halves, MAX_CONTROL, WRITE_BUFFER, is_close_code};
 use super::handshake;
 use super::linger::Linger;
+#[cfg(feature = "server")]
+use super::receive::Receive;
 use super::socket::Socket;
-use crate::message::{CloseFrame, Outgoing, Text};
+use crate::message::{CloseFrame, Outgoing};
 use crate::net::transport::{Message, TransportError};
 
 /// Most pongs that may wait to be sent before reading stops: a peer that sends pings and takes no
@@ -44,7 +42,7 @@ enum Phase {
     Ended,
 }
 
-/// An open WebSocket over any byte stream: tungstenite as a [`Transport`](crate::net::Transport).
+/// An open WebSocket over any byte stream as a [`Transport`](crate::net::Transport).
 ///
 /// The stream ends with `None` once the peer's Close has been reported and answered, or when the
 /// connection ends without one. After an `Err` it ends as well: at once if the connection failed;
@@ -68,8 +66,8 @@ pub struct WsStream<S = Socket> {
     /// The rest of a large message.
     rest: Bytes,
     halves: Arc<Halves>,
-    /// The waker of both halves, unless a poll has taken it.
-    waker: Option<Waker>,
+    /// Wakes both halves.
+    waker: Waker,
     subprotocol: Option<Box<str>>,
     linger: Option<Box<Linger>>,
 }
@@ -89,7 +87,8 @@ where
         role: Role,
         config: &WsConfig,
     ) -> Self {
-        let line = FrameStream::new(stream, &read_already, role, config.sizes());
+        let halves = Arc::<Halves>::default();
+        let line = FrameStream::new(stream, &read_already, role, config.max_message);
         Self {
             inner: Box::new(line),
             phase: Phase::Open,
@@ -99,8 +98,8 @@ where
             max_outgoing: config.max_outgoing,
             unasked: 0,
             rest: Bytes::new(),
-            halves: Arc::default(),
-            waker: None,
+            waker: Arc::clone(&halves).into(),
+            halves,
             subprotocol: None,
             linger: None,
         }
@@ -125,6 +124,13 @@ where
         Ok(this.with_subprotocol(subprotocol))
     }
 
+    /// Counts what is received at the server.
+    #[cfg(feature = "server")]
+    pub(crate) fn counting(mut self, receive: Receive) -> Self {
+        self.inner.count(receive);
+        self
+    }
+
     pub(super) fn with_subprotocol(mut self, name: Option<String>) -> Self {
         self.subprotocol = name.map(String::into_boxed_str);
         self
@@ -140,13 +146,13 @@ where
     /// Returns the byte stream underneath.
     #[must_use]
     pub fn get_ref(&self) -> &S {
-        self.inner.socket()
+        &self.inner.socket
     }
 
     /// Sends the rest of a large message, and waits until the sink accepts more.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         loop {
-            ready!(self.inner.poll_ready(cx)).map_err(failed)?;
+            ready!(self.inner.poll_ready(cx))?;
             if self.rest.is_empty() {
                 self.unasked = 0;
                 return Poll::Ready(Ok(()));
@@ -162,8 +168,7 @@ where
         if is_last {
             self.rest = Bytes::new();
         }
-        let frame = Frame::message(payload, OpCode::Data(opcode), is_last);
-        self.send(Theirs::Frame(frame))
+        Ok(self.send(OpCode::Data(opcode), is_last, &payload)?)
     }
 
     /// Sends the whole rest, for a caller that did not wait for it.
@@ -174,18 +179,19 @@ where
         Ok(())
     }
 
-    fn send(&mut self, message: Theirs) -> Result<(), TransportError> {
-        let waker = self.take_waker();
-        let mut cx = Context::from_waker(&waker);
-        let sent = self.inner.start_send(&mut cx, message);
-        self.waker = Some(waker);
-        sent.map_err(failed)
+    fn send(&mut self, opcode: OpCode, is_final: bool, payload: &[u8]) -> io::Result<()> {
+        let mut cx = Context::from_waker(&self.waker);
+        self.inner.start_send(&mut cx, opcode, is_final, payload)
     }
 
-    #[inline]
-    fn take_waker(&mut self) -> Waker {
-        let waker = self.waker.take();
-        waker.unwrap_or_else(|| Arc::clone(&self.halves).into())
+    fn send_control(&mut self, control: Control, payload: &[u8]) -> io::Result<()> {
+        self.send(OpCode::Control(control), true, payload)
+    }
+
+    fn send_close(&mut self, close: Option<&CloseFrame>) -> io::Result<()> {
+        self.close_sent = true;
+        let payload = close.map(|it| [&it.code.to_be_bytes(), it.reason.as_bytes()].concat());
+        self.send_control(Control::Close, &payload.unwrap_or_default())
     }
 
     /// Polls for a half with the waker of both, since either may have to wait for what the other
@@ -197,18 +203,9 @@ where
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let (waker, woken) = (self.take_waker(), self.halves.woken.load(Ordering::Acquire));
-        let polled = poll(self, &mut Context::from_waker(&waker));
-        self.waker = Some(waker);
-        if polled.is_pending() {
-            // Only a half that has to wait notes its task.
-            half(&self.halves).register(cx.waker());
-            // Whoever woke before that has found no task, or an earlier one.
-            if self.halves.woken.load(Ordering::Acquire) != woken {
-                cx.waker().wake_by_ref();
-            }
-        }
-        polled
+        half(&self.halves).register(cx.waker());
+        let waker = self.waker.clone();
+        poll(self, &mut Context::from_waker(&waker))
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
@@ -218,16 +215,13 @@ where
             ready!(self.poll_rest(cx))?;
         }
         if owes_answer {
-            self.close_sent = true;
-            let close = self.inner.close();
-            self.send(Theirs::Close(close.map(wire)))?;
+            let close = self.inner.close.clone();
+            self.send_close(close.as_ref())?;
         }
-        ready!(self.inner.poll_flush(cx)).map_err(failed)?;
+        ready!(self.inner.poll_flush(cx))?;
         self.unasked = 0;
         self.unsent_pongs = 0;
-        // Tungstenite does not flush the last frame of a server.
-        let flushed = Pin::new(self.inner.socket_mut()).poll_flush(cx);
-        flushed.map_err(TransportError::Io)
+        Poll::Ready(Ok(()))
     }
 
     /// Flushes on behalf of the receiving side.
@@ -237,67 +231,35 @@ where
     }
 
     /// Handles the part of a message that concerns the transport itself.
-    fn take(
-        &mut self,
-        cx: &mut Context<'_>,
-        received: Received,
-    ) -> Result<Message, TransportError> {
-        let message = match received {
-            Received::Message(message) => message,
-            Received::Fragment => return Ok(Message::Fragment),
-            Received::Close(frame) => {
+    fn take(&mut self, cx: &mut Context<'_>, message: &Message) -> Result<(), TransportError> {
+        match message {
+            Message::Close(_) => {
                 self.phase = Phase::Answering;
                 let _ = self.poll_flush_answers(cx);
-                return Ok(Message::Close(frame));
             }
-        };
-        Ok(match message {
-            Theirs::Text(text) => Message::Text(Text::from_websocket(text)),
-            Theirs::Binary(bytes) => Message::Binary(bytes),
-            Theirs::Ping(payload) => {
-                if !self.close_sent {
-                    // Tungstenite has made the pong.
-                    self.unsent_pongs = self.unsent_pongs.saturating_add(1);
-                    let _ = self.poll_flush_answers(cx);
-                }
-                Message::Ping(payload)
+            Message::Ping(payload) if !self.close_sent => {
+                self.send_control(Control::Pong, payload)?;
+                self.unsent_pongs = self.unsent_pongs.saturating_add(1);
+                let _ = self.poll_flush_answers(cx);
             }
-            Theirs::Pong(payload) => Message::Pong(payload),
-            Theirs::Close(_) => {
-                // Valid ones are not passed on. Tungstenite has made the answer, and sends nothing else.
-                self.close_sent = true;
-                return Err(self.fail(cx, ProtocolError::InvalidCloseSequence.into()));
-            }
-            Theirs::Frame(_) => return Err(self.fail(cx, Error::AlreadyClosed)),
-        })
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Closes the connection, and sends the peer the reason if possible.
-    fn fail(&mut self, cx: &mut Context<'_>, error: Error) -> TransportError {
-        let broken = |why: String| TransportError::Protocol(why);
-        let (code, error) = match error {
-            Error::Capacity(_) => {
-                let max = self.inner.config().max_message_size;
-                let max = max.unwrap_or(usize::MAX);
-                (CloseCode::Size, TransportError::TooLarge { max })
-            }
-            // Its own text quotes the peer.
-            Error::Utf8(_) => (CloseCode::Invalid, broken("text is not UTF-8".to_owned())),
-            Error::Protocol(why) => (CloseCode::Protocol, broken(why.to_string())),
-            error => {
-                self.phase = Phase::Ended;
-                return failed(error);
-            }
+    fn fail(&mut self, cx: &mut Context<'_>, failure: Failure) -> TransportError {
+        let Some(code) = failure.code else {
+            self.phase = Phase::Ended;
+            return failure.error;
         };
         self.phase = Phase::Lingering;
         self.rest = Bytes::new();
         if !self.close_sent {
-            self.close_sent = true;
-            let reason = Default::default();
-            let _ = self.send(Theirs::Close(Some(protocol::CloseFrame { code, reason })));
+            let _ = self.send_close(Some(&CloseFrame::new(code, "")));
         }
         let _ = self.poll_flush_answers(cx);
-        error
+        failure.error
     }
 
     #[inline]
@@ -326,26 +288,25 @@ where
             return Poll::Pending;
         }
         Poll::Ready(match ready!(self.inner.poll_next(cx)) {
-            Some(Ok(received)) => Some(self.take(cx, received)),
-            None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+            Some(Ok(message)) => Some(self.take(cx, &message).map(|()| message)),
+            None => {
                 self.phase = Phase::Ended;
                 None
             }
-            Some(Err(error)) => Some(Err(self.fail(cx, error))),
+            Some(Err(failure)) => Some(Err(self.fail(cx, failure))),
         })
     }
 
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_told = self.poll_flush_answers(cx).is_ready();
         let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
-        linger.poll(cx, self.inner.socket_mut(), is_told)
+        linger.poll(cx, &mut self.inner.socket, is_told)
     }
 
     /// Returns an error if a message of `len` bytes must not be sent now.
     fn check(&self, is_ping: bool, len: usize) -> Result<(), TransportError> {
         // One message more than a sink that reports itself ready would take.
-        let most = self.inner.config().write_buffer_size;
-        let most = most.saturating_add(self.max_outgoing);
+        let most = WRITE_BUFFER.saturating_add(self.max_outgoing);
         if self.close_sent || self.phase != Phase::Open {
             Err(TransportError::Closed)
         } else if is_ping && len > MAX_CONTROL {
@@ -364,8 +325,7 @@ where
         self.send_all_rest()?;
         self.unasked = self.unasked.saturating_add(payload.len());
         if payload.len() <= MAX_FRAME {
-            let frame = Frame::message(payload, OpCode::Data(opcode), true);
-            return self.send(Theirs::Frame(frame));
+            return Ok(self.send(OpCode::Data(opcode), true, &payload)?);
         }
         self.rest = payload;
         self.send_rest(opcode)
@@ -379,10 +339,9 @@ where
             return Err(TransportError::Closed);
         }
         self.send_all_rest()?;
-        self.close_sent = true;
         let frame = CloseFrame::new(frame.code, frame.reason);
-        let frame = is_close_code(frame.code).then(|| wire(frame));
-        self.send(Theirs::Close(frame))
+        let is_valid = is_close_code(frame.code);
+        Ok(self.send_close(Some(&frame).filter(|_| is_valid))?)
     }
 }
 
@@ -422,7 +381,7 @@ where
             Outgoing::Ping(payload) => {
                 this.check(true, payload.len())?;
                 this.unasked = this.unasked.saturating_add(payload.len());
-                this.send(Theirs::Ping(payload))
+                Ok(this.send_control(Control::Ping, &payload)?)
             }
             Outgoing::Close(frame) => this.start_close(frame),
             Outgoing::Abort => Err(TransportError::is_no_frame()),
@@ -447,7 +406,7 @@ where
         let shut = ready!(this.poll_half(
             |halves| &halves.sink,
             cx,
-            |this, cx| Pin::new(this.inner.socket_mut()).poll_shutdown(cx)
+            |this, cx| Pin::new(&mut this.inner.socket).poll_shutdown(cx)
         ));
         this.shut_down = true;
         match shut {
@@ -465,26 +424,7 @@ crate::debug::debug_fields!([S] WsStream<S>, this => {
     close_sent: this.close_sent,
 });
 
-fn wire(frame: CloseFrame) -> protocol::CloseFrame {
-    protocol::CloseFrame {
-        code: frame.code.into(),
-        reason: frame.reason.into(),
-    }
-}
-
 /// Returns the error for a mistake of the caller; nothing was sent.
 fn refused(why: &'static str) -> TransportError {
     TransportError::Other(why.into())
-}
-
-fn failed(error: Error) -> TransportError {
-    match error {
-        Error::Io(error) => TransportError::Io(error),
-        Error::ConnectionClosed
-        | Error::AlreadyClosed
-        | Error::Protocol(ProtocolError::SendAfterClosing) => TransportError::Closed,
-        // The message is in it.
-        Error::WriteBufferFull(_) => refused("the write buffer has no room for the message"),
-        other => TransportError::Other(other.into()),
-    }
 }

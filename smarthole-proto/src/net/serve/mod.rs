@@ -75,6 +75,8 @@ impl<R: Router> ServerProtocol for Routing<R> {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http;
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        // A registration is no login.
+        http.limits = http.limits.with_max_before_login(max);
         let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
         driver.close_timeout = driver.close_timeout.min(half);

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rpc_core::net::server::{Accepted, Brake, HttpConfig, ServerProtocol, caller};
+use rpc_core::net::server::{
+    Accepted, Attempt, Brake, HttpConfig, ServerProtocol, TooManyAttempts,
+};
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused, Secret, Str};
@@ -30,17 +32,15 @@ pub struct Platform<B> {
     driver: DriverConfig,
     shutdown_timeout: Duration,
     next: AtomicU64,
-    /// Slows down who guesses passwords.
-    brake: Brake<Guesser>,
 }
-
-/// Who tries to log in: the address, and the begin of the account.
-type Guesser = (IpAddr, String);
 
 /// The handler of one connection, which starts its calls.
 struct Handler<B> {
     shared: Arc<Platform<B>>,
     peer: Arc<Peer>,
+    caller: IpAddr,
+    /// Slows down who guesses passwords.
+    brake: Arc<Brake>,
 }
 
 impl<B: Backend> ServerProtocol for Platform<B> {
@@ -59,7 +59,6 @@ impl<B: Backend> ServerProtocol for Platform<B> {
             driver: options.driver,
             shutdown_timeout: options.shutdown_timeout,
             next: AtomicU64::new(1),
-            brake: Brake::new(3),
         };
         (Arc::new(shared), http)
     }
@@ -78,7 +77,12 @@ impl<B: Backend> ServerProtocol for Platform<B> {
             handle: handle.clone(),
             cancellation: accepted.cancellation.clone(),
         });
-        let handler = Handler { shared: self, peer };
+        let handler = Handler {
+            shared: self,
+            peer,
+            caller: accepted.caller,
+            brake: Arc::clone(&accepted.brake),
+        };
         accepted.serve(handle, handler, driver, |conn| conn.user().is_some())
     }
 }
@@ -94,10 +98,14 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 id,
                 username,
                 password,
-            } => tasks.push(async move {
-                let login = pin!(login(&shared, &peer, id, &username, &password));
-                server_call(SYSTEM, LOGIN, login, |accepted| *accepted).await;
-            }),
+            } => {
+                let (brake, caller) = (Arc::clone(&self.brake), self.caller);
+                tasks.push(async move {
+                    let attempt = brake.attempt(caller, &username);
+                    let login = pin!(login(&shared, &peer, id, &username, &password, attempt));
+                    server_call(SYSTEM, LOGIN, login, |accepted| *accepted).await;
+                });
+            }
             ServerEvent::Request { id, call } => tasks.push(async move {
                 let reply = Reply { peer: &peer, id };
                 let work = pin!(guarded(shared.backend.call(&peer, &call, reply)));
@@ -140,21 +148,17 @@ async fn login<B: Backend>(
     id: RequestId,
     username: &str,
     password: &Secret<Str>,
+    attempt: impl Future<Output = Result<Attempt, TooManyAttempts>>,
 ) -> bool {
-    let Platform { backend, brake, .. } = shared;
-    let account = username.chars().take(64).collect();
-    let guesser = (caller(peer.address, &peer.parts.headers), account);
+    let backend = &shared.backend;
     let checked = guarded(async {
-        let turn = brake.turn(&guesser).await;
-        let turn = turn.map_err(|error| RpcError::new(error.to_string()))?;
+        let attempt = attempt.await;
+        let attempt = attempt.map_err(|error| RpcError::new(error.to_string()))?;
         let checked = backend.login(peer, username, password).await;
-        match &checked {
-            Ok(_) => brake.right(&guesser),
-            // A client that was sent away was not judged.
-            Err(_) if peer.handle.read(Machine::is_closed) => {}
-            Err(_) => brake.wrong(&guesser),
+        // A client that was sent away was not judged.
+        if checked.is_err() && !peer.handle.read(Machine::is_closed) {
+            attempt.wrong();
         }
-        drop(turn);
         let user = checked?;
         backend.logged_in(peer, &user).await;
         Ok(user)

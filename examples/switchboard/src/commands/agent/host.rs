@@ -299,10 +299,10 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let http = http_config();
     let guards = http.guards.clone();
     let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
-    let http = args.tls.http(http.with_guards(guards))?;
+    let http = args.tls.http(metrics::guard(http.with_guards(guards)))?;
     let options = ServerOptions::with_runtime(runtime);
-    let mut options = options.with_service(|request, peer| async move {
-        let metrics = metrics::respond(&request, peer);
+    let mut options = options.with_service(|request, _| async move {
+        let metrics = metrics::respond(&request);
         metrics.unwrap_or_else(|| page::agent::respond(request.method(), request.uri().path()))
     });
     options.name.clone_from(&args.name);

@@ -119,11 +119,14 @@ async fn run<B: Backend>(
     let http = HttpConfig::default().with_guards(guards);
     let mut options = ServerOptions::default();
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
-    options.http = args.tls.http(http)?.with_http(move |request, peer| {
-        let answer = metrics::respond(&request, peer);
-        let answer = answer.or_else(|| web::health(&request, is_ready()));
-        ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
-    });
+    options.http = args
+        .tls
+        .http(metrics::guard(http))?
+        .with_http(move |request, _| {
+            let answer = metrics::respond(&request);
+            let answer = answer.or_else(|| web::health(&request, is_ready()));
+            ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
+        });
     let server = Server::bind(args.listen, backend, options).await;
     let server = server.map_err(|error| cli::cannot_listen(args.listen, &error))?;
     let handle = server.handle();

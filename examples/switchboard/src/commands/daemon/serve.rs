@@ -14,7 +14,7 @@ use rpc_core::Secret;
 
 use super::tool_options::{ToolArgs, Tools};
 use crate::chat::daemon::api_key;
-use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs};
+use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
 use crate::daemon::{Worker, worker};
 use crate::model::options::ModelArgs;
 use crate::model::provider::Provider;
@@ -125,6 +125,9 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let auth = api_key(args.api_key.as_ref())?.map_or_else(Auth::open, Auth::key);
+    if auth.is_guessable() {
+        complain(format_args!("warning: {}", cli::guessable("the API key")));
+    }
     let http = http_config();
     let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
     let mut options = ServerOptions::new(auth);

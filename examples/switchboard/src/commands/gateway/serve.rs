@@ -186,6 +186,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: args.file.folder(),
         tls: args.tls.acceptor()?,
+        proxies: args.tls.proxies.clone(),
         nats,
         lease: Some(args.lease.config(config.nats.lease)),
         nats_bytes: args.lease.nats_bytes,

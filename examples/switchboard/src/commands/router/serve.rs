@@ -143,13 +143,12 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     });
     options.http = args
         .tls
-        .http(http)?
-        .with_guards(guards)
+        .http(metrics::guard(http.with_guards(guards)))?
         .with_limits(limits)
-        .with_http(move |request, peer| {
+        .with_http(move |request, _| {
             let service = Arc::clone(&service);
             async move {
-                match metrics::respond(&request, peer).or_else(|| web::health(&request, Ok(()))) {
+                match metrics::respond(&request).or_else(|| web::health(&request, Ok(()))) {
                     Some(answer) => answer,
                     None => service.answer(request).await,
                 }

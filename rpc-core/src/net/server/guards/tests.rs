@@ -276,3 +276,35 @@ proptest! {
         let _ = guards.check(&parts, "127.0.0.1:1".parse().unwrap());
     }
 }
+
+#[test]
+fn forwarded_addresses_are_trusted_from_named_proxies_only() {
+    let mut headers = HeaderMap::new();
+    headers.append("x-forwarded-for", "192.0.2.9, 192.0.2.1".parse().unwrap());
+    let named = Guards::default()
+        .with_trusted_proxy("192.0.2.0/29")
+        .unwrap();
+    let named = named.with_trusted_proxy("2001:db8::1").unwrap();
+    for (guards, peer, expected) in [
+        (Guards::default(), "127.0.0.1:1", "192.0.2.1"),
+        (Guards::default(), "[::ffff:127.0.0.1]:1", "192.0.2.1"),
+        (Guards::default(), "192.0.2.7:1", "192.0.2.7"),
+        (
+            Guards::default(),
+            "[2001:db8:1:2:3:4:5:6]:1",
+            "2001:db8:1:2::",
+        ),
+        (named.clone(), "127.0.0.1:1", "127.0.0.1"),
+        (named.clone(), "192.0.2.7:1", "192.0.2.9"),
+        (named.clone(), "[2001:db8::1]:1", "192.0.2.9"),
+        (named, "[2001:db8::2]:1", "2001:db8::"),
+    ] {
+        let caller = guards.caller(peer.parse().unwrap(), &headers);
+        assert_eq!(caller.to_string(), expected, "{peer}");
+    }
+    let caller = Guards::default().caller("127.0.0.1:1".parse().unwrap(), &HeaderMap::new());
+    assert_eq!(caller.to_string(), "127.0.0.1");
+    for bad in ["", "10.0.0.0/33", "proxy.example", "10.0.0"] {
+        assert!(Guards::default().with_trusted_proxy(bad).is_err(), "{bad}");
+    }
+}
