@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
@@ -256,6 +257,10 @@ impl Node {
             Box::new(answer) as Answer
         };
         let asking = async {
+            if is_write && !self.engine.is_virtual {
+                // What is appended at once is sent at once, and shares a write.
+                yield_now().await;
+            }
             self.send(Box::new(request)).await?;
             match answered.await {
                 Ok(done) => done,

@@ -186,11 +186,6 @@ impl GatewayStore {
         self.budget.reserve(turn.tokens(), estimate).await
     }
 
-    /// Settles a run with the budgets. Returns the number for [`commit`](Self::commit).
-    pub fn settle(&self, reservation: Reservation, tokens: u64) -> u64 {
-        self.budget.settle(reservation, tokens)
-    }
-
     /// Returns the tokens that a session, all sessions on this day, and all in this month have used.
     ///
     /// # Errors
