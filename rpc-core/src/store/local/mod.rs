@@ -326,6 +326,8 @@ impl<T: Table> LocalStore<T> {
         let serving = Arc::clone(&engine);
         let serve = move || {
             while let Some((_, first)) = received.blocking_recv() {
+                // Who has sent it may be about to send more.
+                std::thread::yield_now();
                 let more = std::iter::from_fn(|| received.try_recv().ok());
                 let more = more.map(|(_, request)| request).take(AT_ONCE - 1);
                 serving.serve([first].into_iter().chain(more));

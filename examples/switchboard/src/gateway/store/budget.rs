@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use exoclaw_proto::budget::pools::{Pool, Pools, day_of};
-use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+use exoclaw_proto::budget::{Exceeded, Scope};
 use rpc_core::store::{Bucket, StoreError as Failure};
 use rpc_core::sync::Mutex;
 use serde::{Deserialize, Serialize};
@@ -39,54 +39,33 @@ pub enum NotAdmitted {
 pub struct Reservation {
     unwritten: Arc<Mutex<Unwritten>>,
     day: u64,
-    tokens: u64,
+    tokens: i64,
 }
 
 impl Reservation {
-    /// Counts the tokens that were used. The reserved ones are released when it is dropped.
+    /// Counts the tokens that were used instead of the reserved ones.
     pub fn settle(self, used: u64) {
-        let used = Change {
-            used,
-            ..Change::on(self.day)
-        };
-        self.unwritten.lock().add(used);
+        self.unwritten.lock().add(self.day, used, 0);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let released = Change {
-            released: self.tokens,
-            ..Change::on(self.day)
-        };
-        self.unwritten.lock().add(released);
+        self.unwritten.lock().add(self.day, 0, -self.tokens);
     }
 }
 
-/// What runs have changed that were admitted on one day.
-#[derive(Clone, Copy, Debug, Default)]
-struct Change {
-    day: u64,
-    used: u64,
-    reserved: u64,
-    released: u64,
-}
+/// What runs have used, and how much more is reserved for them, by the day on which they were admitted.
+type Changes = BTreeMap<u64, (u64, i64)>;
 
-impl Change {
-    fn on(day: u64) -> Self {
-        Self {
-            day,
-            ..Self::default()
-        }
-    }
-
-    fn apply(&self, pools: &mut Pools) {
-        advance(pools, self.day);
-        if pools.day == self.day {
-            pools.reserve(self.reserved);
-            pools.take(self.day, self.used, self.released);
-        } else {
-            pools.take(self.day, self.used, 0);
+fn apply(changes: &Changes, pools: &mut Pools) {
+    for (&day, &(used, reserved)) in changes {
+        advance(pools, day);
+        pools.take(day, used, 0);
+        if day == pools.day {
+            for pool in [&mut pools.daily, &mut pools.monthly] {
+                pool.reserved = pool.reserved.saturating_add_signed(reserved);
+            }
         }
     }
 }
@@ -103,28 +82,23 @@ fn advance(pools: &mut Pools, day: u64) {
 #[derive(Debug, Default)]
 struct Unwritten {
     /// What is being written, under this number. It stays the same until it is known to be written.
-    sent: Vec<Change>,
+    sent: Changes,
     number: u64,
     /// What comes after it.
-    new: Vec<Change>,
+    new: Changes,
 }
 
 impl Unwritten {
-    fn add(&mut self, change: Change) {
-        match self.new.last_mut().filter(|last| last.day == change.day) {
-            Some(last) => {
-                last.used = last.used.saturating_add(change.used);
-                last.reserved = last.reserved.saturating_add(change.reserved);
-                last.released = last.released.saturating_add(change.released);
-            }
-            None => self.new.push(change),
-        }
+    fn add(&mut self, day: u64, used: u64, reserved: i64) {
+        let change = self.new.entry(day).or_default();
+        change.0 = change.0.saturating_add(used);
+        change.1 = change.1.saturating_add(reserved);
     }
 
     /// Returns whether there is something to write. A gateway alone need not write what is reserved.
     fn send(&mut self, is_alone: bool) -> bool {
-        let is_news = |it: &Change| it.used > 0 || !is_alone;
-        if self.sent.is_empty() && self.new.iter().any(is_news) {
+        let is_news = |(used, reserved): &(u64, i64)| *used > 0 || (*reserved != 0 && !is_alone);
+        if self.sent.is_empty() && self.new.values().any(is_news) {
             self.sent = std::mem::take(&mut self.new);
             self.number += 1;
         }
@@ -138,7 +112,7 @@ impl Unwritten {
 struct Counter {
     pools: Pools,
     /// By the id of a process, the last of its changes that is counted: none is counted twice.
-    counted: VecDeque<(String, u64)>,
+    counted: Vec<(String, u64)>,
 }
 
 impl Counter {
@@ -147,9 +121,10 @@ impl Counter {
         of_it.map_or(0, |(_, number)| *number)
     }
 
-    fn set_counted(&mut self, process: &str, number: u64) {
+    fn count(&mut self, unwritten: &Unwritten, process: &str) {
+        apply(&unwritten.sent, &mut self.pools);
         self.counted.retain(|(it, _)| it != process);
-        self.counted.push_back((process.to_owned(), number));
+        self.counted.push((process.to_owned(), unwritten.number));
         let surplus = self.counted.len().saturating_sub(MAX_PROCESSES);
         self.counted.drain(..surplus);
     }
@@ -171,7 +146,7 @@ type Stored = (Counter, u64);
 pub(super) struct Budget {
     bucket: Bucket,
     nodes: Nodes,
-    config: GatewayStoreConfig,
+    pub(super) config: GatewayStoreConfig,
     clock: fn() -> u64,
     unwritten: Arc<Mutex<Unwritten>>,
     /// Held by the one call that reads and writes. A gateway alone knows what it has written.
@@ -193,10 +168,6 @@ impl Budget {
             unwritten: Arc::default(),
             stored: tokio::sync::Mutex::default(),
         }
-    }
-
-    pub(super) const fn limits(&self) -> Budgets {
-        self.config.budgets
     }
 
     /// Admits a run, if the budgets have room for it. Dropping the future reserves nothing.
@@ -240,11 +211,8 @@ impl Budget {
     }
 
     fn hold(&self, day: u64, tokens: u64) -> Reservation {
-        let reserved = Change {
-            reserved: tokens,
-            ..Change::on(day)
-        };
-        self.unwritten.lock().add(reserved);
+        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        self.unwritten.lock().add(day, 0, tokens);
         Reservation {
             unwritten: Arc::clone(&self.unwritten),
             day,
@@ -303,8 +271,8 @@ impl Budget {
     async fn total(&self, stored: &mut Option<Stored>) -> Result<Pools, StoreError> {
         let (Counter { mut pools, .. }, _) = self.read(stored).await?;
         let unwritten = self.unwritten.lock();
-        let changes = unwritten.sent.iter().chain(&unwritten.new);
-        changes.for_each(|it| it.apply(&mut pools));
+        apply(&unwritten.sent, &mut pools);
+        apply(&unwritten.new, &mut pools);
         advance(&mut pools, self.today());
         Ok(pools)
     }
@@ -338,14 +306,7 @@ impl Budget {
                 break;
             }
             let (mut counter, revision) = self.read(stored).await?;
-            {
-                let unwritten = self.unwritten.lock();
-                unwritten
-                    .sent
-                    .iter()
-                    .for_each(|it| it.apply(&mut counter.pools));
-                counter.set_counted(self.nodes.process(), unwritten.number);
-            }
+            counter.count(&self.unwritten.lock(), self.nodes.process());
             let text = serde_json::to_vec(&counter)?.into();
             // Until the answer is there.
             *stored = None;

@@ -165,8 +165,8 @@ impl GatewayStore {
     }
 
     /// Returns the limits in tokens.
-    pub fn budgets(&self) -> Budgets {
-        self.budget.limits()
+    pub const fn budgets(&self) -> Budgets {
+        self.budget.config.budgets
     }
 
     /// Admits a run, if the budgets have room for it: its session's, and those of all sessions.
