@@ -255,7 +255,7 @@ async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
     };
     assert_eq!((asked, &*output.result), (1, "The result of roll: 1"));
     drop(program);
-    assert!(home.join("agent.key").exists() && home.join("sessions.jsonl").exists());
+    assert!(home.join("agent.key").exists() && home.join("sessions.redb").exists());
     assert_eq!(std::fs::read_dir(&folder)?.count(), 1);
     std::fs::remove_dir_all(&folder)?;
     Ok(())

@@ -12,6 +12,7 @@ extern crate self as rpc_core;
 pub mod backlog;
 pub mod backoff;
 pub mod breaker;
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub mod cluster;
 mod config;
 mod debug;

@@ -51,8 +51,6 @@ pub use remote::{
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub(crate) use runtime::Peers;
-#[cfg(feature = "server")]
 pub use runtime::{Agent, HostRuntime, Reply, RuntimeOptions, Turn};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};

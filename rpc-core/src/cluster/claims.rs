@@ -2,31 +2,30 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::claim::{Claim, ClaimEvent};
-use super::key::Operation;
-use super::node_lease::{node_in, perform, read, reply_of};
-use super::{ClaimConfig, NodeLease};
+use super::NodeLease;
+use super::node_lease::{log_once, named, node_in, read};
 use crate::Str;
-use crate::net::time;
-use crate::store::{
-    Bucket, BucketConfig, NameTooLong, Store, StoreError, name_of, token, try_token,
-};
+use crate::store::{Bucket, BucketConfig, NameTooLong, Store, StoreError, name_of, try_token};
+use crate::timers::later;
+
+/// How long to wait for an answer of the store before asking again.
+const ANSWER: Duration = Duration::from_secs(2);
+/// How long to wait before asking again after an error.
+const PAUSE: Duration = Duration::from_millis(200);
+/// After how long a claim fails.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The owners of names, in a bucket of their own. Cheap to clone.
 ///
-/// A name belongs to one node as long as that node's [`NodeLease`] is valid, and its owner writes behind a
-/// [`Fence`](super::Fence). A node that is alive keeps all its names without a message; one whose node is gone
+/// A name belongs to one node as long as that node's [`NodeLease`] is valid, and each write of its owner names
+/// the record before it, so that the log refuses those of a past one. A node that is alive keeps all its names without a message; one whose node is gone
 /// is taken over by its revision, so that one of several nodes wins.
 #[derive(Clone)]
 pub struct Claims {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
     names: Bucket,
     lease: NodeLease,
-    config: ClaimConfig,
 }
 
 /// The outcome of [`Claims::claim`].
@@ -70,15 +69,10 @@ impl Claims {
         store: &Arc<dyn Store>,
         bucket: &str,
         lease: &NodeLease,
-        config: ClaimConfig,
     ) -> Result<Self, StoreError> {
-        let shared = Shared {
+        Ok(Self {
             names: Bucket::open(store, bucket, BucketConfig::default()).await?,
             lease: lease.clone(),
-            config,
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
         })
     }
 
@@ -92,28 +86,65 @@ impl Claims {
     /// If the future is dropped, the name may be this node's: claim it again to know.
     pub async fn claim(&self, name: &str) -> Result<Claimed, ClaimError> {
         let key = try_token(name)?;
-        if !self.shared.lease.is_valid() {
+        if !self.lease.is_valid() {
             return Err(ClaimError::NotAlive);
         }
-        let mut claim = Claim::new(
-            self.shared.lease.node().clone(),
-            self.shared.config,
-            time::now(),
-        );
-        match self.run(&mut claim, &key).await {
-            ClaimEvent::Owned { fence, taken_from } if self.shared.lease.is_valid() => {
-                Ok(Claimed::Owned(Ownership {
-                    claims: self.clone(),
-                    key,
-                    claim: Box::new(claim),
-                    fence,
-                    taken_from,
-                }))
-            }
-            ClaimEvent::Owned { .. } => Err(ClaimError::NotAlive),
-            ClaimEvent::Held { node } => Ok(Claimed::Held { node }),
-            ClaimEvent::Unavailable | ClaimEvent::Released => Err(ClaimError::Unavailable),
+        let claimed = self.lease.within(DEADLINE, self.until_known(key)).await;
+        let claimed = claimed.map_err(|_| ClaimError::Unavailable)?;
+        match claimed {
+            Claimed::Owned(_) if !self.lease.is_valid() => Err(ClaimError::NotAlive),
+            claimed => Ok(claimed),
         }
+    }
+
+    async fn until_known(&self, key: String) -> Result<Claimed, StoreError> {
+        let (mut taken_from, mut told) = (None, None);
+        loop {
+            match self.attempt(&key, &mut taken_from).await {
+                Ok(Err(node)) => return Ok(Claimed::Held { node }),
+                Ok(Ok(fence)) => {
+                    return Ok(Claimed::Owned(Ownership {
+                        claims: self.clone(),
+                        key,
+                        fence,
+                        taken_from,
+                    }));
+                }
+                // Someone was faster: see who.
+                Err(StoreError::Conflict) => {}
+                Err(error) => {
+                    log_once(error, &mut told);
+                    self.pause().await;
+                }
+            }
+        }
+    }
+
+    /// Returns the number of this node's ownership, or the owner.
+    async fn attempt(
+        &self,
+        key: &str,
+        taken_from: &mut Option<Str>,
+    ) -> Result<Result<u64, Str>, StoreError> {
+        let (lease, own) = (&self.lease, named(self.lease.node()));
+        let Some((node, revision)) = lease.within(ANSWER, read(&self.names, key)).await? else {
+            *taken_from = None;
+            let creating = self.names.create(key, own);
+            return lease.within(ANSWER, creating).await.map(Ok);
+        };
+        if node != *lease.node() {
+            if lease.within(ANSWER, lease.is_alive(&node)).await? {
+                return Ok(Err(node));
+            }
+            *taken_from = Some(node);
+        }
+        let updating = self.names.update(key, own, revision);
+        lease.within(ANSWER, updating).await.map(Ok)
+    }
+
+    async fn pause(&self) {
+        let clock = self.lease.clock();
+        clock.sleep_until(later(clock.now(), PAUSE)).await;
     }
 
     /// Returns the node that owns a name and counts as alive, this one included; `None` if there is none.
@@ -127,13 +158,13 @@ impl Claims {
         let Ok(key) = try_token(name) else {
             return Ok(None);
         };
-        let Some((node, _)) = read(&self.shared.names, &key).await? else {
+        let Some((node, _)) = read(&self.names, &key).await? else {
             return Ok(None);
         };
-        let alive = if node == *self.shared.lease.node() {
-            self.shared.lease.is_valid()
+        let alive = if node == *self.lease.node() {
+            self.lease.is_valid()
         } else {
-            self.shared.lease.is_alive(&node).await?
+            self.lease.is_alive(&node).await?
         };
         Ok(Some(node).filter(|_| alive))
     }
@@ -150,48 +181,15 @@ impl Claims {
     /// Cancel-safe.
     pub async fn orphans(&self) -> Result<Vec<String>, StoreError> {
         // Names first: who owns one of them and is alive is among the nodes that are read then.
-        let names = self.shared.names.entries("*").await?;
-        let nodes = self.shared.lease.nodes().await?;
+        let names = self.names.entries("*").await?;
+        let nodes = self.lease.nodes().await?;
         let alive: HashSet<Str> = nodes.into_iter().collect();
         let orphans = names.iter().filter(|name| !alive.contains(&node_in(name)));
         Ok(orphans.filter_map(|name| name_of(&name.key)).collect())
     }
-
-    /// Runs a claim until it says something.
-    async fn run(&self, claim: &mut Claim, key: &str) -> ClaimEvent {
-        let mut told = None;
-        loop {
-            if let Some(event) = claim.poll_event() {
-                return event;
-            }
-            let timeout = claim.poll_timeout().unwrap_or_else(time::now);
-            let Some(request) = claim.poll_request() else {
-                time::sleep_until(timeout).await;
-                claim.handle_timeout(time::now());
-                continue;
-            };
-            let node = self.shared.lease.node();
-            let doing = async {
-                match &request.operation {
-                    Operation::ReadNode { node: other } => {
-                        let key = token(other);
-                        perform(self.shared.lease.bucket(), &key, node, Operation::Read).await
-                    }
-                    operation => perform(&self.shared.names, key, node, operation.clone()).await,
-                }
-            };
-            let left = timeout.saturating_duration_since(time::now());
-            match time::timeout(left, doing).await {
-                Ok(done) => {
-                    claim.handle_reply(request.number, reply_of(done, &mut told), time::now());
-                }
-                Err(_) => claim.handle_timeout(time::now()),
-            }
-        }
-    }
 }
 
-crate::debug::debug_fields!([] Claims, this => { names: this.shared.names });
+crate::debug::debug_fields!([] Claims, this => { names: this.names });
 
 /// A name that this node owns while its lease is valid. Dropping it changes nothing: the name stays this
 /// node's.
@@ -199,14 +197,12 @@ crate::debug::debug_fields!([] Claims, this => { names: this.shared.names });
 pub struct Ownership {
     claims: Claims,
     key: String,
-    claim: Box<Claim>,
     fence: u64,
     taken_from: Option<Str>,
 }
 
 impl Ownership {
-    /// Returns the number of this ownership, for a [`Fence`](super::Fence). Later owners have greater
-    /// ones.
+    /// Returns the number of this ownership. Later owners have greater ones.
     #[must_use]
     pub const fn fence(&self) -> u64 {
         self.fence
@@ -219,18 +215,30 @@ impl Ownership {
     }
 
     /// Returns whether the node's lease is valid. Whether another one has taken over anyway, only the store
-    /// knows: see [`Fence`](super::Fence).
+    /// knows.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.claims.shared.lease.is_valid()
+        self.claims.lease.is_valid()
     }
 
     /// Gives the name back. Stop writing for it first. If the store does not answer, it stays this node's.
     ///
     /// # Cancel safety
     /// If the future is dropped, the name may be given back or not.
-    pub async fn release(mut self) {
-        self.claim.release(time::now());
-        self.claims.run(&mut self.claim, &self.key).await;
+    pub async fn release(self) {
+        let Claims { names, lease } = &self.claims;
+        let releasing = async {
+            loop {
+                match lease
+                    .within(ANSWER, names.remove(&self.key, self.fence))
+                    .await
+                {
+                    Err(error) if error.is_retryable() => self.claims.pause().await,
+                    done => return done,
+                }
+            }
+        };
+        // Then it stays this node's.
+        let _ = lease.within(DEADLINE, releasing).await;
     }
 }

@@ -120,15 +120,10 @@ impl<N: AsRef<NodeLease>> Membership<N> {
             self.current.send_replace(Some(Arc::clone(&node)));
             work.await;
         };
-        let denied = async {
-            let error = lease.denied().await;
-            self.failed.send_replace(Some(error));
-            pending().await
-        };
+        let denied = |error| drop(self.failed.send_replace(Some(error)));
         let why = tokio::select! {
-            why = renewal.run() => why,
+            why = renewal.run(denied) => why,
             () = working => LeaseLost::Expired,
-            never = denied => never,
         };
         self.current.send_replace(None);
         why

@@ -1,24 +1,20 @@
 //! What several nodes of one service decide about each other.
 //!
-//! A cluster's nodes share a [`store`](crate::store). With feature `tokio` run on it `NodeLease`, whether this
-//! node counts as alive, and `Membership`, one such life after the other; and `Claims`, which node owns a name.
-//!
-//! What they decide without IO:
+//! A cluster's nodes share a [`store`](crate::store). On it run, with feature `tokio`:
 //!
 //! | | decides |
 //! |---|---|
-//! | `NodeLease` | whether this node counts as alive, and until when |
-//! | `Claims` | which node owns a name (a session, a conversation) |
-//! | [`Fence`] | whether an owner may still write what belongs to its name |
+//! | [`NodeLease`] | whether this node counts as alive, and until when; [`Membership`] is one such life after the other |
+//! | [`Claims`] | which node owns a name (a session, a conversation) |
 //!
 //! # What is decided where
 //!
 //! | Question | Decided by | At | If it is wrong |
 //! |---|---|---|---|
-//! | is this node alive? | `NodeLease`, by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
+//! | is this node alive? | [`NodeLease`], by its own clock | the time asked, at the latest a margin before the store removes the key | the store refuses its writes |
 //! | is another node alive? | the store: its key is there | the reading | a name waits up to one lease, or its owner is refused |
 //! | who owns a name? | the store: the revision of its key | the write of the claim | only one of several claims is stored |
-//! | may an owner write? | the store: the sequence number in the write, from [`Fence`] | the write | never: this is what all else relies on |
+//! | may an owner write? | the store: the sequence number in the write, which the log compares | the write | never: this is what all else relies on |
 //! | which of two owners is later? | the revision of the claim, in the record that begins an ownership | the reading of the log | the earlier one stops when it reads it |
 //!
 //! All of it, and what [`store`](crate::store) decides, is tried in simulated lives of clusters: nodes that
@@ -37,34 +33,17 @@
 //! the store refuses it if there is another one. A node that was paused and wakes up as a past owner is
 //! refused, whatever its clock says. The lease keeps two nodes from trying, and makes a node stop in time.
 
-mod claim;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod claims;
-mod fence;
-mod key;
-mod lease;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod membership;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod node_lease;
 #[cfg(test)]
 mod tests;
 
-pub use claim::ClaimConfig;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use claims::{ClaimError, Claimed, Claims, Ownership};
-pub use fence::{Fence, Fenced};
-pub use lease::{LeaseConfig, LeaseLost};
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use membership::Membership;
-#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
-pub use node_lease::{NodeLease, Renewal};
+pub use node_lease::{LeaseConfig, LeaseLost, NodeLease, Renewal};
 
-/// The machines behind `NodeLease` and `Claims`, for the workspace's own simulations. No part of the
-/// interface.
 #[doc(hidden)]
 pub mod internals {
-    pub use super::claim::{Claim, ClaimEvent};
-    pub use super::key::{Operation, Reply, Request};
-    pub use super::lease::{Lease, LeaseEvent};
+    pub use super::node_lease::Clock;
 }

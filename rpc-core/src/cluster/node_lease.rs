@@ -1,22 +1,76 @@
 //! [`NodeLease`]: this node's lease, kept on a bucket.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::key::{Operation, Reply};
-use super::lease::{Lease, LeaseEvent};
-use super::{LeaseConfig, LeaseLost};
-use crate::Str;
 use crate::net::{entropy, time};
 use crate::store::{Bucket, BucketConfig, Entry, Store, StoreError, name_of, token};
-use crate::sync::Mutex;
+use crate::timers::later;
+use crate::{Instant, Str};
 
 /// The bucket with a key for each node that is alive.
 const NODES: &str = "nodes";
+
+crate::config! {
+    /// How long a node counts as alive, and how it stays so. All nodes of a cluster have the same.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LeaseConfig {
+        /// After how long without renewal the store removes the node's key. Default 10 s. It is renewed
+        /// every third of it, so that two renewals may fail.
+        pub lease: Duration = Duration::from_secs(10),
+        /// How much earlier than the store this node gives up, in case that clocks run at different
+        /// speeds. Default 1 s. A lease is never valid if this is not shorter than it.
+        pub margin: Duration = Duration::from_secs(1),
+        /// How long to wait for the store's answer before asking again, at most a fifth of the lease.
+        /// Default 2 s.
+        pub answer_timeout: Duration = Duration::from_secs(2),
+    }
+}
+
+/// Why a [`NodeLease`] has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeaseLost {
+    /// It was not renewed in time: the store was out of reach, or this process was paused.
+    #[error("the node's lease was not renewed in time")]
+    Expired,
+    /// The store no longer has the key, so that other nodes may have taken over.
+    #[error("the node's key is gone")]
+    Removed,
+    /// Another node has the key: node ids must be unique.
+    #[error("another node has this node's id")]
+    Taken,
+    /// This node gave it back.
+    #[error("the node has released its lease")]
+    Released,
+}
+
+/// The clock of a node, of which a simulation gives each node another.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// Returns the current time.
+    fn now(&self) -> Instant;
+    /// Waits until this time.
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
+}
+
+#[derive(Debug)]
+struct TokioClock;
+
+impl Clock for TokioClock {
+    fn now(&self) -> Instant {
+        time::now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
+        Box::pin(time::sleep_until(at))
+    }
+}
 
 /// What a key of a node or of a name says.
 #[derive(Serialize, Deserialize)]
@@ -36,17 +90,40 @@ struct Named {
 #[derive(Clone)]
 pub struct NodeLease {
     shared: Arc<Shared>,
-    changed: watch::Receiver<()>,
 }
 
 struct Shared {
-    lease: Mutex<Lease>,
     nodes: Bucket,
     node: Str,
-    /// Wakes the renewal.
-    released: tokio::sync::Notify,
-    /// Why the store denies this node its key.
-    denied: watch::Sender<Option<StoreError>>,
+    clock: Arc<dyn Clock>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Waiting,
+    ValidUntil(Instant),
+    Lost(LeaseLost),
+}
+
+impl Shared {
+    /// Changes the state, unless the lease is lost.
+    fn set(&self, new: impl FnOnce(State) -> Option<State>) {
+        self.state.send_if_modified(|state| match *state {
+            State::Lost(_) => false,
+            known => new(known).map(|new| *state = new).is_some(),
+        });
+    }
+
+    /// Returns the state now.
+    fn check(&self) -> State {
+        let now = self.clock.now();
+        self.set(|state| match state {
+            State::ValidUntil(until) if until <= now => Some(State::Lost(LeaseLost::Expired)),
+            _ => None,
+        });
+        *self.state.borrow()
+    }
 }
 
 impl NodeLease {
@@ -62,27 +139,34 @@ impl NodeLease {
         store: &Arc<dyn Store>,
         config: LeaseConfig,
     ) -> Result<(Self, Renewal), StoreError> {
+        Self::open_by(store, config, Arc::new(TokioClock)).await
+    }
+
+    /// The same, by another clock.
+    #[doc(hidden)]
+    pub async fn open_by(
+        store: &Arc<dyn Store>,
+        config: LeaseConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Renewal), StoreError> {
         // Who joins may find the store without its data.
         store.ensure().await?;
         let age = BucketConfig {
             max_age: Some(config.lease),
             ..BucketConfig::default()
         };
-        let nodes = Bucket::open(store, NODES, age).await?;
-        let node = Str::from(format!("{:016x}", entropy()));
         let shared = Arc::new(Shared {
-            nodes,
-            lease: Mutex::new(Lease::new(node.clone(), config, time::now())),
-            node,
-            released: tokio::sync::Notify::new(),
-            denied: watch::Sender::new(None),
+            nodes: Bucket::open(store, NODES, age).await?,
+            node: Str::from(format!("{:016x}", entropy())),
+            clock,
+            state: watch::Sender::new(State::Waiting),
         });
-        let (changes, changed) = watch::channel(());
-        let lease = Self {
-            shared: Arc::clone(&shared),
-            changed,
+        let lease = Self { shared };
+        let renewal = Renewal {
+            lease: lease.clone(),
+            config,
         };
-        Ok((lease, Renewal { shared, changes }))
+        Ok((lease, renewal))
     }
 
     /// Returns the node's id.
@@ -95,7 +179,7 @@ impl NodeLease {
     /// it.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.shared.lease.lock().is_valid(time::now())
+        matches!(self.shared.check(), State::ValidUntil(_))
     }
 
     /// Waits until the node counts as alive.
@@ -106,18 +190,12 @@ impl NodeLease {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn acquired(&self) -> Result<(), LeaseLost> {
-        let mut changed = self.changed.clone();
-        loop {
-            changed.mark_unchanged();
-            if self.is_valid() {
-                return Ok(());
-            }
-            if let Some(lost) = self.shared.lease.lock().lost() {
-                return Err(lost);
-            }
-            if changed.changed().await.is_err() {
-                return Err(self.lost().await);
-            }
+        let mut state = self.shared.state.subscribe();
+        // The sender is here.
+        let _ = state.wait_for(|it| !matches!(it, State::Waiting)).await;
+        match self.shared.check() {
+            State::Lost(lost) => Err(lost),
+            State::Waiting | State::ValidUntil(_) => Ok(()),
         }
     }
 
@@ -126,58 +204,31 @@ impl NodeLease {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn lost(&self) -> LeaseLost {
-        let mut changed = self.changed.clone();
-        let mut kept = true;
+        let mut changes = self.shared.state.subscribe();
         loop {
-            changed.mark_unchanged();
-            let until = {
-                let mut lease = self.shared.lease.lock();
-                if lease
-                    .valid_until()
-                    .is_some_and(|until| until <= time::now())
-                {
-                    lease.handle_timeout(time::now());
-                }
-                if let Some(lost) = lease.lost() {
-                    return lost;
-                }
-                lease.valid_until()
+            let until = match self.shared.check() {
+                State::Lost(lost) => return lost,
+                State::ValidUntil(until) => Some(until),
+                State::Waiting => None,
             };
-            match until {
-                Some(until) => {
-                    tokio::select! {
-                        () = time::sleep_until(until) => {}
-                        alive = changed.changed(), if kept => kept = alive.is_ok(),
-                    }
+            let over = async {
+                match until {
+                    Some(until) => self.shared.clock.sleep_until(until).await,
+                    None => std::future::pending().await,
                 }
-                None if kept => kept = changed.changed().await.is_ok(),
-                // It was never acquired, and will not be.
-                None => return LeaseLost::Expired,
+            };
+            tokio::select! {
+                () = over => {}
+                // The sender is here.
+                _ = changes.changed() => {}
             }
-        }
-    }
-
-    /// Waits until the store denies this node its key, for lack of permission: without a change of the
-    /// permissions it will not count as alive again. Waits for ever if that does not happen.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn denied(&self) -> StoreError {
-        let mut denied = self.shared.denied.subscribe();
-        loop {
-            if let Some(error) = &*denied.borrow_and_update() {
-                return error.clone();
-            }
-            // The sender is here.
-            let _ = denied.changed().await;
         }
     }
 
     /// Gives the lease back: it is invalid at once, and other nodes need not wait for its end. The
     /// [`Renewal`] returns when the key is removed.
     pub fn release(&self) {
-        self.shared.lease.lock().release(time::now());
-        self.shared.released.notify_one();
+        self.shared.set(|_| Some(State::Lost(LeaseLost::Released)));
     }
 
     /// Returns whether another node counts as alive. `true` may be late by the lease.
@@ -204,8 +255,22 @@ impl NodeLease {
         Ok(nodes.map(Str::from).collect())
     }
 
-    pub(super) fn bucket(&self) -> &Bucket {
-        &self.shared.nodes
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.shared.clock
+    }
+
+    /// Waits for an answer of the store, for this time.
+    pub(super) async fn within<T>(
+        &self,
+        time: Duration,
+        asking: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let clock = self.clock();
+        tokio::select! {
+            biased;
+            answer = asking => answer,
+            () = clock.sleep_until(later(clock.now(), time)) => Err(StoreError::unavailable("no answer in time")),
+        }
     }
 }
 
@@ -220,113 +285,114 @@ crate::debug::debug_fields!([] NodeLease, this => { node: this.shared.node });
 /// Keeps a [`NodeLease`] until it is lost: [`run`](Self::run) it in a task.
 #[must_use = "without `run` the lease is never acquired"]
 pub struct Renewal {
-    shared: Arc<Shared>,
-    changes: watch::Sender<()>,
+    lease: NodeLease,
+    config: LeaseConfig,
 }
 
 impl Renewal {
-    /// Acquires the lease and renews it, until it is lost. Returns why.
+    /// Acquires the lease and renews it, until it is lost. Returns why. Calls `denied` when the store denies this
+    /// node its key for lack of permission: without a change of the permissions it will not count as alive
+    /// again.
     ///
     /// # Cancel safety
     /// If the future is dropped, the lease ends when its time is over.
-    pub async fn run(self) -> LeaseLost {
-        let shared = &*self.shared;
-        let key = token(&shared.node);
-        // The one that is in flight, and its number.
-        let mut asking: Option<(u64, BoxFuture<'_, Result<Reply, StoreError>>)> = None;
+    pub async fn run(self, denied: impl Fn(StoreError)) -> LeaseLost {
+        let Shared { nodes, node, .. } = &*self.lease.shared;
+        let key = token(node);
+        let lost = tokio::select! {
+            biased;
+            lost = self.lease.lost() => lost,
+            lost = self.renew(&key, denied) => lost,
+        };
+        self.lease.shared.set(|_| Some(State::Lost(lost)));
+        tracing::warn!(%node, why = %lost, "the node's lease is over");
+        if lost == LeaseLost::Released
+            && let Ok(Some((_, revision))) = read(nodes, &key).await
+        {
+            let _ = nodes.remove(&key, revision).await;
+        }
+        lost
+    }
+
+    async fn renew(&self, key: &str, denied: impl Fn(StoreError)) -> LeaseLost {
+        let (lease, config) = (&self.lease, &self.config);
+        let Shared { nodes, node, .. } = &*lease.shared;
+        let patience = config.answer_timeout.min(config.lease / 5);
+        // The revision of the key; 0 if there is none.
+        let mut known = 0;
         let mut told = None;
         loop {
-            let (timeout, lost) = {
-                let mut lease = shared.lease.lock();
-                while let Some(request) = lease.poll_request() {
-                    let doing = perform(&shared.nodes, &key, &shared.node, request.operation);
-                    asking = Some((request.number, Box::pin(doing)));
+            let sent = lease.clock().now();
+            let renewing = nodes.update(key, named(node), known);
+            let refused = match lease.within(patience, renewing).await {
+                Ok(revision) => {
+                    known = revision;
+                    let valid = config.lease.saturating_sub(config.margin);
+                    let until = State::ValidUntil(later(sent, valid));
+                    lease.shared.set(|_| Some(until));
+                    lease
+                        .clock()
+                        .sleep_until(later(sent, config.lease / 3))
+                        .await;
+                    continue;
                 }
-                while let Some(event) = lease.poll_event() {
-                    if let LeaseEvent::Lost(why) = event {
-                        tracing::warn!(node = %shared.node, %why, "the node's lease is over");
+                // An answer was lost, or the key is.
+                Err(StoreError::Conflict) => match lease.within(patience, read(nodes, key)).await {
+                    Ok(Some((other, revision))) if other == *node => {
+                        known = revision;
+                        continue;
                     }
-                    self.changes.send_replace(());
-                }
-                (lease.poll_timeout(), lease.lost())
-            };
-            let Some(timeout) = timeout else {
-                if let Some((_, removal)) = asking.filter(|_| lost == Some(LeaseLost::Released)) {
-                    let _ = removal.await;
-                }
-                return lost.unwrap_or(LeaseLost::Expired);
-            };
-            let answer = async {
-                match &mut asking {
-                    Some((number, reply)) => (*number, reply.await),
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                (number, reply) = answer => {
-                    asking = None;
-                    if let Err(error @ StoreError::Denied { .. }) = &reply {
-                        shared.denied.send_replace(Some(error.clone()));
+                    Ok(Some(_)) => return LeaseLost::Taken,
+                    // Only a new node may come.
+                    Ok(None) if lease.is_valid() => return LeaseLost::Removed,
+                    Ok(None) => {
+                        known = 0;
+                        continue;
                     }
-                    let reply = reply_of(reply, &mut told);
-                    shared.lease.lock().handle_reply(number, reply, time::now());
-                }
-                () = time::sleep_until(timeout) => shared.lease.lock().handle_timeout(time::now()),
-                () = shared.released.notified() => {}
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            if matches!(refused, StoreError::Denied { .. }) {
+                denied(refused.clone());
             }
+            log_once(refused, &mut told);
+            let pause = (config.lease / 12).max(Duration::from_millis(1));
+            let next = later(lease.clock().now(), pause);
+            lease.clock().sleep_until(next).await;
         }
     }
 }
 
-crate::debug::debug_fields!([] Renewal, this => { node: this.shared.node });
-
-/// Does what a lease or a claim asks for, with a key of this bucket.
-///
-/// # Errors
-/// What the store refuses.
-pub(super) async fn perform(
-    bucket: &Bucket,
-    key: &str,
-    node: &Str,
-    operation: Operation,
-) -> Result<Reply, StoreError> {
-    let value = || {
-        serde_json::to_vec(&Named { node: node.clone() })
-            .map(Bytes::from)
-            .unwrap_or_default()
-    };
-    let written = match operation {
-        Operation::Read | Operation::ReadNode { .. } => {
-            return match read(bucket, key).await {
-                Ok(Some((node, revision))) => Ok(Reply::Found { node, revision }),
-                Ok(None) => Ok(Reply::Missing),
-                Err(error @ StoreError::Denied { .. }) => Err(error),
-                Err(_) => Ok(Reply::Unknown),
-            };
-        }
-        Operation::Create => bucket.create(key, value()).await,
-        Operation::Update { revision } => bucket.update(key, value(), revision).await,
-        Operation::Delete { revision } => bucket.remove(key, revision).await.map(|()| revision),
-    };
-    match written {
-        Ok(revision) => Ok(Reply::Stored { revision }),
-        Err(StoreError::Conflict) => Ok(Reply::Conflict),
-        Err(StoreError::Unavailable { .. } | StoreError::Failed { .. }) => Ok(Reply::Unknown),
-        Err(error) => Err(error),
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        // It will never be acquired.
+        self.lease.shared.set(|state| match state {
+            State::Waiting => Some(State::Lost(LeaseLost::Expired)),
+            _ => None,
+        });
     }
 }
 
-/// The store's answer to a lease or a claim. A refusal is logged once, and one for lack of permission by the store.
-pub(super) fn reply_of(done: Result<Reply, StoreError>, told: &mut Option<StoreError>) -> Reply {
-    let error = done.as_ref().err().cloned();
-    if let Some(error) = &error
-        && !matches!(error, StoreError::Denied { .. })
-        && told.as_ref() != Some(error)
-    {
+crate::debug::debug_fields!([] Renewal, this => { node: this.lease.shared.node });
+
+/// Logs what the store refuses, once; a refusal for lack of permission is logged by the store.
+pub(super) fn log_once(error: StoreError, told: &mut Option<StoreError>) {
+    use StoreError::{Conflict, Denied, Failed, Unavailable};
+    let is_expected = matches!(
+        error,
+        Conflict | Denied { .. } | Failed { .. } | Unavailable { .. }
+    );
+    if !is_expected && told.as_ref() != Some(&error) {
         tracing::warn!(%error, "the store refuses a lease or a claim");
     }
-    *told = error;
-    done.unwrap_or(Reply::Refused)
+    *told = Some(error);
+}
+
+/// The value of a key that names this node.
+pub(super) fn named(node: &Str) -> Bytes {
+    let named = serde_json::to_vec(&Named { node: node.clone() });
+    named.map(Bytes::from).unwrap_or_default()
 }
 
 /// The node that a key names, and the key's revision.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rpc_core::cluster::{
-    ClaimConfig, ClaimError, Claimed, Claims, LeaseConfig, LeaseLost, NodeLease, Ownership, Renewal,
+    ClaimError, Claimed, Claims, LeaseConfig, LeaseLost, NodeLease, Ownership, Renewal,
 };
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::store::{Bucket, BucketConfig, Expect, LogConfig, Store, StoreError};
@@ -39,7 +39,7 @@ async fn node(server: &NatsServer) -> (Node, Renewal) {
 
 async fn node_on(store: Arc<dyn Store>, config: LeaseConfig) -> (Node, Renewal) {
     let (lease, renewal) = NodeLease::open(&store, config).await.unwrap();
-    let claims = Claims::open(&store, "names", &lease, ClaimConfig::default()).await;
+    let claims = Claims::open(&store, "names", &lease).await;
     let node = Node {
         claims: claims.unwrap(),
         lease,
@@ -51,7 +51,7 @@ async fn node_on(store: Arc<dyn Store>, config: LeaseConfig) -> (Node, Renewal) 
 /// A node that lives on in a task.
 async fn living(server: &NatsServer) -> Node {
     let (node, renewal) = node(server).await;
-    tokio::spawn(renewal.run());
+    tokio::spawn(renewal.run(drop));
     node.lease.acquired().await.unwrap();
     node
 }
@@ -140,7 +140,7 @@ async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
     let server = NatsServer::start();
     let (one, renewal) = node(&server).await;
     // The renewal runs until the name is claimed; then the process stands still.
-    let mut renewal = Box::pin(renewal.run());
+    let mut renewal = Box::pin(renewal.run(drop));
     let first = tokio::select! {
         _ = &mut renewal => panic!("lost"),
         first = async {
@@ -171,7 +171,7 @@ async fn a_paused_owner_is_replaced_and_its_writes_are_refused() {
 async fn exactly_one_node_takes_over() {
     let server = NatsServer::start();
     let (dead, renewal) = node(&server).await;
-    let renewal = tokio::spawn(renewal.run());
+    let renewal = tokio::spawn(renewal.run(drop));
     dead.lease.acquired().await.unwrap();
     owned(&dead, "name").await;
     renewal.abort();
@@ -204,7 +204,7 @@ async fn a_released_lease_frees_its_names() {
     let store = connect(&server).await;
     // No one waits for this to expire.
     let (first, renewal) = node_on(Arc::clone(&store), LeaseConfig::default()).await;
-    let renewal = tokio::spawn(renewal.run());
+    let renewal = tokio::spawn(renewal.run(drop));
     first.lease.acquired().await.unwrap();
     owned(&first, "name").await;
     first.lease.release();
@@ -213,7 +213,7 @@ async fn a_released_lease_frees_its_names() {
 
     let (second, renewal) = node_on(store, LeaseConfig::default()).await;
     assert_ne!(first.lease.node(), second.lease.node());
-    tokio::spawn(renewal.run());
+    tokio::spawn(renewal.run(drop));
     second.lease.acquired().await.unwrap();
     let owned = owned(&second, "name").await;
     assert_eq!(owned.taken_from(), Some(first.lease.node()));
@@ -225,7 +225,7 @@ async fn names_of_dead_nodes_are_found_until_claimed() {
     let server = NatsServer::start();
     let one = living(&server).await;
     let (gone, renewal) = node(&server).await;
-    let renewal = tokio::spawn(renewal.run());
+    let renewal = tokio::spawn(renewal.run(drop));
     gone.lease.acquired().await.unwrap();
     owned(&one, "mine").await;
     for name in ["a", "b.*"] {

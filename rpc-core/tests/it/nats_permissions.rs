@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use rpc_core::cluster::{ClaimConfig, Claims, LeaseConfig, NodeLease};
+use rpc_core::cluster::{Claims, LeaseConfig, NodeLease};
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::store::{Bucket, BucketConfig, Expect, LogConfig, Store, StoreError};
 use switchboard_testing::nats::NatsServer;
@@ -31,12 +31,13 @@ async fn connect(server: &NatsServer) -> Result<Arc<dyn Store>, StoreError> {
 async fn live(server: &NatsServer) -> Result<(), StoreError> {
     let store = &connect(server).await?;
     let (lease, renewal) = NodeLease::open(store, LeaseConfig::default()).await?;
-    let renewing = tokio::spawn(renewal.run());
+    let (denials, mut denied) = tokio::sync::mpsc::unbounded_channel();
+    let renewing = tokio::spawn(renewal.run(move |error| denials.send(error).unwrap()));
     tokio::select! {
         acquired = lease.acquired() => acquired.unwrap(),
-        error = lease.denied() => return Err(error),
+        Some(error) = denied.recv() => return Err(error),
     }
-    let claims = Claims::open(store, "names", &lease, ClaimConfig::default()).await?;
+    let claims = Claims::open(store, "names", &lease).await?;
     let owned = claims.claim("name").await.unwrap();
     drop(owned);
     let bucket = Bucket::open(store, "test", BucketConfig::default()).await?;

@@ -9,6 +9,8 @@
 )]
 
 mod client;
+mod fence;
+mod keys;
 mod lives;
 mod node;
 mod owner;

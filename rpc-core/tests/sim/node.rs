@@ -1,14 +1,17 @@
 //! A node: its lease, the channels that it follows, messages that it publishes, and its sessions.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rpc_core::Str;
-use rpc_core::cluster::LeaseConfig;
-use rpc_core::cluster::internals::{Lease, LeaseEvent, Reply, Request};
-use rpc_core::store::{Fill, Publish, PublishConfig, PublishError, PublishReply, Sequencer};
+use rpc_core::cluster::{Claims, LeaseConfig, LeaseLost, NodeLease};
+use rpc_core::store::{Fill, Publish, PublishConfig, PublishError, PublishReply, Sequencer, Store};
 use switchboard_testing::sim::Rng;
 
+use super::keys::{KeyCall, KeyReply, Keys};
 use super::owner::{Ask, Cx, Session};
 use super::store::{Body, CHANNELS, Draft, Record, SESSIONS};
 use super::world::Break;
@@ -20,15 +23,9 @@ const SUBSCRIBE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub enum Input {
     Timer,
-    Lease {
+    Key {
         number: u64,
-        reply: Reply,
-    },
-    Claim {
-        session: usize,
-        claim: u64,
-        number: u64,
-        reply: Reply,
+        reply: KeyReply,
     },
     Chatted {
         key: u64,
@@ -78,14 +75,7 @@ pub enum Input {
 /// What a node asks the store for.
 #[derive(Clone, Debug)]
 pub enum Call {
-    Lease {
-        request: Request,
-    },
-    Claim {
-        session: usize,
-        claim: u64,
-        request: Request,
-    },
+    Key(KeyCall),
     Chat {
         key: u64,
         attempt: u64,
@@ -157,38 +147,50 @@ struct Chat {
 pub struct Node {
     pub id: Str,
     broken: Break,
-    lease: Lease,
+    keys: Keys,
+    lease: NodeLease,
+    claims: Claims,
+    renewing: BoxFuture<'static, LeaseLost>,
     pub lost: bool,
     feeds: [Feed; CHANNELS],
     subscribe_at: Option<Instant>,
     check_at: Instant,
     chats: Vec<Chat>,
-    keys: u64,
+    sent: u64,
     pub sessions: [Session; SESSIONS],
 }
 
 impl Node {
-    pub fn new(id: Str, broken: Break, now: Instant) -> Self {
+    pub fn new(broken: Break, now: Instant) -> Self {
         let mut config = LeaseConfig::default();
         if broken == Break::Margin {
             config.margin = Duration::ZERO;
         }
+        let keys = Keys::new(now);
+        let store: Arc<dyn Store> = Arc::new(keys.clone());
+        let opening = NodeLease::open_by(&store, config, Arc::new(keys.clone()));
+        let (lease, renewal) = opening.now_or_never().unwrap().unwrap();
+        let claims = Claims::open(&store, "names", &lease).now_or_never();
         Self {
-            lease: Lease::new(id.clone(), config, now),
-            id,
+            id: lease.node().clone(),
+            claims: claims.unwrap().unwrap(),
+            lease,
+            renewing: Box::pin(renewal.run(drop)),
+            keys,
             broken,
             lost: false,
             feeds: Default::default(),
             subscribe_at: Some(now),
             check_at: now + CHECK,
             chats: Vec::new(),
-            keys: 0,
+            sent: 0,
             sessions: Default::default(),
         }
     }
 
     pub fn is_valid(&self, now: Instant) -> bool {
-        self.lease.is_valid(now)
+        self.keys.set_time(now);
+        self.lease.is_valid()
     }
 
     /// Whether this node believes that it may write for a session.
@@ -209,31 +211,17 @@ impl Node {
     }
 
     pub fn handle(&mut self, input: Input, now: Instant, rng: &mut Rng, out: &mut Out) {
-        self.lease.handle_timeout(now);
-        if let Input::Lease { number, reply } = &input {
-            self.lease.handle_reply(*number, reply.clone(), now);
+        self.keys.set_time(now);
+        if let Input::Key { number, reply } = &input {
+            self.keys.reply(*number, reply.clone());
         }
-        while let Some(request) = self.lease.poll_request() {
-            out.calls.push(Call::Lease { request });
-        }
-        while let Some(event) = self.lease.poll_event() {
-            self.lost |= matches!(event, LeaseEvent::Lost(_));
-        }
+        self.lost = self.lost || (&mut self.renewing).now_or_never().is_some();
         // A node without lease does nothing more.
         if self.lost && !matches!(self.broken, Break::Lease | Break::Successor) {
             return;
         }
         match input {
-            Input::Timer | Input::Lease { .. } => {}
-            Input::Claim {
-                session,
-                claim,
-                number,
-                reply,
-            } => {
-                let (session, mut cx) = self.session(session, now, rng, out);
-                session.claim_reply(claim, number, reply, &mut cx);
-            }
+            Input::Timer | Input::Key { .. } => {}
             Input::Written {
                 session,
                 fence,
@@ -253,7 +241,7 @@ impl Node {
                 let (session, mut cx) = self.session(session, now, rng, out);
                 session.log(fence, after, &records, &mut cx);
             }
-            Input::Prompt { ask, .. } if self.lease.valid_until().is_none() && !self.lost => {
+            Input::Prompt { ask, .. } if !self.lease.is_valid() && !self.lost => {
                 out.answer(ask.client, ask.id, Answer::Failed);
             }
             Input::Prompt { session, ask } => {
@@ -295,6 +283,8 @@ impl Node {
         }
         self.timeouts(now, rng, out);
         self.run(now, out);
+        out.calls
+            .extend(std::iter::from_fn(|| self.keys.poll_call()).map(Call::Key));
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -308,7 +298,7 @@ impl Node {
             .iter()
             .filter_map(|feed| feed.sequencer.as_ref()?.poll_timeout());
         let own = self
-            .lease
+            .keys
             .poll_timeout()
             .into_iter()
             .chain(self.subscribe_at);
@@ -329,7 +319,7 @@ impl Node {
     ) -> (&'a mut Session, Cx<'a>) {
         let cx = Cx {
             session,
-            node: &self.id,
+            claims: &self.claims,
             broken: self.broken,
             now,
             rng,
@@ -351,9 +341,9 @@ impl Node {
             out.answer(client, id, Answer::Stored);
         }
         if self.chats.iter().all(|chat| chat.id != id) {
-            self.keys += 1;
+            self.sent += 1;
             self.chats.push(Chat {
-                key: self.keys,
+                key: self.sent,
                 publish: Publish::new(PublishConfig::default(), rng.next_u64(), now),
                 client,
                 id,
@@ -439,7 +429,7 @@ impl Node {
         self.chats.retain_mut(|chat| {
             while let Some(attempt) = chat.publish.poll_request() {
                 let again = if broken == Break::Ids {
-                    self.keys << 8 | attempt
+                    self.sent << 8 | attempt
                 } else {
                     0
                 };

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use rpc_core::Str;
-use rpc_core::cluster::internals::{Claim, ClaimEvent, Reply};
-use rpc_core::cluster::{ClaimConfig, Fence};
+use futures_util::future::BoxFuture;
+use rpc_core::cluster::{ClaimError, Claimed, Claims};
 use rpc_core::store::{Publish, PublishConfig, PublishError, PublishReply};
 use switchboard_testing::sim::Rng;
 
+use super::fence::Fence;
 use super::node::{Answer, Call, Out};
 use super::store::{Body, CHANNELS, Draft, Record};
 use super::world::{Break, PAGE};
@@ -27,7 +27,7 @@ pub struct Ask {
 /// What a session needs of its node.
 pub struct Cx<'a> {
     pub session: usize,
-    pub node: &'a Str,
+    pub claims: &'a Claims,
     pub broken: Break,
     pub now: Instant,
     pub rng: &'a mut Rng,
@@ -36,8 +36,7 @@ pub struct Cx<'a> {
 
 #[derive(Default)]
 pub struct Session {
-    claim: Option<Claim>,
-    claims: u64,
+    claim: Option<BoxFuture<'static, Result<Claimed, ClaimError>>>,
     pub owner: Option<Owner>,
     waiting: Vec<Ask>,
 }
@@ -49,17 +48,10 @@ impl Session {
             owner => {
                 self.waiting.push(ask);
                 if owner.is_none() && self.claim.is_none() {
-                    self.claims += 1;
-                    self.claim = Some(Claim::new(cx.node.clone(), ClaimConfig::default(), cx.now));
+                    let (claims, name) = (cx.claims.clone(), format!("s{}", cx.session));
+                    self.claim = Some(Box::pin(async move { claims.claim(&name).await }));
                 }
             }
-        }
-        self.run(cx);
-    }
-
-    pub fn claim_reply(&mut self, claim: u64, number: u64, reply: Reply, cx: &mut Cx<'_>) {
-        if let Some(asking) = self.claim.as_mut().filter(|_| claim == self.claims) {
-            asking.handle_reply(number, reply, cx.now);
         }
         self.run(cx);
     }
@@ -98,9 +90,6 @@ impl Session {
     }
 
     pub fn timeout(&mut self, cx: &mut Cx<'_>) {
-        if let Some(claim) = &mut self.claim {
-            claim.handle_timeout(cx.now);
-        }
         if let Some(owner) = &mut self.owner {
             owner.timeout(cx);
         }
@@ -108,9 +97,7 @@ impl Session {
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let claim = self.claim.as_ref().and_then(Claim::poll_timeout);
-        let owner = self.owner.as_ref().and_then(Owner::poll_timeout);
-        claim.into_iter().chain(owner).min()
+        self.owner.as_ref().and_then(Owner::poll_timeout)
     }
 
     /// Is the owner no longer: whoever waits tries again.
@@ -126,18 +113,13 @@ impl Session {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) {
-        if let Some(claim) = &mut self.claim {
-            while let Some(request) = claim.poll_request() {
-                cx.out.calls.push(Call::Claim {
-                    session: cx.session,
-                    claim: self.claims,
-                    request,
-                });
-            }
-            if let Some(event) = claim.poll_event() {
-                self.claim = None;
-                self.claimed(event, cx);
-            }
+        if let Some(claimed) = self
+            .claim
+            .as_mut()
+            .and_then(futures_util::FutureExt::now_or_never)
+        {
+            self.claim = None;
+            self.claimed(claimed, cx);
         }
         if let Some(owner) = &mut self.owner {
             if owner.run(cx).is_err() {
@@ -150,10 +132,10 @@ impl Session {
         }
     }
 
-    fn claimed(&mut self, event: ClaimEvent, cx: &mut Cx<'_>) {
-        match event {
-            ClaimEvent::Owned { fence, .. } => self.owner = Some(Owner::new(fence, cx)),
-            ClaimEvent::Held { node } => {
+    fn claimed(&mut self, claimed: Result<Claimed, ClaimError>, cx: &mut Cx<'_>) {
+        match claimed {
+            Ok(Claimed::Owned(owned)) => self.owner = Some(Owner::new(owned.fence(), cx)),
+            Ok(Claimed::Held { node }) => {
                 let (late, new) = self.waiting.drain(..).partition(|ask| ask.forwarded);
                 self.waiting = late;
                 let new: Vec<_> = new;
@@ -162,7 +144,7 @@ impl Session {
                     .extend(new.into_iter().map(|ask| (node.clone(), cx.session, ask)));
                 self.fail(cx);
             }
-            _ => self.fail(cx),
+            Err(_) => self.fail(cx),
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use rpc_core::Str;
-use rpc_core::cluster::internals::{Operation, Reply};
-use rpc_core::store::PublishReply;
+use bytes::Bytes;
+use rpc_core::store::{PublishReply, StoreError};
 
+use super::keys::{KeyCall, KeyReply, Operation};
 use super::world::{Break, SECOND, Time};
 
 /// The first subjects are channels, the others logs of sessions.
@@ -48,55 +48,10 @@ pub struct Draft {
 }
 
 #[derive(Default)]
-struct Bucket {
-    last: u64,
-    keys: HashMap<Str, (Str, u64, Time)>,
-}
-
-impl Bucket {
-    fn apply(
-        &mut self,
-        key: &str,
-        node: &str,
-        operation: &Operation,
-        full: bool,
-        now: Time,
-    ) -> Reply {
-        let found = self.keys.get(key);
-        let revision = found.map_or(0, |(_, revision, _)| *revision);
-        let (expected, kept) = match operation {
-            Operation::Read | Operation::ReadNode { .. } => {
-                return found.map_or(Reply::Missing, |(node, revision, _)| Reply::Found {
-                    node: node.clone(),
-                    revision: *revision,
-                });
-            }
-            Operation::Create => (0, true),
-            Operation::Update { revision } => (*revision, true),
-            Operation::Delete { revision } => (*revision, false),
-        };
-        if full {
-            return Reply::Refused;
-        }
-        if revision != expected {
-            return Reply::Conflict;
-        }
-        self.last += 1;
-        if kept {
-            self.keys.insert(key.into(), (node.into(), self.last, now));
-        } else {
-            self.keys.remove(key);
-        }
-        Reply::Stored {
-            revision: self.last,
-        }
-    }
-}
-
-#[derive(Default)]
 pub struct Store {
-    nodes: Bucket,
-    names: Bucket,
+    /// The values of keys, their revisions, and when they were written.
+    keys: HashMap<String, (Bytes, u64, Time)>,
+    last_revision: u64,
     last: u64,
     subjects: [Vec<Record>; CHANNELS + SESSIONS],
     ids: HashMap<u64, (u64, Time)>,
@@ -120,18 +75,37 @@ impl Store {
         self.violation.get_or_insert(what);
     }
 
-    pub fn node(&mut self, key: &str, operation: &Operation, now: Time) -> Reply {
-        self.nodes.keys.retain(|_, (_, _, at)| now < *at + LEASE);
-        self.nodes.apply(key, key, operation, self.full, now)
-    }
-
-    /// An operation on the key of a session, by this node.
-    pub fn name(&mut self, session: usize, node: &str, operation: &Operation, now: Time) -> Reply {
-        if let Operation::ReadNode { node } = operation {
-            return self.node(node, operation, now);
+    /// Reads or writes the key of a node or a session.
+    pub fn key(&mut self, call: KeyCall, now: Time) -> KeyReply {
+        self.keys
+            .retain(|key, (.., at)| !key.starts_with("nodes") || now < *at + LEASE);
+        let found = self.keys.get(&call.subject);
+        let known = found.map_or(0, |(_, revision, _)| *revision);
+        let (expected, value) = match call.operation {
+            Operation::Read => {
+                return Ok(found.map(|(value, revision, _)| (value.clone(), *revision)));
+            }
+            Operation::Write { value, revision } => (revision, value),
+            Operation::Remove { revision } => {
+                let removed = self
+                    .keys
+                    .extract_if(|key, _| *key == call.subject && known == revision);
+                return Ok(removed
+                    .last()
+                    .map(|(_, (value, revision, _))| (value, revision)));
+            }
+        };
+        if self.full {
+            let message = String::new();
+            return Err(StoreError::Full { message });
         }
-        let key = ["s0", "s1"][session];
-        self.names.apply(key, node, operation, self.full, now)
+        if known != expected {
+            return Err(StoreError::Conflict);
+        }
+        self.last_revision += 1;
+        let new = (value.clone(), self.last_revision, now);
+        self.keys.insert(call.subject, new);
+        Ok(Some((value, self.last_revision)))
     }
 
     /// Stores a draft. The record, if it is new, with the number of the one before it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rpc_core::Str;
-use rpc_core::cluster::{ClaimConfig, Claims, Membership, NodeLease, Renewal};
+use rpc_core::cluster::{Claims, Membership, NodeLease, Renewal};
 use rpc_core::store::{Messages, Store, StoreError};
 
 use super::ClusterOptions;
@@ -27,7 +27,7 @@ impl Node {
         options: &ClusterOptions,
     ) -> Result<(Arc<Self>, Renewal, Messages), StoreError> {
         let (lease, renewal) = NodeLease::open(store, options.lease).await?;
-        let claims = Claims::open(store, super::OWNERS, &lease, ClaimConfig::default()).await?;
+        let claims = Claims::open(store, super::OWNERS, &lease).await?;
         let relays = Relays::new(Arc::clone(store), lease.node().clone(), options);
         let messages = relays.subscribe().await?;
         let node = Self {

@@ -1,8 +1,7 @@
-//! What the hosts of a cluster ask each other: [`Peers`](crate::net::Peers).
+//! What the hosts of a cluster ask each other.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use rpc_core::store::StoreError;
 use rpc_core::{Json, Str};
@@ -13,8 +12,8 @@ use super::relay::Kind;
 use crate::auth::{Address, AuthError, Signature};
 use crate::frame::SessionState;
 use crate::hub::Owner;
+use crate::net::HostRuntime;
 use crate::net::sessions::Sessions;
-use crate::net::{HostRuntime, Peers};
 
 /// The question for the status of a session.
 #[derive(Serialize, Deserialize)]
@@ -25,9 +24,14 @@ struct Question {
     asker: Option<Str>,
 }
 
-#[async_trait]
-impl Peers for Cluster {
-    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState> {
+impl Cluster {
+    /// Returns the status of a session that another host serves. `asker` is the identity that the
+    /// caller has proved; `None` if it has proved none but must.
+    pub(in crate::net) async fn status(
+        &self,
+        asker: Option<Owner>,
+        session_id: &str,
+    ) -> Option<SessionState> {
         let node = self.shared.member.current()?;
         let owner = node.claims.holder(session_id).await.ok().flatten()?;
         if owner == *node.id() {
@@ -48,11 +52,16 @@ impl Peers for Cluster {
             .ok()
     }
 
-    fn sessions(&self) -> Arc<Sessions> {
+    /// Returns the sessions that all hosts share.
+    pub(in crate::net) fn sessions(&self) -> Arc<Sessions> {
         Arc::clone(&self.shared.sessions)
     }
 
-    async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {
+    /// Counts a signature as used at all hosts. If the future is dropped, it may be used or not.
+    ///
+    /// # Errors
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`].
+    pub(in crate::net) async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {
         let (key, value) = (signature.to_string(), Bytes::from_static(b"1"));
         let spent = self.shared.signatures.create(&key, value).await;
         spent.map(drop).map_err(|error| match error {

@@ -101,15 +101,15 @@ impl Handler {
         self.owner = Some(owner);
         let mut request = ConnectRequest::new(owner, connect, super::random());
         request.recommend_signature = recommend_signature;
-        let peers = self.runtime.shared.peers.clone();
-        let peers = peers.filter(|_| self.runtime.shared.access.lock().uses_signatures_once());
+        let cluster = self.runtime.shared.cluster.clone();
+        let cluster = cluster.filter(|_| self.runtime.shared.access.lock().uses_signatures_once());
         let (runtime, conn) = (self.runtime.clone(), self.conn);
-        match (peers, owner) {
-            (Some(peers), Owner::Key(_)) => tasks.push(async move {
+        match (cluster, owner) {
+            (Some(cluster), Owner::Key(_)) => tasks.push(async move {
                 let signature = request.connect.signed.signature.as_deref();
                 let signature = signature.and_then(|text| Signature::parse(text).ok());
                 let spent = match signature {
-                    Some(signature) => peers.spend(&signature).await,
+                    Some(signature) => cluster.spend(&signature).await,
                     None => Ok(()),
                 };
                 match spent {

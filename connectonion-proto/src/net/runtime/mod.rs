@@ -23,6 +23,7 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
+use crate::net::cluster::Cluster;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
@@ -32,7 +33,6 @@ use state::State;
 use turn::Head;
 
 pub use agent::{Agent, Reply};
-pub(crate) use options::Peers;
 pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
 pub use turn::Turn;
@@ -88,7 +88,7 @@ struct Shared {
     uploads: std::path::PathBuf,
     upload_limits: upload::UploadLimits,
     payments: Option<CheckPayment>,
-    peers: Option<Arc<dyn Peers>>,
+    cluster: Option<Cluster>,
     on_trust: Option<OnTrust>,
     trust_source: Option<TrustSource>,
     on_spent: Option<OnSpent>,
@@ -120,7 +120,7 @@ impl HostRuntime {
                 uploads,
                 upload_limits: options.upload_limits,
                 payments: options.payments,
-                peers: options.peers,
+                cluster: options.cluster,
                 on_trust: options.on_trust,
                 trust_source: options.trust_source,
                 on_spent: options.on_spent,
@@ -256,9 +256,9 @@ impl HostRuntime {
         session_id: Option<Str>,
     ) -> SessionStatus {
         let mut status = self.read(|hub| hub.status(asker, session_id.as_ref()));
-        if let (SessionState::NotFound, Some(peers)) = (&status.status, &self.shared.peers)
+        if let (SessionState::NotFound, Some(cluster)) = (&status.status, &self.shared.cluster)
             && let Some(id) = &session_id
-            && let Some(standing) = peers.status(asker, id).await
+            && let Some(standing) = cluster.status(asker, id).await
         {
             status.status = standing;
         }

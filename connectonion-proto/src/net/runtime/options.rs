@@ -5,36 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use rpc_core::store::Store;
 
-use crate::auth::{Address, AuthError, Signature, Signer, Spent};
-use crate::frame::SessionState;
-use crate::hub::{HubConfig, Owner};
-use crate::net::sessions::Sessions;
+use crate::auth::{Address, Signer, Spent};
+use crate::hub::HubConfig;
+use crate::net::cluster::Cluster;
 use crate::trust::{AccessControl, TrustBook, TrustLevel};
 use crate::upload::UploadLimits;
 
 /// Returns whether this address has paid this amount.
 pub(super) type CheckPayment = Box<dyn Fn(Address, f64) -> BoxFuture<'static, bool> + Send + Sync>;
-
-/// The other hosts with the same address, which share the storage: a cluster.
-#[async_trait]
-pub(crate) trait Peers: Send + Sync {
-    /// Returns the status of a session that another host serves. `asker` is the identity that the
-    /// caller has proved; `None` if it has proved none but must.
-    async fn status(&self, asker: Option<Owner>, session_id: &str) -> Option<SessionState>;
-
-    /// Returns the sessions that all hosts share.
-    fn sessions(&self) -> Arc<Sessions>;
-
-    /// Counts a signature as used at all hosts. If the future is dropped, it may be used or not.
-    ///
-    /// # Errors
-    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`].
-    async fn spend(&self, signature: &Signature) -> Result<(), AuthError>;
-}
 
 pub(super) type OnTrust = Box<dyn Fn(&TrustBook) + Send + Sync>;
 pub(super) type TrustSource = Box<dyn Fn() -> Option<TrustBook> + Send + Sync>;
@@ -75,7 +56,7 @@ rpc_core::config! {
         /// system's.
         pub clock: fn() -> SystemTime = rpc_core::net::time::system_now,
         pub(super) payments: Option<CheckPayment> = None,
-        pub(crate) peers: Option<Arc<dyn Peers>> = None,
+        pub(crate) cluster: Option<Cluster> = None,
     }
     /// Creates options with this access control.
     pub fn with_access(access: AccessControl);

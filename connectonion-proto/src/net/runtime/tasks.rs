@@ -52,7 +52,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     let sessions = sessions(runtime).await;
     // It goes when this future goes.
     let mut chores = JoinSet::new();
-    if runtime.shared.peers.is_none() {
+    if runtime.shared.cluster.is_none() {
         recover(runtime, &sessions).await;
         chores.spawn(tend(Arc::clone(&sessions)));
     }
@@ -149,8 +149,8 @@ async fn store(sessions: Arc<Sessions>, now: f64, lane: usize, jobs: Vec<Job>) -
 
 /// Returns the sessions of all hosts, or those of this one when its store answers.
 async fn sessions(runtime: &HostRuntime) -> Arc<Sessions> {
-    if let Some(peers) = &runtime.shared.peers {
-        return peers.sessions();
+    if let Some(cluster) = &runtime.shared.cluster {
+        return cluster.sessions();
     }
     let given = runtime.shared.store.clone();
     let max = if given.is_some() {

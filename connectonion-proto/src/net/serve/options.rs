@@ -87,7 +87,7 @@ impl ServerOptions {
     #[must_use]
     pub fn with_cluster(mut self, cluster: Cluster) -> Self {
         self.runtime.hub.store_events = true;
-        self.runtime.peers = Some(Arc::new(cluster.clone()));
+        self.runtime.cluster = Some(cluster.clone());
         self.cluster = Some(cluster);
         self
     }

@@ -446,7 +446,7 @@ fn commands_stay_in_the_workspace_unless_configured_otherwise() {
     let (_, out, _) = open.run("run cat ../secret.txt", &[]);
     assert!(out.starts_with("secret"), "{out}");
     let off = place.serve(&["--commands", "off"]);
-    let (_, out, _) = off.run("run cat a.txt", &[]);
+    let (_, out, _) = off.run(r#"!tool run {"command":"cat a.txt"}"#, &[]);
     assert!(out.contains("no tool"), "{out}");
 }
 

@@ -43,8 +43,8 @@ const FINISHED: &[Finished] = &[
 ];
 
 /// In this order, in every protocol crate and in the core.
-const FEATURES: [&str; 8] = [
-    "default", "tokio", "ws", "tls", "server", "web", "metrics", "testing",
+const FEATURES: [&str; 9] = [
+    "default", "tokio", "ws", "tls", "proxy", "server", "web", "metrics", "testing",
 ];
 
 /// At these paths in every protocol crate.

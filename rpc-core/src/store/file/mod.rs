@@ -2,14 +2,14 @@
 
 mod disk;
 mod frame;
+mod guard;
 mod salvage;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use super::StoreError;
 use super::local::{Changes, LocalStore, Row, Table, Which, logs_size};
 use crate::file::{Lock, LockError};
 use disk::{Disk, has_room};
+use guard::guard;
 pub use salvage::Salvaged;
 use salvage::{Frozen, salvage};
 
@@ -82,27 +83,19 @@ struct Opener {
 }
 
 impl FileStore {
-    /// Opens the store in a file, or makes it, for this user only where there are users. Blocks.
+    /// Opens the store in a file, or makes it, for this user only where there are users. Blocks: for seconds, if a
+    /// large file has three times what its records need, and is made smaller.
     ///
     /// # Errors
     /// [`StoreError::Config`] if another process has it, whose name it says, or if it is something else;
     /// [`StoreError::Failed`] if it is damaged or cannot be read; [`StoreError::Full`] without room.
     pub fn open(path: &Path, config: FileConfig) -> Result<Self, StoreError> {
-        let store = Self::over(FileTable::open(path, config)?)?;
-        let held = logs_size(store.table())?;
-        if store.table().size() > SPARSE + 3 * held {
-            store.compact()?;
+        let mut table = FileTable::open(path, config)?;
+        let held = logs_size(&table)?;
+        if table.size() > SPARSE + 3 * held {
+            table.compact()?;
         }
-        Ok(store)
-    }
-
-    /// Makes the file as small as it can be. [`open`](Self::open) does so when it has three times what its records
-    /// need. Blocks, and all requests wait meanwhile: for seconds, with a large file.
-    ///
-    /// # Errors
-    /// [`StoreError`]; retrying is safe.
-    pub fn compact(&self) -> Result<(), StoreError> {
-        self.table().compact()
+        Self::over(table)
     }
 
     /// Returns what was taken over if the file was damaged when it was opened.
@@ -183,16 +176,16 @@ impl FileTable {
             let mut database = Opener::database(frozen, self.opener.cache)?;
             Ok(database.check_integrity()?)
         };
-        match catch_unwind(AssertUnwindSafe(checking)) {
-            Ok(Ok(is_whole)) => Ok(is_whole),
-            Ok(Err(Fault(error))) => match *error {
+        match guard(checking) {
+            Some(Ok(is_whole)) => Ok(is_whole),
+            Some(Err(Fault(error))) => match *error {
                 // Of the file system: nothing is known of the file.
                 redb::Error::Io(error) if error.raw_os_error().is_some() => {
                     Err(io_error(&self.path, &error))
                 }
                 _ => Ok(false),
             },
-            Err(_) => Ok(false),
+            None => Ok(false),
         }
     }
 
@@ -224,10 +217,7 @@ impl FileTable {
         let mut place = self.database.read().unwrap_or_else(PoisonError::into_inner);
         if place.is_none() {
             drop(place);
-            let mut empty = self
-                .database
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut empty = self.place();
             if empty.is_none() {
                 *empty = Some(self.guarded(|| self.opener.open())?);
             }
@@ -240,13 +230,14 @@ impl FileTable {
         let done = self.guarded(|| work(database));
         drop(place);
         if done.is_err() {
-            let mut place = self
-                .database
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
-            close(&mut place);
+            close(self.place().take());
         }
         done
+    }
+
+    fn place(&self) -> RwLockWriteGuard<'_, Option<Database>> {
+        let place = self.database.write();
+        place.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bytes on the disk: the file has holes.
@@ -260,28 +251,18 @@ impl FileTable {
         file.len()
     }
 
-    fn compact(&self) -> Result<(), StoreError> {
-        self.with(|_| Ok(()))?;
-        let mut place = self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        let compacting = || match &mut *place {
-            Some(database) => Ok(database.compact().map(drop)?),
-            None => Err(redb::Error::PreviousIo.into()),
-        };
-        let done = self.guarded(compacting);
-        if done.is_err() {
-            close(&mut place);
-        }
-        done
+    fn compact(&mut self) -> Result<(), StoreError> {
+        let mut database = self.place().take();
+        let done = self.guarded(|| Ok(database.as_mut().map(Database::compact).transpose()?));
+        // It is opened again.
+        close(database);
+        done.map(drop)
     }
 
-    /// The engine finds some damage by assertions.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(done) => done.map_err(|error| error.at(&self.path)),
-            Err(_) => Err(damaged(&self.path, "its parts contradict each other")),
+        match guard(work) {
+            Some(done) => done.map_err(|error| error.at(&self.path)),
+            None => Err(damaged(&self.path, "its parts contradict each other")),
         }
     }
 }
@@ -306,9 +287,8 @@ impl Fault {
 }
 
 /// It tries to tidy up, which may fail once more.
-fn close(place: &mut Option<Database>) {
-    let broken = place.take();
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+fn close(database: Option<Database>) {
+    let _ = guard(|| drop(database));
 }
 
 fn damaged(path: &Path, how: &str) -> StoreError {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{ReadableTable, ReadableTableMetadata, StorageBackend};
 
 use super::disk::Disk;
+use super::guard::guard;
 use super::{Opener, ROWS, StoreError, frame};
 use crate::store::local::{Recount, Table};
 use crate::sync::Mutex;
@@ -15,7 +15,6 @@ use crate::sync::Mutex;
 const PIECE: usize = 8 * 1024 * 1024;
 /// How often a page is read, of which a file may say that it is below itself.
 const READS: u32 = 64;
-const BLOCK: usize = 4096;
 /// Where the format of redb has its flags, and the one for a file that was not closed.
 const FLAGS: u64 = 9;
 const UNCLEAN: u8 = 2;
@@ -85,7 +84,7 @@ fn walk(disk: &Disk, take: &mut dyn FnMut(&[u8], &[u8])) -> bool {
         }
         None
     };
-    catch_unwind(AssertUnwindSafe(walking)).is_ok_and(|done| done.is_some())
+    guard(walking).flatten().is_some()
 }
 
 /// Finds all frames.
@@ -119,7 +118,8 @@ pub(super) struct Frozen {
 #[derive(Debug)]
 struct State {
     len: u64,
-    blocks: BTreeMap<u64, Vec<u8>>,
+    /// What is written, and where; later ones count.
+    written: Vec<(u64, Vec<u8>)>,
     reads: BTreeMap<u64, u32>,
 }
 
@@ -136,7 +136,7 @@ impl Frozen {
     fn new(disk: &Disk, reads: u32) -> io::Result<Self> {
         let state = State {
             len: disk.len()?,
-            blocks: BTreeMap::new(),
+            written: Vec::new(),
             reads: BTreeMap::new(),
         };
         Ok(Self {
@@ -144,25 +144,6 @@ impl Frozen {
             state: Mutex::new(state),
             reads,
         })
-    }
-
-    fn block(&self, state: &State, number: u64) -> io::Result<Vec<u8>> {
-        if let Some(block) = state.blocks.get(&number) {
-            return Ok(block.clone());
-        }
-        let start = number * BLOCK as u64;
-        let there = self.disk.len()?.saturating_sub(start);
-        let there = usize::try_from(there).map_or(BLOCK, |there| there.min(BLOCK));
-        let mut block = self.disk.read(start.min(self.disk.len()?), there)?;
-        block.resize(BLOCK, 0);
-        Ok(block)
-    }
-
-    /// The blocks that these bytes are in, and where they begin there.
-    fn blocks(offset: u64, len: usize) -> (std::ops::Range<u64>, usize) {
-        let (first, end) = (offset / BLOCK as u64, offset + len as u64);
-        let start = usize::try_from(offset % BLOCK as u64).unwrap_or(0);
-        (first..end.div_ceil(BLOCK as u64), start)
     }
 }
 
@@ -178,9 +159,26 @@ impl StorageBackend for Frozen {
         if *reads > self.reads || offset.saturating_add(len as u64) > state.len {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let (blocks, start) = Self::blocks(offset, len);
-        let blocks: Result<Vec<_>, _> = blocks.map(|it| self.block(&state, it)).collect();
-        Ok(blocks?.concat()[start..start + len].to_vec())
+        let there = self.disk.len()?.saturating_sub(offset);
+        let there = usize::try_from(there).map_or(len, |there| there.min(len));
+        let mut bytes = match there {
+            0 => Vec::new(),
+            _ => self.disk.read(offset, there)?,
+        };
+        bytes.resize(len, 0);
+        for (at, written) in &state.written {
+            let (ahead, behind) = (at.saturating_sub(offset), offset.saturating_sub(*at));
+            let (Ok(ahead), Ok(behind)) = (usize::try_from(ahead), usize::try_from(behind)) else {
+                continue;
+            };
+            let new = written.iter().skip(behind);
+            bytes
+                .iter_mut()
+                .skip(ahead)
+                .zip(new)
+                .for_each(|(byte, new)| *byte = *new);
+        }
+        Ok(bytes)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -193,15 +191,9 @@ impl StorageBackend for Frozen {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.state.lock();
-        let (blocks, start) = Self::blocks(offset, bytes.len());
-        let mut all = Vec::new();
-        for number in blocks.clone() {
-            all.extend(self.block(&state, number)?);
-        }
-        all[start..start + bytes.len()].copy_from_slice(bytes);
-        let changed = all.chunks(BLOCK).map(<[u8]>::to_vec);
-        state.blocks.extend(blocks.zip(changed));
+        let written = &mut self.state.lock().written;
+        written.retain(|(at, known)| *at != offset || known.len() > bytes.len());
+        written.push((offset, bytes.to_vec()));
         Ok(())
     }
 }

@@ -417,7 +417,7 @@ impl<T: Table> Store for LocalStore<T> {
     }
 
     async fn logs(&self) -> Result<Vec<(String, LogConfig)>, StoreError> {
-        self.node.request(false, |logs| logs.all()).await
+        self.node.request(false, Logs::all).await
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::future::FutureExt as _;
 use futures_util::{StreamExt as _, stream};
 
 use super::part::{Header, Part};
@@ -20,42 +19,36 @@ impl SessionLog {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn head(&self, id: &str) -> Result<Option<SessionInfo>, StoreError> {
-        let unread = Record {
-            subject: self.subject(id),
-            sequence: 0,
-            id: Str::default(),
-            payload: Bytes::new(),
-            time: 0,
-        };
-        let listed = self.last_of(unread).await?.map(|last| self.listed(&last));
-        Ok(listed.filter(|it| !it.is_removed()))
+        let last = self.last_of(self.subject(id)).await?;
+        Ok(last.filter(|it| !it.is_removed()))
     }
 
-    /// Returns the last record of the subject of another one, which stands for a damaged one.
-    fn last_of(&self, known: Record) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
-        let last = async move {
-            match self.log.last(&known.subject).await {
-                Err(StoreError::Unreadable { sequence }) => Ok(Some(Record { sequence, ..known })),
-                found => found,
+    async fn last_of(&self, subject: Str) -> Result<Option<SessionInfo>, StoreError> {
+        match self.log.last(&subject).await {
+            Err(StoreError::Unreadable { sequence }) => {
+                Ok(Some(self.info(subject, sequence, 0, None)))
             }
-        };
-        last.boxed()
+            found => Ok(found?.map(|last| self.listed(&last))),
+        }
     }
 
     /// Returns what the last record of a session says of it, such as one that [`Log::watch`] brings.
     #[must_use]
     pub fn listed(&self, last: &Record) -> SessionInfo {
         let part = Part::parse(&last.payload);
-        let known = part.as_ref().map(|it| &it.header.id);
+        self.info(last.subject.clone(), last.sequence, last.time, part)
+    }
+
+    fn info(&self, subject: Str, revision: u64, time: u64, last: Option<Part>) -> SessionInfo {
+        let known = last.as_ref().map(|it| &it.header.id);
         let known = known.filter(|id| !id.is_empty()).cloned();
-        let id = known.or_else(|| name_of(self.token_of(&last.subject)).map(Into::into));
         SessionInfo {
-            id,
-            subject: last.subject.clone(),
-            revision: last.sequence,
-            time: last.time,
-            bytes: part.as_ref().map_or(BESIDE as u64, |it| it.header.bytes),
-            head: part.map(|part| part.head),
+            id: known.or_else(|| name_of(self.token_of(&subject)).map(Into::into)),
+            subject,
+            revision,
+            time,
+            bytes: last.as_ref().map_or(BESIDE as u64, |it| it.header.bytes),
+            head: last.map(|part| part.head),
         }
     }
 
@@ -76,12 +69,14 @@ impl SessionLog {
     /// Returns the last records of all sessions, also of those that are removed.
     async fn lasts(&self) -> Result<Vec<SessionInfo>, StoreError> {
         let heads = self.log.heads(&format!("{}.*", self.config.name)).await?;
-        let reads = heads.into_iter().map(|head| self.last_of(head));
+        let reads = heads
+            .into_iter()
+            .map(|head| self.last_of(head.subject).boxed());
         let reads: Vec<_> = reads.collect();
         let mut reads = stream::iter(reads).buffered(AT_ONCE);
         let mut listed = Vec::new();
         while let Some(last) = reads.next().await {
-            listed.extend(last?.map(|last| self.listed(&last)));
+            listed.extend(last?);
         }
         let mut sizes = Sizes::default();
         for it in &listed {

@@ -80,7 +80,7 @@ impl<S> Session<S> {
         self.fence
     }
 
-    /// Writes as this ownership from now on: see [`Fence`](crate::cluster::Fence).
+    /// Writes as this [ownership](crate::cluster::Ownership::fence) from now on.
     pub const fn set_fence(&mut self, fence: u64) {
         self.fence = fence;
     }

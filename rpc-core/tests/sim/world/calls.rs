@@ -1,7 +1,6 @@
 //! What the store does for a node.
 
-use rpc_core::cluster::internals::Reply;
-use rpc_core::store::PublishReply;
+use rpc_core::store::{PublishReply, StoreError};
 
 use super::{Event, NODES, PAGE, World};
 use crate::node::{Call, Input};
@@ -16,21 +15,11 @@ impl World {
             }
             return;
         }
-        let (now, id) = (self.now, format!("{slot}-{life}"));
+        let now = self.now;
         let input = match call {
-            Call::Lease { request } => Some(Input::Lease {
-                number: request.number,
-                reply: self.store.node(&id, &request.operation, now),
-            }),
-            Call::Claim {
-                session,
-                claim,
-                request,
-            } => Some(Input::Claim {
-                session,
-                claim,
-                number: request.number,
-                reply: self.store.name(session, &id, &request.operation, now),
+            Call::Key(call) => Some(Input::Key {
+                number: call.number,
+                reply: self.store.key(call, now),
             }),
             Call::Chat {
                 key,
@@ -124,19 +113,9 @@ impl World {
 /// What a node hears that is not connected.
 fn unavailable(call: &Call) -> Option<Input> {
     match call {
-        Call::Lease { request } => Some(Input::Lease {
-            number: request.number,
-            reply: Reply::Unknown,
-        }),
-        Call::Claim {
-            session,
-            claim,
-            request,
-        } => Some(Input::Claim {
-            session: *session,
-            claim: *claim,
-            number: request.number,
-            reply: Reply::Unknown,
+        Call::Key(call) => Some(Input::Key {
+            number: call.number,
+            reply: Err(StoreError::unavailable("the store is down")),
         }),
         Call::Chat { key, attempt, .. } => Some(Input::Chatted {
             key: *key,

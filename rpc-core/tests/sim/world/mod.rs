@@ -331,7 +331,7 @@ impl World {
         let id = format!("{slot}-{life}");
         tell(|| format!("{} node {id} starts", self.now));
         let now = self.local(slot);
-        self.slots[slot].node = Some(Node::new(id.into(), self.broken, now));
+        self.slots[slot].node = Some(Node::new(self.broken, now));
         self.input(slot, life, Input::Timer)
     }
 

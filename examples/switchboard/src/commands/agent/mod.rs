@@ -58,7 +58,7 @@ enum Command {
 
 pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     match args.command {
-        Command::Host(args) => host::host(&args).await,
+        Command::Host(args) => Box::pin(host::host(&args)).await,
         Command::Chat(args) => chat::chat(*args).await,
     }
 }

@@ -4,12 +4,12 @@ mod copy;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use connectonion_proto::storage::{export, import};
+use rpc_core::file;
 use rpc_core::store::{FileConfig, FileStore, Store};
 
 use self::copy::copy;
@@ -29,16 +29,10 @@ enum Command {
 }
 
 /// Copies all that a server stores to another place, which must have none of it. No server may run on either
-/// file meanwhile. A place is a file of `agent host` or `gateway`, such as sessions.redb; the word nats, for the
-/// server of --nats; or a file whose name ends with .jsonl, of ConnectOnion's own hosts, for the sessions of an
-/// agent alone.
+/// file meanwhile. A place is a file of `agent host` (sessions.redb) or of the gateway (gateway.redb); the word
+/// nats, for the server of --nats; or a file whose name ends with .jsonl, of ConnectOnion's own hosts, for the
+/// sessions of an agent alone.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  switchboard store copy ~/.agent/sessions.redb old.redb
-  switchboard store copy ~/.agent/sessions.redb .co/session_results.jsonl
-  switchboard store copy --salvage damaged.redb sessions.redb
-  switchboard store copy --nats nats://127.0.0.1:4222 sessions.redb nats")]
 struct CopyArgs {
     /// Where to copy from.
     from: PathBuf,
@@ -75,7 +69,8 @@ pub(crate) async fn run(args: StoreArgs) -> Result<(), Failure> {
         (false, true) => {
             existing(&args.from)?;
             let store = args.store(&args.from).await?;
-            let file = File::create_new(&args.to).map_err(|error| failed(&args.to, &error))?;
+            absent(&args.to)?;
+            let file = file::open(&args.to).map_err(|error| failed(&args.to, &error))?;
             let count = export(&*store, BufWriter::new(file)).await;
             let count = count.map_err(|error| failed(&args.to, &error))?;
             complain(format_args!("{count} sessions are copied"));
@@ -96,7 +91,8 @@ impl CopyArgs {
     /// Opens the store at a place.
     async fn store(&self, place: &Path) -> Result<Arc<dyn Store>, Failure> {
         if !is_nats(place) {
-            return Ok(Arc::new(open(place)?));
+            let store = FileStore::open(place, FileConfig::default());
+            return Ok(Arc::new(store.map_err(Failure::new)?));
         }
         let store = self.nats.connect_now().await?;
         store.ok_or_else(|| Failure::usage("nats needs the URL of its server: --nats URL"))
@@ -113,12 +109,7 @@ fn salvage(args: &CopyArgs) -> Result<(), Failure> {
         ));
     }
     existing(&args.from)?;
-    if args.to.exists() {
-        return Err(Failure::usage(format_args!(
-            "{} exists already",
-            args.to.display()
-        )));
-    }
+    absent(&args.to)?;
     let store = FileStore::salvage(&args.from, &args.to, FileConfig::default());
     if let Some(salvaged) = store.map_err(Failure::new)?.salvaged() {
         complain(format_args!(
@@ -127,19 +118,6 @@ fn salvage(args: &CopyArgs) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-fn open(file: &Path) -> Result<FileStore, Failure> {
-    let store = FileStore::open(file, FileConfig::default()).map_err(Failure::new)?;
-    if let Some(salvaged) = store.salvaged() {
-        complain(format_args!(
-            "warning: {} was damaged: {} records could be read, {} could not",
-            file.display(),
-            salvaged.found,
-            salvaged.damaged
-        ));
-    }
-    Ok(store)
 }
 
 fn is_nats(place: &Path) -> bool {
@@ -159,6 +137,17 @@ fn existing(place: &Path) -> Result<(), Failure> {
             "there is no file {}",
             place.display()
         ))),
+    }
+}
+
+/// Refuses a file that exists: it is not written over.
+fn absent(place: &Path) -> Result<(), Failure> {
+    match place.exists() {
+        true => Err(Failure::usage(format_args!(
+            "{} exists already",
+            place.display()
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -2,9 +2,7 @@
 
 /// The error of an owner that is one no longer: it stops working for the name at once. Retrying never helps;
 /// claim the name again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("another owner has taken over")]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
 /// What an owner knows of the log of its name: by it the store refuses the writes of all others.
@@ -29,7 +27,6 @@ pub struct Fence {
 
 impl Fence {
     /// Begins an ownership with the number that the claim gives, before the log is read.
-    #[must_use]
     pub const fn new(fence: u64) -> Self {
         Self {
             fence,
@@ -39,20 +36,17 @@ impl Fence {
     }
 
     /// Returns the number of this ownership.
-    #[must_use]
     pub const fn fence(&self) -> u64 {
         self.fence
     }
 
     /// Returns the sequence number that the next write has to name: the subject's last record, 0 if it has
     /// none.
-    #[must_use]
     pub const fn expected(&self) -> u64 {
         self.last
     }
 
     /// Returns whether the record that says who owns the name is stored.
-    #[must_use]
     pub const fn is_owner(&self) -> bool {
         self.owner
     }
