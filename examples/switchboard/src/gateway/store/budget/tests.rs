@@ -113,7 +113,7 @@ async fn a_run_that_is_dropped_or_never_admitted_holds_nothing() {
     assert!(timeout(SECOND / 2, a.reserve(100)).await.is_err());
     a.store.set_delay(Duration::ZERO);
     sleep(3 * SECOND).await;
-    while !a.budget.try_write().await.is_ok() || !b.budget.try_write().await.is_ok() {}
+    while a.budget.try_write().await.is_err() || b.budget.try_write().await.is_err() {}
     assert_eq!(stored(&a.budget).await.daily, used(0));
     assert!(b.reserve(100).await.is_ok());
 }
@@ -247,7 +247,7 @@ async fn live(steps: Vec<Step>) {
             Step::LoseAnswers(at) => all[at].store.lose_answers(2),
             Step::Kill(at) => {
                 // What it has settled is written first.
-                while !all[at].budget.try_write().await.is_ok() {
+                while all[at].budget.try_write().await.is_err() {
                     sleep(SECOND).await;
                 }
                 for (_, run) in runs.extract_if(.., |(of, _)| *of == at) {
@@ -261,7 +261,7 @@ async fn live(steps: Vec<Step>) {
     }
     runs.clear();
     for it in &all {
-        while !it.budget.try_write().await.is_ok() {
+        while it.budget.try_write().await.is_err() {
             sleep(SECOND).await;
         }
     }
