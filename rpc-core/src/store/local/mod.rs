@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
@@ -256,6 +257,10 @@ impl Node {
             Box::new(answer) as Answer
         };
         let asking = async {
+            if is_write && !self.engine.is_virtual {
+                // What is appended at once is sent at once, and shares a write.
+                yield_now().await;
+            }
             self.send(Box::new(request)).await?;
             match answered.await {
                 Ok(done) => done,
@@ -321,6 +326,8 @@ impl<T: Table> LocalStore<T> {
         let serving = Arc::clone(&engine);
         let serve = move || {
             while let Some((_, first)) = received.blocking_recv() {
+                // Who has sent it may be about to send more.
+                std::thread::yield_now();
                 let more = std::iter::from_fn(|| received.try_recv().ok());
                 let more = more.map(|(_, request)| request).take(AT_ONCE - 1);
                 serving.serve([first].into_iter().chain(more));

@@ -181,17 +181,17 @@ impl<'e> Charge<'e> {
             extra,
             ..turn.with_id(self.id.as_deref())
         });
-        let (usage, settled) = self.settle(reservation, ending, at);
+        let usage = self.settle(reservation, ending, at);
         let commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
             .with_turn(turn);
-        Some(self.engine.write(commit, self.turn.take(), Some(settled)))
+        Some(self.engine.write(commit, self.turn.take()))
     }
 
     /// Settles the run with the budgets.
-    fn settle(&mut self, reservation: Reservation, ending: Ending, at: u64) -> (UsageEntry, u64) {
+    fn settle(&mut self, reservation: Reservation, ending: Ending, at: u64) -> UsageEntry {
         self.call_ended();
-        let settled = self.engine.store.settle(reservation, self.used.total());
+        reservation.settle(self.used.total());
         let engine = self.engine;
         let Usage {
             input_tokens,
@@ -199,14 +199,13 @@ impl<'e> Charge<'e> {
             ..
         } = self.used;
         let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent());
-        let entry = UsageEntry {
+        UsageEntry {
             provider: engine.agent.model.provider().as_str().to_owned(),
             model: engine.agent.model.model_name().to_owned(),
             estimated: self.estimated,
             ending,
             ..entry.with_tokens(input_tokens, output_tokens)
-        };
-        (entry, settled)
+        }
     }
 }
 

@@ -164,7 +164,7 @@ impl Engine {
         let mut commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
         commit.goes_on = true;
         // Whether it is stored matters only if the gateway ends; the log has it.
-        let written = self.write(commit, Some(turn), None).await;
+        let written = self.write(commit, Some(turn)).await;
         let (_, turn) = written.unwrap_or((Ok(()), None));
         turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))
     }
@@ -179,7 +179,7 @@ impl Engine {
     ) -> ChatError {
         let has_question = unanswered.is_some();
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
-        let written = self.write(seen, Some(turn), None).await;
+        let written = self.write(seen, Some(turn)).await;
         ChatError::Refused(match written {
             Err(_) | Ok((Err(_), _)) if has_question => also_unstored(&why),
             _ => why,

@@ -247,11 +247,11 @@ impl Engine {
     }
 
     /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it.
-    fn write(&self, commit: Commit, mut turn: Option<Held>, settled: Option<u64>) -> Written {
+    fn write(&self, commit: Commit, mut turn: Option<Held>) -> Written {
         let store = Arc::clone(&self.store);
         self.writing.start(async move {
             let open = turn.as_mut().map(|turn| &mut turn.open);
-            let outcome = store.commit(commit, open, settled).await;
+            let outcome = store.commit(commit, open).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             }

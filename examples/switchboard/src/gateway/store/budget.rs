@@ -3,14 +3,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use exoclaw_proto::budget::pools::{Pool, Pools, day_of, month_of};
-use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+use exoclaw_proto::budget::pools::{Pool, Pools, day_of};
+use exoclaw_proto::budget::{Exceeded, Scope};
 use rpc_core::store::{Bucket, StoreError as Failure};
 use rpc_core::sync::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::MutexGuard;
 
 use super::attempts::repeat;
 use super::nodes::Nodes;
@@ -38,63 +39,70 @@ pub enum NotAdmitted {
 pub struct Reservation {
     unwritten: Arc<Mutex<Unwritten>>,
     day: u64,
-    reserved: i64,
+    tokens: i64,
 }
 
 impl Reservation {
-    /// Releases the tokens, and counts those that were used. Returns the number to [wait](Budget::written) for.
-    fn take(&mut self, used: u64) -> u64 {
-        let reserved = -std::mem::take(&mut self.reserved);
-        self.unwritten.lock().add(self.day, used, reserved)
+    /// Counts the tokens that were used instead of the reserved ones.
+    pub fn settle(self, used: u64) {
+        self.unwritten.lock().add(self.day, used, 0);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if self.reserved > 0 {
-            self.take(0);
+        self.unwritten.lock().add(self.day, 0, -self.tokens);
+    }
+}
+
+/// What runs have used, and how much more is reserved for them, by the day on which they were admitted.
+type Changes = BTreeMap<u64, (u64, i64)>;
+
+fn apply(changes: &Changes, pools: &mut Pools) {
+    for (&day, &(used, reserved)) in changes {
+        advance(pools, day);
+        pools.take(day, used, 0);
+        if day == pools.day {
+            for pool in [&mut pools.daily, &mut pools.monthly] {
+                pool.reserved = pool.reserved.saturating_add_signed(reserved);
+            }
         }
     }
 }
 
-/// What runs that were admitted on one day have changed.
-#[derive(Clone, Copy, Debug)]
-struct Change {
-    number: u64,
-    day: u64,
-    used: u64,
-    reserved: i64,
+/// Begins a new day. What was reserved on an earlier one is released.
+fn advance(pools: &mut Pools, day: u64) {
+    if day > pools.day {
+        pools.advance(day);
+        pools.monthly.reserved = 0;
+    }
 }
 
-/// What this process has changed and not written, in the order of the numbers.
+/// What this process has changed, and the counter may not have.
 #[derive(Debug, Default)]
 struct Unwritten {
-    changes: VecDeque<Change>,
-    /// The last number, and the last one that may be written.
-    last: u64,
-    sent: u64,
-    /// The latest day seen.
-    today: u64,
+    /// What is being written, under this number. It stays the same until it is known to be written.
+    sent: Changes,
+    number: u64,
+    /// What comes after it.
+    new: Changes,
 }
 
 impl Unwritten {
-    fn add(&mut self, day: u64, used: u64, reserved: i64) -> u64 {
-        match self.changes.back_mut() {
-            Some(change) if change.day == day && change.number > self.sent => {
-                change.used = change.used.saturating_add(used);
-                change.reserved = change.reserved.saturating_add(reserved);
-            }
-            _ => {
-                self.last += 1;
-                self.changes.push_back(Change {
-                    number: self.last,
-                    day,
-                    used,
-                    reserved,
-                });
-            }
+    fn add(&mut self, day: u64, used: u64, reserved: i64) {
+        let change = self.new.entry(day).or_default();
+        change.0 = change.0.saturating_add(used);
+        change.1 = change.1.saturating_add(reserved);
+    }
+
+    /// Returns whether there is something to write. A gateway alone need not write what is reserved.
+    fn send(&mut self, is_alone: bool) -> bool {
+        let is_news = |(used, reserved): &(u64, i64)| *used > 0 || (*reserved != 0 && !is_alone);
+        if self.sent.is_empty() && self.new.values().any(is_news) {
+            self.sent = std::mem::take(&mut self.new);
+            self.number += 1;
         }
-        self.last
+        !self.sent.is_empty()
     }
 }
 
@@ -104,7 +112,7 @@ impl Unwritten {
 struct Counter {
     pools: Pools,
     /// By the id of a process, the last of its changes that is counted: none is counted twice.
-    counted: VecDeque<(String, u64)>,
+    counted: Vec<(String, u64)>,
 }
 
 impl Counter {
@@ -113,58 +121,17 @@ impl Counter {
         of_it.map_or(0, |(_, number)| *number)
     }
 
-    fn set_counted(&mut self, process: &str, number: u64) {
+    fn count(&mut self, unwritten: &Unwritten, process: &str) {
+        apply(&unwritten.sent, &mut self.pools);
         self.counted.retain(|(it, _)| it != process);
-        self.counted.push_back((process.to_owned(), number));
+        self.counted.push((process.to_owned(), unwritten.number));
         let surplus = self.counted.len().saturating_sub(MAX_PROCESSES);
         self.counted.drain(..surplus);
     }
-
-    /// Begins a new day. What was reserved on an earlier one is released.
-    fn advance(&mut self, day: u64) {
-        if day > self.pools.day {
-            self.pools.advance(day);
-            self.pools.monthly.reserved = 0;
-        }
-    }
-
-    fn apply(&mut self, change: &Change) {
-        self.advance(change.day);
-        let Pools {
-            day,
-            daily,
-            monthly,
-        } = &mut self.pools;
-        if *day == change.day {
-            for pool in [daily, monthly] {
-                pool.used = pool.used.saturating_add(change.used);
-                pool.reserved = pool.reserved.saturating_add_signed(change.reserved);
-            }
-        } else if month_of(*day) == month_of(change.day) {
-            monthly.take(change.used, 0);
-        }
-    }
-
-    /// Takes over what is known to be used, if the store has lost it.
-    fn restore(&mut self, mut known: Pools) {
-        self.advance(known.day);
-        known.advance(self.pools.day);
-        let Pools { daily, monthly, .. } = &mut self.pools;
-        daily.used = daily.used.max(known.daily.used);
-        monthly.used = monthly.used.max(known.monthly.used);
-    }
 }
 
-/// The counter as it was read or written last.
-#[derive(Debug, Default)]
-struct Stored {
-    counter: Counter,
-    /// 0 if there is none.
-    revision: u64,
-    was_read: bool,
-    /// Whether it may still be what is stored.
-    is_current: bool,
-}
+/// The counter and its revision, 0 if there is none.
+type Stored = (Counter, u64);
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
 ///
@@ -179,11 +146,11 @@ struct Stored {
 pub(super) struct Budget {
     bucket: Bucket,
     nodes: Nodes,
-    config: GatewayStoreConfig,
+    pub(super) config: GatewayStoreConfig,
     clock: fn() -> u64,
     unwritten: Arc<Mutex<Unwritten>>,
-    /// Held by the one call that reads and writes.
-    stored: tokio::sync::Mutex<Stored>,
+    /// Held by the one call that reads and writes. A gateway alone knows what it has written.
+    stored: tokio::sync::Mutex<Option<Stored>>,
 }
 
 impl Budget {
@@ -203,10 +170,6 @@ impl Budget {
         }
     }
 
-    pub(super) const fn limits(&self) -> Budgets {
-        self.config.budgets
-    }
-
     /// Admits a run, if the budgets have room for it. Dropping the future reserves nothing.
     pub(super) async fn reserve(
         &self,
@@ -223,7 +186,7 @@ impl Budget {
             .map_err(NotAdmitted::Exceeded)?;
         if budgets.daily.is_none() && budgets.monthly.is_none() {
             // There is nothing to wait for.
-            return Ok(self.hold(0));
+            return Ok(self.hold(self.today(), 0));
         }
         let reserved = repeat(self.config.patience, || self.try_reserve(estimate)).await;
         reserved
@@ -235,89 +198,46 @@ impl Budget {
         &self,
         estimate: u64,
     ) -> Result<Result<Reservation, Exceeded>, StoreError> {
-        let mut stored = self.stored.lock().await;
-        let mut is_fresh = false;
-        loop {
-            is_fresh |= self.read(&mut stored).await?;
-            match self.total(&stored).check(self.config.budgets, estimate) {
-                Ok(()) => {
-                    let reservation = self.hold(estimate);
-                    if !self.nodes.is_alone() {
-                        self.write(&mut stored).await?;
-                    }
-                    return Ok(Ok(reservation));
-                }
-                Err(_) if !is_fresh => stored.is_current = false,
-                Err(exceeded) => return Ok(Err(exceeded)),
-            }
+        let mut stored = self.lock().await;
+        let total = self.total(&mut stored).await?;
+        if let Err(exceeded) = total.check(self.config.budgets, estimate) {
+            return Ok(Err(exceeded));
         }
+        let reservation = self.hold(total.day, estimate);
+        if !self.nodes.is_alone() {
+            self.write(&mut stored).await?;
+        }
+        Ok(Ok(reservation))
     }
 
-    fn hold(&self, tokens: u64) -> Reservation {
-        let reserved = i64::try_from(tokens).unwrap_or(i64::MAX);
-        let mut unwritten = self.unwritten.lock();
-        let day = self.today(&mut unwritten);
-        if reserved > 0 {
-            unwritten.add(day, 0, reserved);
-        }
+    fn hold(&self, day: u64, tokens: u64) -> Reservation {
+        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        self.unwritten.lock().add(day, 0, tokens);
         Reservation {
             unwritten: Arc::clone(&self.unwritten),
             day,
-            reserved,
+            tokens,
         }
     }
 
-    fn today(&self, unwritten: &mut Unwritten) -> u64 {
-        unwritten.today = unwritten.today.max(day_of((self.clock)()));
-        unwritten.today
+    fn today(&self) -> u64 {
+        day_of((self.clock)())
     }
 
-    /// Settles a run with the budgets. Returns the number to [wait](Self::written) for.
-    #[expect(clippy::unused_self, reason = "the reservation is one of this budget")]
-    pub(super) fn settle(&self, mut reservation: Reservation, tokens: u64) -> u64 {
-        reservation.take(tokens)
+    /// Waits until all that was settled is written.
+    pub(super) async fn written(&self) -> Result<(), StoreError> {
+        repeat(self.config.patience, || self.try_write()).await
     }
 
-    /// Waits until a change is written.
-    pub(super) async fn written(&self, number: u64) -> Result<(), StoreError> {
-        repeat(self.config.patience, || self.try_write(number)).await
-    }
-
-    async fn try_write(&self, number: u64) -> Result<(), StoreError> {
-        let mut stored = self.stored.lock().await;
-        self.read(&mut stored).await?;
-        match stored.counter.counted(self.nodes.process()) >= number {
-            true => Ok(()),
-            false => self.write(&mut stored).await,
-        }
-    }
-
-    /// Writes what is not written. Returns whether nothing is left.
-    pub(super) async fn write_late(&self) -> bool {
-        let last = {
-            let unwritten = self.unwritten.lock();
-            // A gateway alone need not write what is reserved.
-            let is_news = |it: &Change| it.used > 0 || !self.nodes.is_alone();
-            unwritten
-                .changes
-                .iter()
-                .rev()
-                .find(|it| is_news(it))
-                .map(|it| it.number)
-        };
-        match last {
-            Some(number) => self.try_write(number).await.is_ok(),
-            None => true,
-        }
+    pub(super) async fn try_write(&self) -> Result<(), StoreError> {
+        let mut stored = self.lock().await;
+        self.write(&mut stored).await
     }
 
     /// Returns the tokens of the day and of the month, as all nodes have used them.
     pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
         let total = repeat(self.config.patience, || async {
-            let mut stored = self.stored.lock().await;
-            stored.is_current &= self.nodes.is_alone();
-            self.read(&mut stored).await?;
-            Ok(self.total(&stored))
+            self.total(&mut *self.lock().await).await
         });
         let total = total.await?;
         Ok((total.daily.used, total.monthly.used))
@@ -334,90 +254,69 @@ impl Budget {
             pools,
             ..Counter::default()
         };
-        match self
-            .bucket
-            .create(KEY, serde_json::to_vec(&counter)?.into())
-            .await
-        {
+        let text = serde_json::to_vec(&counter)?.into();
+        match self.bucket.create(KEY, text).await {
             Err(Failure::Conflict) => Ok(()),
             created => Ok(created.map(drop)?),
         }
     }
 
-    /// Returns the tokens of all nodes on this day.
-    fn total(&self, stored: &Stored) -> Pools {
-        let mut counter = stored.counter.clone();
-        let mut unwritten = self.unwritten.lock();
-        counter.advance(self.today(&mut unwritten));
-        unwritten.changes.iter().for_each(|it| counter.apply(it));
-        counter.pools
+    async fn lock(&self) -> MutexGuard<'_, Option<Stored>> {
+        let mut stored = self.stored.lock().await;
+        stored.take_if(|_| !self.nodes.is_alone());
+        stored
     }
 
-    /// Reads the counter, if the last one is not current. Returns whether it did.
-    async fn read(&self, stored: &mut Stored) -> Result<bool, StoreError> {
-        if stored.is_current {
-            return Ok(false);
+    /// Returns the tokens of all nodes on this day.
+    async fn total(&self, stored: &mut Option<Stored>) -> Result<Pools, StoreError> {
+        let (Counter { mut pools, .. }, _) = self.read(stored).await?;
+        let unwritten = self.unwritten.lock();
+        apply(&unwritten.sent, &mut pools);
+        apply(&unwritten.new, &mut pools);
+        advance(&mut pools, self.today());
+        Ok(pools)
+    }
+
+    /// Reads the counter, unless it is known.
+    async fn read(&self, stored: &mut Option<Stored>) -> Result<Stored, StoreError> {
+        if let Some(stored) = stored {
+            return Ok(stored.clone());
         }
-        let entry = self.bucket.get(KEY).await?;
-        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-        let mut counter: Counter = match &entry {
-            Some(entry) => serde_json::from_slice(&entry.value)?,
-            None => Counter::default(),
+        let (mut counter, revision) = match self.bucket.get(KEY).await? {
+            Some(entry) => (serde_json::from_slice(&entry.value)?, entry.revision),
+            None => (Counter::default(), 0),
         };
-        if !stored.was_read && self.nodes.is_alone() {
+        let counted = counter.counted(self.nodes.process());
+        if counted == 0 && self.nodes.is_alone() {
             // The runs that had reserved have ended.
             (counter.pools.daily.reserved, counter.pools.monthly.reserved) = (0, 0);
         }
         let mut unwritten = self.unwritten.lock();
-        unwritten.today = unwritten.today.max(counter.pools.day);
-        let counted = counter.counted(self.nodes.process());
-        unwritten.changes.retain(|it| it.number > counted);
-        if revision < stored.revision {
-            counter.restore(stored.counter.pools);
-            let today = unwritten.today;
-            unwritten.add(today, 0, 0);
+        if counted == unwritten.number {
+            unwritten.sent.clear();
         }
-        *stored = Stored {
-            counter,
-            revision,
-            was_read: true,
-            is_current: true,
-        };
-        Ok(true)
+        Ok(stored.insert((counter, revision)).clone())
     }
 
-    /// Writes all changes into the counter, which was read.
-    async fn write(&self, stored: &mut Stored) -> Result<(), StoreError> {
-        let mut counter = stored.counter.clone();
-        let (last, sent) = {
-            let mut unwritten = self.unwritten.lock();
-            unwritten.changes.iter().for_each(|it| counter.apply(it));
-            let last = unwritten.last;
-            (last, std::mem::replace(&mut unwritten.sent, last))
-        };
-        counter.set_counted(self.nodes.process(), last);
-        let text = serde_json::to_vec(&counter)?.into();
-        // Until the answer is there.
-        stored.is_current = false;
-        let written = match stored.revision {
-            0 => self.bucket.create(KEY, text).await,
-            revision => self.bucket.update(KEY, text, revision).await,
-        };
-        let mut unwritten = self.unwritten.lock();
-        match written {
-            Ok(revision) => {
-                unwritten.changes.retain(|it| it.number > last);
-                (stored.counter, stored.revision) = (counter, revision);
-                stored.is_current = true;
-                Ok(())
+    /// Writes what is not written.
+    async fn write(&self, stored: &mut Option<Stored>) -> Result<(), StoreError> {
+        // What was sent before, and what has come since.
+        for _ in 0..2 {
+            if !self.unwritten.lock().send(self.nodes.is_alone()) {
+                break;
             }
-            Err(error) => {
-                if matches!(error, Failure::Full { .. }) {
-                    // It is not written.
-                    unwritten.sent = sent;
-                }
-                Err(error.into())
-            }
+            let (mut counter, revision) = self.read(stored).await?;
+            counter.count(&self.unwritten.lock(), self.nodes.process());
+            let text = serde_json::to_vec(&counter)?.into();
+            // Until the answer is there.
+            *stored = None;
+            let revision = match revision {
+                0 => self.bucket.create(KEY, text).await?,
+                revision => self.bucket.update(KEY, text, revision).await?,
+            };
+            *stored = Some((counter, revision));
+            self.unwritten.lock().sent.clear();
         }
+        Ok(())
     }
 }

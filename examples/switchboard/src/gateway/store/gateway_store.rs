@@ -165,8 +165,8 @@ impl GatewayStore {
     }
 
     /// Returns the limits in tokens.
-    pub fn budgets(&self) -> Budgets {
-        self.budget.limits()
+    pub const fn budgets(&self) -> Budgets {
+        self.budget.config.budgets
     }
 
     /// Admits a run, if the budgets have room for it: its session's, and those of all sessions.
@@ -184,11 +184,6 @@ impl GatewayStore {
         let joined = self.nodes.joined(self.patience).await;
         joined.map_err(NotAdmitted::Store)?;
         self.budget.reserve(turn.tokens(), estimate).await
-    }
-
-    /// Settles a run with the budgets. Returns the number for [`commit`](Self::commit).
-    pub fn settle(&self, reservation: Reservation, tokens: u64) -> u64 {
-        self.budget.settle(reservation, tokens)
     }
 
     /// Returns the tokens that a session, all sessions on this day, and all in this month have used.

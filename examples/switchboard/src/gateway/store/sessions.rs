@@ -308,9 +308,9 @@ impl GatewayStore {
         Ok(record_of(&self.change(session, remove).await?))
     }
 
-    /// Stores the results of a run in its turn, which ends unless it goes on, and waits until they are stored;
-    /// `settled` is the number of what it has used of the budgets. Runs of one session keep their order if each is
-    /// awaited before the next.
+    /// Stores the results of a run in its turn, which ends unless it goes on, and waits until they are stored, and
+    /// what was [settled](super::Reservation::settle). Runs of one session keep their order if each is awaited
+    /// before the next.
     ///
     /// # Errors
     /// [`StoreError`] if something is not stored. The usage is kept and written later: do not commit it again.
@@ -321,12 +321,12 @@ impl GatewayStore {
         &self,
         commit: Commit,
         turn: Option<&mut OpenTurn>,
-        settled: Option<u64>,
     ) -> Result<(), StoreError> {
+        let has_used = !commit.usage.is_empty();
         let written = async {
-            match settled {
-                Some(number) => self.budget.written(number).await,
-                None => Ok(()),
+            match has_used {
+                true => self.budget.written().await,
+                false => Ok(()),
             }
         };
         let stored = async {
@@ -415,7 +415,7 @@ impl GatewayStore {
 
     /// Writes what could not be written before. Returns whether nothing is left.
     pub(super) async fn write_late(&self) -> bool {
-        let mut is_done = self.budget.write_late().await;
+        let mut is_done = self.budget.try_write().await.is_ok();
         let late = self.late.lock().clone();
         for mut commit in late {
             is_done &= self.write(&mut commit).await.is_ok();

@@ -27,7 +27,7 @@ async fn open(limits: StoreLimits) -> Arc<GatewayStore> {
 
 async fn commit(store: &GatewayStore, commits: impl IntoIterator<Item = Commit>) {
     for commit in commits {
-        store.commit(commit, None, None).await.unwrap();
+        store.commit(commit, None).await.unwrap();
     }
 }
 

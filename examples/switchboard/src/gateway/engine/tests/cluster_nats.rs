@@ -35,7 +35,7 @@ async fn start(publish: &[&str]) -> Result<Arc<GatewayStore>, StoreError> {
     let cluster = GatewayStore::open(nats, config, || NOON).await?;
     let mut turn = cluster.enter("s", NOON).await?;
     let commit = Commit::new("s", NOON).with_turn(Turn::new("q", "a", NOON));
-    cluster.commit(commit, Some(&mut turn), None).await?;
+    cluster.commit(commit, Some(&mut turn)).await?;
     assert_eq!(cluster.recall("s", None, 9).await?.len(), 1);
     assert_eq!(cluster.session_count(0).await?, 1);
     cluster.usage(1).await?;

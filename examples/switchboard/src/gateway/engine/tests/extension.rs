@@ -16,12 +16,7 @@ use crate::gateway::store::Commit;
 
 async fn store(harness: &Harness, commits: impl IntoIterator<Item = Commit>) {
     for commit in commits {
-        harness
-            .engine
-            .store
-            .commit(commit, None, None)
-            .await
-            .unwrap();
+        harness.engine.store.commit(commit, None).await.unwrap();
     }
 }
 

@@ -100,9 +100,9 @@ async fn a_store_that_is_opened_again_has_everything() {
         let turn = store.enter("s", NOON).await.unwrap();
         store.reserve(&turn, 5).await.unwrap()
     };
-    let settled = store.settle(reservation, 12);
+    reservation.settle(12);
     let results = turn("s", 1).with_usage(used("s", 1, 12).usage.remove(0));
-    store.commit(results, None, Some(settled)).await.unwrap();
+    store.commit(results, None).await.unwrap();
     store.close().await;
     drop(store);
     let store = reopened(&below).await;
