@@ -143,6 +143,9 @@ impl NodeLease {
     }
 
     /// The same, by another clock.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
     #[doc(hidden)]
     pub async fn open_by(
         store: &Arc<dyn Store>,

@@ -45,37 +45,16 @@ pub enum PublishReply {
     Unknown,
 }
 
-/// Why a record is not known to be stored.
+/// A record that is not known to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the record is not known to be stored")]
 #[non_exhaustive]
-pub enum PublishError {
-    /// The record before it is not the expected one: another owner has taken over.
-    #[error("another record came before")]
-    Conflict {
-        /// Whether an attempt had no answer: it may be the record that came before.
-        maybe_stored: bool,
-    },
-    /// The store refused it.
-    #[error("the store refused the record")]
-    Refused {
-        /// Whether an attempt had no answer: it may be stored.
-        maybe_stored: bool,
-    },
-    /// No attempt was answered in time. The record may be stored.
-    #[error("the store did not say whether it has the record")]
-    Unknown,
-}
-
-impl PublishError {
-    /// Returns whether the record may be stored all the same, now or later. If not, it never will be. A retry
-    /// with the same id is safe as long as the store remembers ids.
-    #[must_use]
-    pub const fn maybe_stored(&self) -> bool {
-        match self {
-            Self::Conflict { maybe_stored } | Self::Refused { maybe_stored } => *maybe_stored,
-            Self::Unknown => true,
-        }
-    }
+pub struct PublishError {
+    /// What the store said last; [`PublishReply::Unknown`] if no attempt was answered in time.
+    pub reply: PublishReply,
+    /// Whether the record may be stored all the same, now or later. If not, it never will be. A retry with the
+    /// same id is safe as long as the store remembers ids.
+    pub maybe_stored: bool,
 }
 
 /// Publishes one record until its outcome is known: the same record with the same id again, after growing
@@ -130,14 +109,11 @@ impl Publish {
             return;
         }
         let current = attempt == self.attempts && self.answer_by.is_some();
-        // Another attempt without an answer may be stored, or arrive later.
-        let maybe_stored = self.attempts > 1;
         match reply {
             PublishReply::Stored { sequence } => self.end(Ok(sequence)),
-            PublishReply::Conflict => self.end(Err(PublishError::Conflict { maybe_stored })),
-            PublishReply::Refused => self.end(Err(PublishError::Refused { maybe_stored })),
             PublishReply::Unknown if current => self.lost(now),
             PublishReply::Unknown => {}
+            PublishReply::Conflict | PublishReply::Refused => self.fail(reply),
         }
     }
 
@@ -147,7 +123,7 @@ impl Publish {
             return;
         }
         if self.give_up_at <= now {
-            self.end(Err(PublishError::Unknown));
+            self.fail(PublishReply::Unknown);
             return;
         }
         if self.answer_by.is_some_and(|at| at <= now) {
@@ -189,6 +165,15 @@ impl Publish {
             .backoff
             .next_delay(entropy)
             .map(|delay| later(now, delay));
+    }
+
+    fn fail(&mut self, reply: PublishReply) {
+        // Another attempt without an answer may be stored, or arrive later.
+        let maybe_stored = self.attempts > 1 || reply == PublishReply::Unknown;
+        self.end(Err(PublishError {
+            reply,
+            maybe_stored,
+        }));
     }
 
     fn end(&mut self, outcome: Result<u64, PublishError>) {
@@ -242,22 +227,14 @@ mod tests {
 
     #[test]
     fn a_refused_single_attempt_stored_nothing() {
-        for (reply, error) in [
-            (
-                PublishReply::Conflict,
-                PublishError::Conflict {
-                    maybe_stored: false,
-                },
-            ),
-            (
-                PublishReply::Refused,
-                PublishError::Refused {
-                    maybe_stored: false,
-                },
-            ),
-        ] {
+        for reply in [PublishReply::Conflict, PublishReply::Refused] {
             let (mut publish, now) = start();
             publish.handle_reply(1, reply, now);
+            let maybe_stored = false;
+            let error = PublishError {
+                reply,
+                maybe_stored,
+            };
             assert_eq!(publish.poll_event(), Some(Err(error)));
         }
     }
@@ -268,7 +245,7 @@ mod tests {
         let now = lose(&mut publish);
         publish.handle_reply(2, PublishReply::Refused, now);
         let error = publish.poll_event().unwrap().unwrap_err();
-        assert!(error.maybe_stored());
+        assert!(error.maybe_stored);
     }
 
     #[test]
@@ -280,7 +257,11 @@ mod tests {
             publish.handle_timeout(now);
             attempts += u32::from(publish.poll_request().is_some());
         }
-        assert_eq!(publish.poll_event(), Some(Err(PublishError::Unknown)));
+        let error = publish.poll_event().unwrap().unwrap_err();
+        assert_eq!(
+            (error.reply, error.maybe_stored),
+            (PublishReply::Unknown, true)
+        );
         assert!(attempts > 5, "{attempts}");
     }
 

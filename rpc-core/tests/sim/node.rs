@@ -450,8 +450,10 @@ impl Node {
             };
             let answer = match outcome {
                 Ok(_) => Answer::Stored,
-                Err(PublishError::Refused {
+                Err(PublishError {
+                    reply: PublishReply::Refused,
                     maybe_stored: false,
+                    ..
                 }) => Answer::Refused,
                 Err(_) => Answer::Failed,
             };

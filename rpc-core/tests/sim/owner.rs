@@ -340,19 +340,29 @@ impl Owner {
                 self.fence.stored(sequence, body == Body::Owner);
                 self.stored(body, cx);
             }
-            (Body::Owner, Err(PublishError::Conflict { .. })) => self.read(cx),
+            (
+                Body::Owner,
+                Err(PublishError {
+                    reply: PublishReply::Conflict,
+                    ..
+                }),
+            ) => self.read(cx),
             (
                 Body::Prompt(id),
-                Err(PublishError::Refused {
+                Err(PublishError {
+                    reply: PublishReply::Refused,
                     maybe_stored: false,
+                    ..
                 }),
             ) => {
                 self.tell(id, Answer::Refused, cx);
             }
             (
                 _,
-                Err(PublishError::Refused {
+                Err(PublishError {
+                    reply: PublishReply::Refused,
                     maybe_stored: false,
+                    ..
                 }),
             ) => {
                 self.queue.push_front(body);

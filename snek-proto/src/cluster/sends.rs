@@ -233,7 +233,7 @@ impl Sends {
                 let refusal = flight.refusal;
                 let result = outcome
                     .map(|_| ())
-                    .map_err(|error| match error.maybe_stored() {
+                    .map_err(|error| match error.maybe_stored {
                         false => refusal,
                         true => SendError::Unknown,
                     });

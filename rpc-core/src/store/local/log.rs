@@ -10,20 +10,19 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::logs::Logs;
+use super::logs::{Logs, Wanted};
 use super::rows::View;
 use super::rows::{millis, system_time};
 use super::{Engine, Link, Node, check_len};
 use crate::Str;
-use crate::store::{Expect, Log, LogConfig, LogState, Record, StoreError, Stored, Watched};
+use crate::store::{Expect, Log, LogState, Record, StoreError, Stored, Watched};
 
 /// How many records are read at once for a watcher.
 const PAGE: usize = 256;
 
 pub(super) struct LocalLog {
     pub(super) node: Node,
-    pub(super) name: Arc<str>,
-    pub(super) config: Arc<LogConfig>,
+    pub(super) wanted: Arc<Wanted>,
     pub(super) view: View,
 }
 
@@ -34,9 +33,9 @@ impl LocalLog {
         work: impl FnOnce(&View) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         if self.node.engine.is_virtual {
-            let working =
-                |logs: &mut Logs, name: &str, config: &LogConfig| work(&logs.view(name, config)?);
-            return self.with(false, working).await;
+            return self
+                .with(false, |logs, wanted| work(&logs.view(wanted)?))
+                .await;
         }
         blocking(self.view.clone(), work).await
     }
@@ -45,10 +44,10 @@ impl LocalLog {
     async fn with<T: Send + 'static>(
         &self,
         is_write: bool,
-        work: impl FnOnce(&mut Logs, &str, &LogConfig) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Logs, &Wanted) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (name, config) = (Arc::clone(&self.name), Arc::clone(&self.config));
-        let working = move |logs: &mut Logs| work(logs, &name, &config);
+        let wanted = Arc::clone(&self.wanted);
+        let working = move |logs: &mut Logs| work(logs, &wanted);
         self.node.request(is_write, working).await
     }
 }
@@ -67,7 +66,7 @@ async fn blocking<T: Send + 'static>(
 
 impl fmt::Debug for LocalLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LocalLog").field(&self.name).finish()
+        f.debug_tuple("LocalLog").field(&self.wanted.name).finish()
     }
 }
 
@@ -87,10 +86,9 @@ impl Log for LocalLog {
             payload,
             time: 0,
         };
-        let appending = move |logs: &mut Logs, name: &str, config: &LogConfig| {
-            logs.append((name, config), record, expect.last)
-        };
-        self.with(true, appending).await
+        let last = expect.last;
+        self.with(true, move |logs, wanted| logs.append(wanted, record, last))
+            .await
     }
 
     async fn get(&self, sequence: u64) -> Result<Option<Record>, StoreError> {
@@ -135,8 +133,8 @@ impl Log for LocalLog {
         let changes = engine.hub.lock().changed.subscribe();
         let wanted = pattern.clone();
         // Where nothing is written meanwhile.
-        let opening = move |logs: &mut Logs, name: &str, config: &LogConfig| {
-            let view = logs.view(name, config)?;
+        let opening = move |logs: &mut Logs, log: &Wanted| {
+            let view = logs.view(log)?;
             let damaged = |_: &str, sequence| Err(StoreError::Unreadable { sequence });
             Ok((view.lasts(&wanted, damaged)?, view.last_number()?, view))
         };
@@ -146,7 +144,7 @@ impl Log for LocalLog {
             link: Arc::clone(&self.node.link),
             changes,
             gaps,
-            name: Arc::clone(&self.name),
+            wanted: Arc::clone(&self.wanted),
             pattern,
             view,
             after,
@@ -166,11 +164,11 @@ impl Log for LocalLog {
         let (mut sum, mut next) = (0, Some(0));
         while let Some(after) = next {
             let pattern = pattern.to_owned();
-            let purging = move |logs: &mut Logs, name: &str, config: &LogConfig| {
-                logs.purge((name, config), &pattern, (after, before))
-            };
+            let purging = self.with(true, move |logs, wanted| {
+                logs.purge(wanted, &pattern, (after, before))
+            });
             let count;
-            (count, next) = self.with(true, purging).await?;
+            (count, next) = purging.await?;
             sum += count;
         }
         Ok(sum)
@@ -187,7 +185,7 @@ struct Watching {
     link: Arc<Link>,
     changes: watch::Receiver<()>,
     gaps: watch::Receiver<u64>,
-    name: Arc<str>,
+    wanted: Arc<Wanted>,
     pattern: Str,
     /// Of the log that is watched: another one numbers its records again.
     view: View,
@@ -223,7 +221,7 @@ impl Watching {
         let (pattern, after) = (self.pattern.clone(), self.after);
         let read = move |view: &View| view.read(&pattern, after, PAGE);
         let new = if engine.is_virtual {
-            let view = engine.logs.lock().view_of(&self.name);
+            let view = engine.logs.lock().known_view(&self.wanted.name);
             let view = view.filter(|view| view.created == self.view.created);
             read(&view.ok_or_else(lost)?)?
         } else {

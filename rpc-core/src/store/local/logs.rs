@@ -45,6 +45,13 @@ pub(super) struct Logs {
     news: Vec<Message>,
 }
 
+/// A log that a node has opened.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) config: LogConfig,
+}
+
 /// A log.
 #[derive(Debug)]
 struct Data {
@@ -73,13 +80,8 @@ impl Data {
 
     /// How long ids are remembered, in milliseconds.
     fn window(&self) -> u64 {
-        let window = self.head.config.window;
-        millis(
-            self.head
-                .config
-                .max_age
-                .map_or(window, |age| window.min(age)),
-        )
+        let config = &self.head.config;
+        millis(config.window.min(config.max_age.unwrap_or(Duration::MAX)))
     }
 }
 
@@ -201,7 +203,8 @@ impl Logs {
     }
 
     /// Makes a log if it does not exist.
-    pub(super) fn open(&mut self, name: &str, config: &LogConfig) -> Result<(), StoreError> {
+    pub(super) fn open(&mut self, wanted: &Wanted) -> Result<(), StoreError> {
+        let Wanted { name, config } = wanted;
         self.load()?;
         let (age, subjects) = (config.max_age, &config.subjects);
         if let Some(data) = self.logs.get(name) {
@@ -230,7 +233,7 @@ impl Logs {
         });
         data.is_changed = true;
         self.changes.extend(data.head.rows(name)?);
-        self.logs.insert(name.to_owned(), data);
+        self.logs.insert(name.clone(), data);
         Ok(())
     }
 
@@ -252,20 +255,19 @@ impl Logs {
     /// Takes a log out, to put it back. One that is lost is made again, for the next request.
     fn with<T>(
         &mut self,
-        name: &str,
-        config: &LogConfig,
+        wanted: &Wanted,
         work: impl FnOnce(&mut Self, &mut Data) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.load()?;
-        let Some(mut data) = self.logs.remove(name) else {
-            self.open(name, config)?;
-            return Err(failed(format!("the log {name} is lost")));
+        let Some((name, mut data)) = self.logs.remove_entry(&wanted.name) else {
+            self.open(wanted)?;
+            return Err(failed(format!("the log {} is lost", wanted.name)));
         };
         let before = self.changes.len();
         let done = self.expire(&mut data).map(|()| self.changes.len());
         let before = *done.as_ref().unwrap_or(&before);
         let done = done.and_then(|_| work(self, &mut data));
-        self.logs.insert(name.to_owned(), data);
+        self.logs.insert(name, data);
         if let Err(error) = &done
             && self.changes.len() > before
         {
@@ -275,23 +277,24 @@ impl Logs {
     }
 
     /// What readers see of a log now.
-    pub(super) fn view(&mut self, name: &str, config: &LogConfig) -> Result<View, StoreError> {
-        self.with(name, config, |_, _| Ok(()))?;
-        let lost = || failed(format!("there is no log {name}"));
-        self.view_of(name).ok_or_else(lost)
+    pub(super) fn view(&mut self, wanted: &Wanted) -> Result<View, StoreError> {
+        self.with(wanted, |this, data| Ok(this.view_of(data)))
     }
 
     /// The same, if the log is there.
-    pub(super) fn view_of(&self, name: &str) -> Option<View> {
-        let head = &self.logs.get(name)?.head;
-        Some(View {
+    pub(super) fn known_view(&self, name: &str) -> Option<View> {
+        self.logs.get(name).map(|data| self.view_of(data))
+    }
+
+    fn view_of(&self, Data { head, .. }: &Data) -> View {
+        View {
             table: Arc::clone(&self.table),
             log: head.number,
             created: head.created,
             max_age: head.config.max_age.map(millis),
             // Those are removed.
             oldest: 0,
-        })
+        }
     }
 
     /// Removes what is too old.
@@ -336,12 +339,12 @@ impl Logs {
     /// Stores a record under the next number.
     pub(super) fn append(
         &mut self,
-        (name, config): (&str, &LogConfig),
+        wanted: &Wanted,
         record: Record,
         expected: Option<u64>,
     ) -> Result<Stored, StoreError> {
-        self.with(name, config, |this, data| {
-            this.store(name, data, record, expected)
+        self.with(wanted, |this, data| {
+            this.store(&wanted.name, data, record, expected)
         })
     }
 
@@ -363,10 +366,9 @@ impl Logs {
             return Err(full("all of it is taken"));
         }
         if let Some(&sequence) = data.ids.get(&record.id) {
-            let is_duplicate = true;
             return Ok(Stored {
                 sequence,
-                is_duplicate,
+                is_duplicate: true,
             });
         }
         let number = data.head.number;
@@ -375,17 +377,17 @@ impl Logs {
         if expected.is_some_and(|expected| expected != previous) {
             return Err(StoreError::Conflict);
         }
-        let mut surplus = None;
+        let (mut surplus, mut freed) = (None, 0);
         if let Some(max) = data.head.config.max_per_subject {
             let max = usize::try_from(max.max(1)).unwrap_or(usize::MAX);
             let them = self.range(&subject_keys(number, &subject, 0), max)?;
-            let first = them.first().filter(|_| them.len() == max);
-            surplus = first.map(|(key, _)| sequence_of(key));
+            if let Some((key, _)) = them.first().filter(|_| them.len() == max) {
+                let row = self.row(&record_key(number, sequence_of(key)))?;
+                let known = row.and_then(|row| decode(&row).ok());
+                freed = known.map_or(0, |it| size(&it.record));
+                surplus = Some(sequence_of(key));
+            }
         }
-        let freed = match surplus {
-            Some(sequence) => self.size_of(number, sequence)?,
-            None => 0,
-        };
         let bytes = data.head.count.bytes.saturating_sub(freed) + size(&record);
         if data.head.config.max_bytes.is_some_and(|max| bytes > max) {
             return Err(full("the log has all the bytes that it may have"));
@@ -424,10 +426,9 @@ impl Logs {
                 ..message(subject, record.payload)
             });
         }
-        let is_duplicate = false;
         Ok(Stored {
             sequence,
-            is_duplicate,
+            is_duplicate: false,
         })
     }
 
@@ -480,11 +481,11 @@ impl Logs {
     /// Removes some of the records after a number. Returns how many, and after which number there may be more.
     pub(super) fn purge(
         &mut self,
-        (name, config): (&str, &LogConfig),
+        wanted: &Wanted,
         pattern: &str,
         (mut after, before): (u64, u64),
     ) -> Result<(u64, Option<u64>), StoreError> {
-        self.with(name, config, |this, data| {
+        self.with(wanted, |this, data| {
             let (number, is_exact) = (data.head.number, is_exact(pattern));
             let keys = match is_exact {
                 true => subject_keys(number, pattern, after),
@@ -515,8 +516,8 @@ impl Logs {
         })
     }
 
-    pub(super) fn state(&mut self, name: &str, config: &LogConfig) -> Result<LogState, StoreError> {
-        self.with(name, config, |this, data| {
+    pub(super) fn state(&mut self, wanted: &Wanted) -> Result<LogState, StoreError> {
+        self.with(wanted, |this, data| {
             let (number, count) = (data.head.number, data.head.count);
             let first = this.range(&record_keys(number, 0), 1)?.pop();
             Ok(LogState {
@@ -528,12 +529,6 @@ impl Logs {
                 subjects: count.subjects,
             })
         })
-    }
-
-    fn size_of(&self, number: u32, sequence: u64) -> Result<u64, StoreError> {
-        let row = self.row(&record_key(number, sequence))?;
-        let decoded = row.as_ref().and_then(|row| decode(row).ok());
-        Ok(decoded.map_or(0, |timed| size(&timed.record)))
     }
 
     fn row(&self, key: &[u8]) -> Result<Option<Row>, StoreError> {

@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
 use hub::{Hub, Subscriber};
 use log::LocalLog;
-use logs::Logs;
+use logs::{Logs, Wanted};
 
 use crate::sync::Mutex;
 #[cfg(feature = "file-store")]
@@ -91,7 +91,7 @@ pub struct LocalStore<T> {
     table: Arc<T>,
     node: Node,
     /// The logs that this node has opened.
-    opened: Arc<Mutex<BTreeMap<String, LogConfig>>>,
+    opened: Arc<Mutex<BTreeMap<String, Arc<Wanted>>>>,
 }
 
 /// A connection to an engine.
@@ -400,18 +400,19 @@ fn check_len(payload: &Bytes) -> Result<(), StoreError> {
 #[async_trait]
 impl<T: Table> Store for LocalStore<T> {
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError> {
-        let name: Arc<str> = name.into();
-        let (opened, wanted) = (Arc::clone(&name), config.clone());
+        let name = name.to_owned();
+        let wanted = Arc::new(Wanted { name, config });
+        let opened = Arc::clone(&wanted);
         let opening = self.node.request(false, move |logs| {
-            logs.open(&opened, &wanted)?;
-            logs.view(&opened, &wanted)
+            logs.open(&opened)?;
+            logs.view(&opened)
         });
         let view = opening.await?;
-        self.opened.lock().insert(name.to_string(), config.clone());
+        let known = (wanted.name.clone(), Arc::clone(&wanted));
+        self.opened.lock().extend([known]);
         Ok(Arc::new(LocalLog {
             node: self.node.clone(),
-            name,
-            config: Arc::new(config),
+            wanted,
             view,
         }))
     }
@@ -423,8 +424,7 @@ impl<T: Table> Store for LocalStore<T> {
     async fn ensure(&self) -> Result<(), StoreError> {
         let opened = self.opened.lock().clone();
         let opening = self.node.request(false, move |logs| {
-            let mut all = opened.iter();
-            all.try_for_each(|(name, config)| logs.open(name, config))
+            opened.values().try_for_each(|wanted| logs.open(wanted))
         });
         opening.await
     }
