@@ -32,7 +32,7 @@ impl SessionLog {
         }
     }
 
-    /// Returns what the last record of a session says of it, such as one that [`Log::watch`] brings.
+    /// Returns what the last record of a session says of it, such as one that [`Log::watch`](crate::store::Log::watch) brings.
     #[must_use]
     pub fn listed(&self, last: &Record) -> SessionInfo {
         let part = Part::parse(&last.payload);
