@@ -27,6 +27,8 @@ use crate::store::{Expect, Log, LogState, Record, Store, StoreError, Stored, Wat
 const BATCH: u64 = 500;
 /// How many records are deleted at a time.
 const DELETES: usize = 64;
+/// How often heads are listed until none of them changes meanwhile.
+const MAX_LISTINGS: u32 = 8;
 /// How often the server confirms an idle watch.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a watch waits for that.
@@ -112,7 +114,7 @@ impl Log for StreamLog {
             if records.len() < max {
                 let from = DeliverPolicy::ByStartSequence { start_sequence };
                 let more = self.fetch(self.consumer(pattern, from), max - records.len());
-                records.extend(more.await?);
+                records.extend(more.await?.0);
             }
         }
         Ok(records)
@@ -123,7 +125,15 @@ impl Log for StreamLog {
             headers_only: true,
             ..self.consumer(pattern, DeliverPolicy::LastPerSubject)
         };
-        self.fetch(consumer, usize::MAX).await
+        let mut attempts = 0;
+        loop {
+            let (heads, is_whole) = self.fetch(consumer.clone(), usize::MAX).await?;
+            attempts += 1;
+            // A key that is written anew meanwhile is not where the consumer looks for it.
+            if is_whole || attempts == MAX_LISTINGS {
+                return Ok(heads);
+            }
+        }
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
@@ -160,7 +170,7 @@ impl Log for StreamLog {
                 headers_only: true,
                 ..self.consumer(pattern, DeliverPolicy::All)
             };
-            self.fetch(consumer, usize::MAX).await?
+            self.fetch(consumer, usize::MAX).await?.0
         };
         let below = found.into_iter().filter(|it| it.sequence < before);
         let deleting: Vec<_> = below.map(|it| self.delete(it.sequence)).collect();
@@ -264,8 +274,13 @@ impl StreamLog {
         self.api("CONSUMER.CREATE", &body).await
     }
 
-    /// Reads what a consumer brings now, at most `max` records.
-    async fn fetch(&self, config: consumer::Config, max: usize) -> Result<Vec<Record>, StoreError> {
+    /// Reads what a consumer brings now, at most `max` records. Returns whether none of them was removed
+    /// meanwhile, too.
+    async fn fetch(
+        &self,
+        config: consumer::Config,
+        max: usize,
+    ) -> Result<(Vec<Record>, bool), StoreError> {
         let consumer = self.create(config).await?;
         let (client, within) = (&self.nats.shared.client, self.nats.shared.timeout);
         let place = format!("{}.{}", self.name, consumer.name);
@@ -297,7 +312,8 @@ impl StreamLog {
         // It would end by itself, later.
         let delete = format!("$JS.API.CONSUMER.DELETE.{place}");
         let _ = client.publish(delete, Bytes::new()).await;
-        Ok(records)
+        let is_whole = records.len() == max;
+        Ok((records, is_whole))
     }
 }
 
