@@ -236,6 +236,7 @@ mod tests {
         let tls = TlsArgs {
             tls_cert: Some("cert.pem".into()),
             tls_key: Some("key.pem".into()),
+            proxies: Vec::new(),
         };
         assert_eq!(tls.url("ws://127.0.0.1:1/ws"), "wss://127.0.0.1:1/ws");
         assert_eq!(tls.url("http://127.0.0.1:1/"), "https://127.0.0.1:1/");
