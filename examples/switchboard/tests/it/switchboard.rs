@@ -103,9 +103,14 @@ fn bash_understands_its_completions() {
         "{text}\nCOMP_WORDS=(switchboard gateway ch) COMP_CWORD=2\n\
          _switchboard switchboard ch gateway\necho \"${{COMPREPLY[@]}}\""
     );
+    // It is longer than an argument may be.
+    let name = format!("switchboard-completions-{}.bash", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    fs::write(&file, script).unwrap();
     let mut bash = Command::new("bash");
-    bash.args(["--norc", "-c", &script]);
+    bash.arg("--norc").arg(&file);
     let (code, out, err) = outcome(bash);
+    fs::remove_file(file).unwrap();
     assert_eq!((code, out.as_str()), (Some(0), "check chat\n"), "{err}");
 }
 

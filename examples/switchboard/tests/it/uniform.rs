@@ -32,7 +32,7 @@ const FINISHED: &[Finished] = &[
     },
     Finished {
         folder: "connectonion-proto",
-        own_features: &["nats", "auth"],
+        own_features: &["nats", "file", "auth"],
         without: &[],
     },
     Finished {
