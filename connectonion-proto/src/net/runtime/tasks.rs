@@ -189,7 +189,8 @@ async fn tend(sessions: Arc<Sessions>) {
             tracing::warn!(records, sessions, "records of sessions cannot be read");
         }
         Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "the sessions were not checked"),
+        // As where the host has ended meanwhile.
+        Err(error) => tracing::debug!(%error, "the sessions were not checked"),
     }
     loop {
         sleep(SWEEP).await;

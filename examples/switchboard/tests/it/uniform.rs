@@ -144,7 +144,7 @@ fn protocol_crates_have_the_same_features() {
     }
     let core = read(&root().join("rpc-core/Cargo.toml"));
     let mut expected = FEATURES.to_vec();
-    expected.extend(["file", "nats"]);
+    expected.extend(["file", "file-store", "sessions", "nats"]);
     assert_eq!(features(&core), expected, "rpc-core");
 }
 

@@ -342,6 +342,8 @@ impl WsDialer {
         target: &Target,
         tcp: TcpStream,
     ) -> Result<Socket, DialError> {
+        #[cfg(not(any(feature = "proxy", feature = "tls")))]
+        let _ = target;
         #[cfg(feature = "proxy")]
         let tcp = self.tunnel(target, tcp).await?;
         #[cfg(feature = "tls")]

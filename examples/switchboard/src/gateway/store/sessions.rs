@@ -530,7 +530,8 @@ impl GatewayStore {
                 sessions = damage.sessions,
                 "records of sessions are damaged, and what they held is lost"
             ),
-            Err(error) => tracing::warn!(%error, "the sessions cannot be checked"),
+            // As where the program has ended meanwhile.
+            Err(error) => tracing::debug!(%error, "the sessions are not checked"),
         }
     }
 }
