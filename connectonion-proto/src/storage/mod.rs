@@ -16,6 +16,7 @@ mod transfer;
 
 pub(crate) use error::StorageError;
 pub use record::{Record, RecordStatus};
+#[cfg(feature = "server")]
 pub(crate) use record::{owner_name, owner_of};
 #[cfg(feature = "file")]
 pub use rpc_core::store::{FileConfig, FileStore, Fsync};
