@@ -218,6 +218,18 @@ fn orphaned_runs_are_found_once_with_their_conversation() {
     assert_eq!(stored.restart(NOW + 2.0 * DAY), 0);
 }
 
+/// Appends to a session what no host writes.
+async fn write_unreadable(store: &dyn Store, id: &str) {
+    let config = LogConfig {
+        max_age: Some(std::time::Duration::from_secs(1)),
+        ..LogConfig::new("onion_log.*")
+    };
+    let log = store.log("onion_log", config).await.unwrap();
+    let subject = format!("onion_log.{id}");
+    let appended = log.append(&subject, "?".into(), Expect::default());
+    appended.await.unwrap();
+}
+
 #[test]
 fn a_record_that_cannot_be_read_costs_what_it_held() {
     let mut stored = Stored::new();
@@ -226,17 +238,8 @@ fn a_record_that_cannot_be_read_costs_what_it_held() {
         .unwrap();
     let store = stored.store.clone();
     stored.run(async {
-        let config = LogConfig {
-            max_age: Some(std::time::Duration::from_secs(1)),
-            ..LogConfig::new("onion_log.*")
-        };
-        let log = store.log("onion_log", config).await.unwrap();
-        log.append("onion_log.a", "?".into(), Expect::default())
-            .await
-            .unwrap();
-        log.append("onion_log.b", "?".into(), Expect::default())
-            .await
-            .unwrap();
+        write_unreadable(&store, "a").await;
+        write_unreadable(&store, "b").await;
     });
     stored.restart(NOW);
     assert_eq!(stored.load("b", NOW), Ok(None));
@@ -259,14 +262,7 @@ fn a_store_that_another_host_writes_to_is_left_alone() {
     stored.append(&done(id, "{}")).unwrap();
     let store = stored.store.clone();
     stored.run(async {
-        let config = LogConfig {
-            max_age: Some(std::time::Duration::from_secs(1)),
-            ..LogConfig::new("onion_log.*")
-        };
-        let log = store.log("onion_log", config).await.unwrap();
-        log.append("onion_log.a", "?".into(), Expect::default())
-            .await
-            .unwrap();
+        write_unreadable(&store, "a").await;
     });
     assert_eq!(stored.append(&running(id)), Err(StorageError::Fenced));
     assert_eq!(stored.restart(NOW), 0);

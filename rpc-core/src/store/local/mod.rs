@@ -468,16 +468,16 @@ impl<T: Table> Store for LocalStore<T> {
         let end = Instant::now() + within;
         let (answer, answered) = oneshot::channel();
         let subject = subject.into();
-        let (told, heard) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let asking = self.node.tell(|hub| {
-            let _ = told.send(hub.ask(subject, payload, answer));
+            let _ = sender.send(hub.ask(subject, payload, answer));
         });
-        let heard = async {
+        let has_listener = async {
             asking.await?;
-            heard.await.map_err(StoreError::unavailable)
+            receiver.await.map_err(StoreError::unavailable)
         };
-        let heard = timeout_at(end, heard).await;
-        if !heard.map_err(StoreError::unavailable)?? {
+        let has_listener = timeout_at(end, has_listener).await;
+        if !has_listener.map_err(StoreError::unavailable)?? {
             return Err(AskError::NoListener);
         }
         let answer = timeout_at(end, answered).await;

@@ -51,13 +51,13 @@ struct CopyArgs {
 /// [`Failure`]; some may be copied.
 pub(crate) async fn run(args: StoreArgs) -> Result<(), Failure> {
     let Command::Copy(args) = args.command;
+    existing(&args.from)?;
     match (is_results(&args.from), is_results(&args.to)) {
         _ if args.salvage => salvage(&args),
         (true, true) => Err(Failure::usage(
             "only one of the places can be a .jsonl file",
         )),
         (true, false) => {
-            existing(&args.from)?;
             let store = args.store(&args.to).await?;
             let imported = import(&store, &args.from).await;
             match imported.map_err(|error| failed(&args.from, &error))? {
@@ -67,7 +67,6 @@ pub(crate) async fn run(args: StoreArgs) -> Result<(), Failure> {
             Ok(())
         }
         (false, true) => {
-            existing(&args.from)?;
             let store = args.store(&args.from).await?;
             absent(&args.to)?;
             let file = file::open(&args.to).map_err(|error| failed(&args.to, &error))?;
@@ -77,7 +76,6 @@ pub(crate) async fn run(args: StoreArgs) -> Result<(), Failure> {
             Ok(())
         }
         (false, false) => {
-            existing(&args.from)?;
             let (from, to) = (args.store(&args.from).await?, args.store(&args.to).await?);
             for copied in copy(&*from, &*to).await.map_err(Failure::new)? {
                 complain(copied);
@@ -108,7 +106,6 @@ fn salvage(args: &CopyArgs) -> Result<(), Failure> {
             "--salvage reads a file of a store and writes another one",
         ));
     }
-    existing(&args.from)?;
     absent(&args.to)?;
     let store = FileStore::salvage(&args.from, &args.to, FileConfig::default());
     if let Some(salvaged) = store.map_err(Failure::new)?.salvaged() {
