@@ -12,9 +12,11 @@ use crossterm::event::{
     PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
 use crossterm::{execute, terminal};
+#[cfg(unix)]
+use nix::unistd::{getpgrp, getsid};
 use rpc_core::sync::Mutex;
 #[cfg(unix)]
-use rustix::process::{Signal, getpgrp, getpid, getsid, kill_current_process_group, kill_process};
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 #[cfg(unix)]
 use signal_hook::flag::register_usize;
 use tokio::sync::mpsc::{self, error::TrySendError};
