@@ -254,7 +254,10 @@ impl Speaker<'_> {
                     assistant.conversations.outgrow(self.channel);
                     self.forget().await?;
                 }
-                Delta::Notice(notice @ (Notice::Lost { .. } | Notice::TooLong { .. })) => {
+                Delta::Notice(
+                    notice @ (Notice::Lost { .. } | Notice::TooLong { .. } | Notice::Thoughts),
+                ) => {
+                    first = true;
                     self.say(&format!("({notice})"), true).await?;
                 }
                 Delta::Notice(notice @ Notice::LeftOut { .. }) => (assistant.on_notice)(&notice),

@@ -149,6 +149,9 @@ pub enum Notice {
         /// The limit.
         max: usize,
     },
+    /// The text of the answer until now was a thought, and is no part of it.
+    #[error("what came until here were the model's thoughts: its answer follows")]
+    Thoughts,
     /// Parts of the answer could not be read.
     #[error("{} of the model's answer could not be read: it is not whole", counted(*parts, "part"))]
     Lost {

@@ -134,6 +134,9 @@ impl Worker {
             self.memory.refuse(&task);
         }
         let mut ended = ended?;
+        if let Some(answer) = chat.turn.take_messages().pop() {
+            self.memory.keep_given(chat.session, answer);
+        }
         let step = ended.step.take();
         let mut reply = Reply::new(ended.output, named.to_owned());
         reply.output_streamed = Some(ended.is_streamed);
@@ -189,6 +192,8 @@ impl Worker {
         let system = ChatMessage::system(self.instructions(request));
         let mut past = history::messages(request);
         past.retain(|it| it.role != Role::User || !self.memory.is_refused(&it.content.text()));
+        self.memory
+            .give_back(request.session_id.as_ref(), &mut past);
         let past = std::iter::once(system).chain(past);
         let past = past.map(Arc::new).collect();
         let question = ChatMessage::user(&*request.message);

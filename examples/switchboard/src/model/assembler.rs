@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json as value};
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 
 use super::request::{is_object, object};
-use super::{CallPiece, Delta, Finish, ModelError, Usage, extra};
+use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, extra};
 
 /// Most tool calls and most bytes of one answer, in case a model does not stop.
 pub(super) const MAX_CALLS: usize = 128;
@@ -53,6 +53,10 @@ impl Assembler {
             }
             Delta::Finish(finish) => self.finish = Some(finish.clone()),
             Delta::Usage(usage) => self.usage = Some(*usage),
+            Delta::Notice(Notice::Thoughts) => {
+                self.text.clear();
+                self.blocks.iter_mut().for_each(|(_, at, _)| at[0] = 0);
+            }
             Delta::Thought(_) | Delta::Notice(_) => {}
         }
         Ok(())

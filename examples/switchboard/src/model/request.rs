@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -121,24 +121,27 @@ pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMes
     said
 }
 
-/// Returns a conversation without the calls that other models have made before the last question, if there are any.
-pub(super) fn without_foreign_calls(
-    request: &ChatRequest<'_>,
-    origin: &str,
-) -> Option<Vec<ChatMessage>> {
-    let messages = request.messages.iter();
-    let question = messages.clone().rposition(|it| it.role == Role::User)?;
-    let mut is_any = false;
-    let own = messages.enumerate().map(|(at, message)| {
+/// Returns a conversation with words in place of the calls with which the `origin` has given nothing, if there are any.
+pub(super) fn in_words(request: &ChatRequest<'_>, origin: &str) -> Option<Vec<ChatMessage>> {
+    let mut names = HashMap::new();
+    let said = request.messages.iter().map(|message| {
         let mut message = (*message).clone();
-        if at < question && message.extra.get(FROM) != Some(&origin.into()) {
-            is_any |= !message.tool_calls.is_empty();
-            message.tool_calls.clear();
+        let of_call = message.tool_call_id.as_ref();
+        if let Some(name) = of_call.and_then(|id| names.get(id)) {
+            return ChatMessage::user(format!("({name} returned: {})", message.content.text()));
+        }
+        if message.extra.get(FROM) != Some(&origin.into()) && !message.tool_calls.is_empty() {
+            let mut text = message.content.text().into_owned();
+            for call in std::mem::take(&mut message.tool_calls) {
+                text += &format!("\n(called {} with {})", call.name, call.arguments);
+                names.insert(call.id, call.name);
+            }
+            message.content = text.trim_start().into();
         }
         message
     });
-    let own = own.collect();
-    is_any.then_some(own)
+    let said = said.collect();
+    (!names.is_empty()).then_some(said)
 }
 
 /// Adds a message, or joins it with the last one if that is of the same side.

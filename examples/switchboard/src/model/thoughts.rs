@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Delta;
 use super::refusal::finds;
+use super::{Delta, Notice};
 
 /// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
 static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -42,7 +42,7 @@ const HTML: &str = "a abbr address article aside audio b base blockquote body br
 ///
 /// Some templates write the opening mark themselves, so that the server sends only the closing one. The first words
 /// wait for it until they are [released](Self::release), or to the end if the model is known to [close](Self::closes)
-/// its thoughts only.
+/// its thoughts only. A mark that comes after that on a line of its own is reported: [`Notice::Thoughts`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Think {
     /// The model is known to close its thoughts only.
@@ -56,9 +56,9 @@ pub(super) struct Think {
     /// Whether the first words are not to wait any more.
     is_released: bool,
     held: String,
-    /// The end of what was told.
+    /// The text of the answer, as long as it may be a thought.
     said: String,
-    /// How much of it has no closing mark.
+    /// How much of the text has no closing mark.
     searched: usize,
 }
 
@@ -109,18 +109,14 @@ impl Think {
             return true;
         }
         if self.has_spoken {
-            self.tell(&held, out);
-            // A mark that comes later, on a line of its own, makes the next answer better.
-            if self.is_released && !self.has_thought {
-                self.said.push_str(&held);
-                self.searched = 0;
-                let is_end = |at: usize| self.said.as_bytes().get(at) == Some(&b'\n');
-                let found = self.closing(&self.said);
-                if found.is_some_and(|(from, to)| is_end(from.wrapping_sub(1)) && is_end(to)) {
-                    (self.has_thought, self.closes) = (true, true);
-                }
-                let from = self.said.char_indices().rev().nth(MARK);
-                self.said.drain(..from.map_or(0, |(at, _)| at));
+            // What was shown before a mark is a thought, too.
+            let end = if self.is_released { self.late(&held) } else { None };
+            let (thought, answer) = held.split_at(end.unwrap_or(held.len()));
+            self.tell(thought, out);
+            if end.is_some() {
+                (self.has_thought, self.closes) = (true, true);
+                out.push_back(Delta::Notice(Notice::Thoughts));
+                self.tell(answer, out);
             }
             return false;
         }
@@ -196,6 +192,24 @@ impl Think {
         Some(Some(text.len() - answer.len()))
     }
 
+    /// Returns where the answer begins in the next piece, if a mark on a line of its own has closed all before it.
+    fn late(&mut self, next: &str) -> Option<usize> {
+        if self.has_thought {
+            return None;
+        }
+        self.searched = self.said.trim_end().len();
+        let whole = std::mem::take(&mut self.said) + next;
+        let found = self.closing(&whole).and_then(|(from, to)| {
+            let (before, after) = (whole.get(..from)?, whole.get(to..)?);
+            let is_line = before.ends_with('\n') || after.starts_with(['\n', '\r']);
+            let answer = after.trim_start().len();
+            (is_line && answer > 0).then(|| next.len() - answer.min(next.len()))
+        });
+        self.said = whole;
+        self.said.truncate(self.said.len() - next.len());
+        found
+    }
+
     /// Returns where a closing mark alone stands, unless the text speaks of it.
     fn closing(&self, text: &str) -> Option<(usize, usize)> {
         let mut from = self.searched.saturating_sub(MARK);
@@ -207,7 +221,8 @@ impl Think {
         let before = text.get(..mark.start())?;
         let after = text.get(mark.end()..)?.chars().next();
         let last = before.chars().next_back();
-        let is_quoted = matches!(last, Some('`' | '"' | '\'' | '(' | '“'));
+        let is_quoted = matches!(last, Some('`' | '"' | '\'' | '(' | '“'))
+            || before.matches("```").count() % 2 == 1;
         // In the middle of a sentence.
         let is_word = last == Some(' ') && after.is_none_or(|after| after != '\n');
         let opens = format!("{}{}", &found[1], &found[2]);
@@ -234,6 +249,9 @@ impl Think {
             out.push_back(Delta::Thought(text.to_owned()));
         } else {
             self.has_spoken |= !text.trim().is_empty();
+            if !self.has_thought {
+                self.said.push_str(text);
+            }
             out.push_back(Delta::Text(text.to_owned()));
         }
     }

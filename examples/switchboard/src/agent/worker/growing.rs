@@ -55,6 +55,12 @@ impl Growing {
                 self.text.push_str(&more);
             }
             Delta::ToolCall(_) => self.end_thought(),
+            Delta::Notice(Notice::Thoughts) => {
+                // The whole answer takes the place of its parts.
+                self.text.clear();
+                self.said = 0;
+                self.events.push_back((None, event(&Notice::Thoughts)));
+            }
             Delta::Notice(notice) => self.events.push_back((None, event(&notice))),
             _ => {}
         }

@@ -6,8 +6,11 @@ use std::fmt::Write as _;
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::{ResourceId, SessionId};
 
-use crate::text::shortened;
 use rpc_core::sync::Mutex;
+use snek_proto::llm::chat::{ChatMessage, Role};
+
+use crate::model::extra;
+use crate::text::shortened;
 
 /// Scopes that are kept; the one that was written to longest ago is forgotten first.
 const MAX_SCOPES: usize = 64;
@@ -15,6 +18,8 @@ const MAX_SCOPES: usize = 64;
 const MAX_CHATS: usize = 20;
 /// Characters that are kept of a question, and of its answer.
 const MAX_CHARS: usize = 300;
+/// Bytes that are kept of what only providers know.
+const MAX_GIVEN: usize = 16 * 1024 * 1024;
 
 /// What was done in conversations before, as long as the program runs. A chat with a `sessionId` is kept under
 /// its `resourceId`, where other conversations find it; without one it is kept for its own conversation.
@@ -23,6 +28,8 @@ pub(super) struct Memory {
     scopes: Mutex<VecDeque<Scope>>,
     /// The newest messages that the model has refused: a client may go on to send them.
     refused: Mutex<VecDeque<String>>,
+    /// The newest answers with which a provider has given what it wants back, each with its conversation.
+    given: Mutex<VecDeque<(SessionId, ChatMessage)>>,
 }
 
 struct Scope {
@@ -49,6 +56,37 @@ impl Memory {
     /// Returns whether the model has refused this message.
     pub(super) fn is_refused(&self, message: &str) -> bool {
         self.refused.lock().iter().any(|it| it == message)
+    }
+
+    /// Keeps an answer with what only its provider knows: a client sends the text alone.
+    pub(super) fn keep_given(&self, session: Option<&SessionId>, answer: ChatMessage) {
+        let Some(session) = session.filter(|_| answer.tool_calls.is_empty() && extra::size(&answer) > 0) else {
+            return;
+        };
+        let mut given = self.given.lock();
+        given.push_back((session.clone(), answer));
+        let mut bytes: usize = given.iter().map(|(_, it)| extra::size(it)).sum();
+        while bytes > MAX_GIVEN
+            && let Some((_, oldest)) = given.pop_front()
+        {
+            bytes -= extra::size(&oldest);
+        }
+    }
+
+    /// Gives the answers of a conversation what came with them.
+    pub(super) fn give_back(&self, session: Option<&SessionId>, past: &mut [ChatMessage]) {
+        let given = self.given.lock();
+        let given = given.iter().rev();
+        for message in past.iter_mut().rev() {
+            let text = message.content.text();
+            let is_same = |it: &ChatMessage| it.content.text().trim() == text.trim();
+            let found = given
+                .clone()
+                .find(|(of, it)| Some(of) == session && is_same(it));
+            if let Some((_, answer)) = found.filter(|_| message.role == Role::Assistant) {
+                message.clone_from(answer);
+            }
+        }
     }
 
     /// Keeps a chat that is done.

@@ -100,6 +100,16 @@ impl<'e> Charge<'e> {
         self.said.push_str(text);
     }
 
+    /// Returns the length of the answer's text.
+    pub(super) const fn length(&self) -> usize {
+        self.said.len()
+    }
+
+    /// Shortens the answer's text: what came since then was none.
+    pub(super) fn take_back(&mut self, length: usize) {
+        self.said.truncate(length);
+    }
+
     /// Returns whether the answer has a word.
     pub(super) fn has_begun(&self) -> bool {
         !self.said.trim().is_empty()

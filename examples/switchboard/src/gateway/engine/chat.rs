@@ -347,6 +347,7 @@ impl ChatRun<'_, '_> {
         self.charge
             .call_started(context.iter().copied().map(size).sum());
         let tools = self.engine.tools.definitions();
+        let before = self.charge.length();
         let asked = turn.ask(context, &**self.model, None, tools).await;
         let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;
         while let Some(delta) = answer.next().await {
@@ -360,7 +361,12 @@ impl ChatRun<'_, '_> {
                 Delta::Thought(text) => self.charge.streamed(text.len()),
                 // The log has it.
                 Delta::Notice(Notice::Retry { .. }) | Delta::Finish(_) | Delta::Extra(..) => {}
-                Delta::Notice(notice) => self.note(&notice.to_string()).await?,
+                Delta::Notice(notice) => {
+                    if notice == Notice::Thoughts {
+                        self.charge.take_back(before);
+                    }
+                    self.note(&notice.to_string()).await?;
+                }
             }
         }
         if let Some(shortfall) = answer.finish().and_then(Finish::shortfall) {

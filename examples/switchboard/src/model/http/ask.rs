@@ -67,8 +67,8 @@ pub(super) struct Asker {
 pub(super) struct Query {
     /// The body of the request.
     pub(super) body: Bytes,
-    /// The same without earlier calls of other models, if there are any.
-    pub(super) own: Option<Bytes>,
+    /// The same with words in place of calls with which this model has given nothing, if there are any.
+    pub(super) in_words: Option<Bytes>,
     /// The provider's name of the model.
     pub(super) model: String,
 }

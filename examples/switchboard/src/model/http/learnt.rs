@@ -25,8 +25,9 @@ const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back
 /// How it says that of a call.
 const LACKS: &str = r"\b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b";
 
-/// What is left out if a provider misses something with calls.
-const CALLS: &str = "earlier tool calls of another model";
+/// What is told in words if a provider misses something with calls.
+const CALLS: &str = "earlier tool calls";
+const WORDS: &str = "words in their place";
 
 /// What is known of a model at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,11 +41,11 @@ pub(super) struct Learnt {
 impl Learnt {
     /// Returns a request without what is refused.
     pub(super) fn apply(&self, query: &Query) -> Bytes {
-        let own = query
-            .own
-            .as_ref()
-            .filter(|_| self.refused.contains_key(CALLS));
-        let body = own.unwrap_or(&query.body);
+        let takes_calls = !["tools", CALLS]
+            .iter()
+            .any(|it| self.refused.contains_key(*it));
+        let in_words = query.in_words.as_ref().filter(|_| !takes_calls);
+        let body = in_words.unwrap_or(&query.body);
         if self.refused.is_empty() {
             return body.clone();
         }
@@ -63,7 +64,7 @@ impl Learnt {
         let mut sent = BTreeSet::new();
         names(&serde_json::from_slice(&self.apply(query)).ok()?, &mut sent);
         let says = report.message.to_lowercase();
-        let is_missing = query.own.is_some() && finds(LACKS, &says);
+        let is_missing = query.in_words.is_some() && finds(LACKS, &says);
         let calls =
             || Some(CALLS.to_owned()).filter(|it| is_missing && !self.refused.contains_key(it));
         let member = refused(report, &sent).or_else(calls)?;
@@ -74,10 +75,12 @@ impl Learnt {
                 .any(|part| member.split('_').any(|known| known == part));
             is_near && !sent.contains(*it)
         });
-        let instead = proposed.filter(|_| {
-            member != CALLS && finds("use |instead|did you mean|replace|favou?r", &says)
-        });
-        let instead = instead.map(str::to_owned);
+        let proposes = finds("use |instead|did you mean|replace|favou?r", &says);
+        let proposed = proposed.filter(|_| proposes).map(str::to_owned);
+        let instead = match &*member {
+            CALLS => Some(WORDS.to_owned()),
+            _ => proposed,
+        };
         self.refused.insert(member.clone(), instead.clone());
         // What was proposed before is refused as well.
         for other in self.refused.values_mut() {
@@ -90,11 +93,14 @@ impl Learnt {
         let text = raw.get();
         if text.starts_with('[') {
             let list: Vec<&RawValue> = serde_json::from_str(text)?;
-            // A block of a kind that is refused goes as a whole.
+            // A block of a kind that is refused goes as a whole, and so does one that the provider alone knows.
             let is_taken = |it: &&RawValue| {
                 let item: Value = serde_json::from_str(it.get()).unwrap_or_default();
-                let kind = item["type"].as_str();
-                kind.is_none_or(|kind| self.refused.get(kind) != Some(&None))
+                let is_refused = |name: &str| self.refused.get(name) == Some(&None);
+                let mut members = item.as_object().into_iter().flatten().map(|(name, _)| name);
+                let is_ours = |name: &String| name != "type" && is_one(NEEDED, name);
+                let is_whole = members.clone().any(is_ours) || !members.any(|it| is_refused(it));
+                is_whole && !item["type"].as_str().is_some_and(is_refused)
             };
             let list = list.into_iter().filter(is_taken);
             let list = list.map(|it| self.without(it, false));
@@ -193,7 +199,7 @@ mod tests {
     fn query(body: &'static str) -> Query {
         Query {
             body: Bytes::from_static(body.as_bytes()),
-            own: None,
+            in_words: None,
             model: String::new(),
         }
     }
@@ -379,7 +385,7 @@ mod tests {
     #[test]
     fn calls_of_another_model_are_left_out_once_something_is_missing_with_them() {
         let mut query = query(BODY);
-        query.own = Some(Bytes::from_static(b"{\"messages\":[]}"));
+        query.in_words = Some(Bytes::from_static(b"{\"messages\":[]}"));
         for says in [
             "Function call is missing a thought_signature in functionCall parts.",
             "a function call in the history has no thought_signature",

@@ -12,7 +12,7 @@ use super::client::{endpoint, is_loopback};
 use super::failure_message::unreachable;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider;
-use crate::model::request::without_foreign_calls;
+use crate::model::request::in_words;
 use crate::model::{ChatModel, ChatRequest, Deltas, ModelError, anthropic, extra, ollama, openai};
 
 /// How long a connection to this machine may take.
@@ -66,15 +66,15 @@ impl ChatModel for HttpModel {
             Provider::Ollama => ollama::request_body,
             _ => openai::request_body,
         };
-        let own = without_foreign_calls(&request, &self.origin());
-        let own = own.as_ref().map(|messages| {
+        let in_words = in_words(&request, &self.origin());
+        let in_words = in_words.as_ref().map(|messages| {
             let mut request = request.clone();
             request.messages = messages.iter().collect();
             body(config, &request)
         });
         Ok(self.0.ask(Query {
             body: body(config, &request)?,
-            own: own.transpose()?,
+            in_words: in_words.transpose()?,
             model: request.model.unwrap_or(&config.model).to_owned(),
         }))
     }
