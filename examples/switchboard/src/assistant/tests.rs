@@ -12,7 +12,6 @@ use snek_proto::llm::tool::ToolDefinition;
 
 use super::*;
 use crate::assistant::conversation::{ConversationLimits, estimate};
-use crate::model::scripted::Scripted;
 use crate::model::{CallPiece, ChatRequest, Deltas};
 
 type Piece = Result<Delta, ModelError>;
@@ -102,23 +101,24 @@ fn history(assistant: &Assistant) -> Vec<String> {
 
 #[tokio::test]
 async fn a_tool_is_run_and_its_result_answered() {
-    let assistant = Assistant::new(Arc::new(Scripted::default()));
+    let model = Prepared::new(vec![
+        vec![call("a", "search", "{\"query\":\"tea\"}")],
+        vec![text("so")],
+    ]);
+    let assistant = Assistant::new(model);
     assistant.heard("c", "Bo", "tea is ready", Some("thanks"));
     assistant.heard("other", "Bo", "more tea", None);
-    let (answer, outcome) = answered(&assistant, "search for tea").await;
-    assert_eq!(
-        (answer.as_str(), outcome),
-        ("I found «Bo: tea is ready»", Ok(()))
-    );
+    let (answer, outcome) = answered(&assistant, "tea?").await;
+    assert_eq!((answer.as_str(), outcome), ("so", Ok(())));
     assert_eq!(
         history(&assistant),
         [
             "user|Bo: tea is ready",
             "assistant|thanks",
-            "user|Ann: search for tea",
+            "user|Ann: tea?",
             "assistant|",
             r#"tool|{"found":["Bo: tea is ready"]}"#,
-            "assistant|I found «Bo: tea is ready»",
+            "assistant|so",
         ]
     );
 }

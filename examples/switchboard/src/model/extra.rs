@@ -56,6 +56,14 @@ pub(crate) fn sign(message: &mut ChatMessage, origin: &str) {
     }
 }
 
+/// Returns whether a message has no calls, or something beside them that this origin has given.
+pub(super) fn is_given(message: &ChatMessage, origin: &str) -> bool {
+    let members = message.tool_calls.iter().flat_map(|it| it.extra.keys());
+    let mut members = members.chain(message.extra.keys());
+    let is_own = message.extra.get(FROM) == Some(&origin.into());
+    message.tool_calls.is_empty() || is_own && members.any(|it| it != FROM && it != ID)
+}
+
 /// Forgets them.
 pub(crate) fn clear(message: &mut ChatMessage) {
     message.extra.clear();

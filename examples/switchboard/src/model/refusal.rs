@@ -58,14 +58,14 @@ const TEXTS: &str = "error_description error metadata raw message faultstring de
 /// How servers speak of what is sent to a model.
 const SIZE: &str = concat!(
     r"\b(?:tokens?|context|prompts?|conversation)\b|\b(?:input|messages?|sequence)s?\b.{0,20}\b(?:length|too long)",
-    r"|\blength of the (?:input|messages)|\brequest is too long",
+    r"|\blength of the (?:input|messages)|\brequest is too long|长度|上下文",
 );
 /// How they say that it is more than there may be.
 const MORE: &str = concat!(
-    r"exceed|\btoo (?:long|large|many|big)|(?:longer|larger|greater|less) than|at most|reduce|shorten|overflow",
-    r"|maximum|\bmax\b|limit|range|[<>]|context (?:size|length|window)",
+    r"exceed|\btoo (?:long|large|many|big)|(?:er|less|more) than|at most|reduce|shorten|overflow|\bfit\b",
+    r"|maximum|\bmax\b|limit|range|[<>]|context (?:size|length|window)|超|过长",
 );
-const BOUND: &str = r"[0-9]|limit|maximum|\bmax\b|window|length|size|too long";
+const BOUND: &str = r"[0-9]|limit|maximum|\bmax\b|window|length|size|too long|长";
 /// How they speak of what may be sent in a time.
 const RATE: &str = r"\bper[ _-]?(?:sec|min|hour|day)|rate.?limit|\b[tr]p[smd]\b|quota|too many requests|\bthrottl|slow down";
 /// How they speak of what no wait brings back.

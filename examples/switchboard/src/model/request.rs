@@ -130,7 +130,7 @@ pub(super) fn in_words(request: &ChatRequest<'_>, origin: &str) -> Option<Vec<Ch
         if let Some(name) = of_call.and_then(|id| names.get(id)) {
             return ChatMessage::user(format!("({name} returned: {})", message.content.text()));
         }
-        if message.extra.get(FROM) != Some(&origin.into()) && !message.tool_calls.is_empty() {
+        if !extra::is_given(&message, origin) {
             let mut text = message.content.text().into_owned();
             for call in std::mem::take(&mut message.tool_calls) {
                 text += &format!("\n(called {} with {})", call.name, call.arguments);
@@ -222,7 +222,8 @@ fn acceptable_name(said: &str, tools: &[ToolDefinition]) -> String {
     letters.take(MAX_NAME).collect()
 }
 
-/// Returns the tool that a model means: by its letters and digits, with or without a prefix like `functions.`.
+/// Returns the tool that a model means: by its letters and digits, with or without what other
+/// programs put around it, as in `functions.NAME:0`.
 pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], said: &str) -> Option<&'a ToolDefinition> {
     let letters = |name: &str| {
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
@@ -231,8 +232,13 @@ pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], said: &str) -> Option<&
     let exact = tools.iter().find(|tool| tool.name() == said);
     exact.or_else(|| {
         let said = said.trim();
-        let end = said.rsplit(['.', ':', '/']).next();
-        let end = end.filter(|_| !said.contains(char::is_whitespace));
+        // Other programs put names around it, and marks and numbers behind it.
+        let is_name = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
+        let mut runs = said.split(|c| !is_name(c)).filter(|it| !it.is_empty());
+        let run = runs.next().filter(|_| !said.contains(char::is_whitespace));
+        let parts = run.unwrap_or_default().rsplit(['.', ':', '/']);
+        let mut parts = parts.filter_map(|it| it.rsplit("__").next());
+        let end = parts.find(|it| it.contains(char::is_alphabetic));
         [Some(said), end].into_iter().flatten().find_map(|said| {
             let said = letters(said);
             let is_meant =

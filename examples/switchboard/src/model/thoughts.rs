@@ -12,18 +12,19 @@ use super::{Delta, Notice};
 static OPEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"^\s*(?:(?:<\|start\|>assistant)?<\|channel\|>(\w+)[^<]*<\|message\|>",
-        r"|([<\[◁]\|?)([A-Za-z][\w:.-]*)(\|?[>\]▷]))",
+        r"|([<\[◁][|｜]?)([A-Za-z][\w:.▁-]*)([|｜]?[>\]▷]))",
     ))
     .ok()
 });
 /// What may become one.
 static BEGUN: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\s*(?:[<\[◁]\|?[\w:.-]{0,40}\|?)?$").ok());
+    LazyLock::new(|| Regex::new(r"^\s*(?:[<\[◁][|｜]?[\w:.▁-]{0,40}[|｜]?)?$").ok());
 /// The closing mark of a thought whose opening one the server's template has eaten.
 static CLOSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)([<\[◁]\|?)(?:/|end_(?:of_)?)([\w:.-]*(?:think|thought|reason)[\w.-]*)\|?[>\]▷]",
-    )
+    Regex::new(concat!(
+        r"(?i)([<\[◁][|｜]?)(?:/|end[_▁](?:of[_▁])?)([\w:.▁-]*(?:think|thought|reason)[\w.▁-]*)",
+        r"[|｜]?[>\]▷]",
+    ))
     .ok()
 });
 
@@ -110,7 +111,11 @@ impl Think {
         }
         if self.has_spoken {
             // What was shown before a mark is a thought, too.
-            let end = if self.is_released { self.late(&held) } else { None };
+            let end = if self.is_released {
+                self.late(&held)
+            } else {
+                None
+            };
             let (thought, answer) = held.split_at(end.unwrap_or(held.len()));
             self.tell(thought, out);
             if end.is_some() {
@@ -164,9 +169,12 @@ impl Think {
         if left == "<|" && ["channel", "start"].contains(&&*low) {
             return (text.len() < 2 * MARK).then_some(None);
         }
-        let close = match low.strip_prefix("begin_").or(low.strip_prefix("start_")) {
-            Some(of) if low == name => format!("{left}end_{of}{right}"),
-            Some(of) => format!("{left}END_{}{right}", of.to_uppercase()),
+        let begun = ["begin", "start"]
+            .into_iter()
+            .find(|it| low.starts_with(it));
+        let close = match begun.and_then(|begun| name.get(begun.len()..)) {
+            Some(of) if low == name => format!("{left}end{of}{right}"),
+            Some(of) => format!("{left}END{of}{right}"),
             None => format!("{left}/{name}{right}"),
         };
         if finds("think|thought|reason", &low) {

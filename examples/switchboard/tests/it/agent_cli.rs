@@ -214,7 +214,7 @@ fn an_absent_agent_is_reported_at_once() {
 fn one_question_has_its_answer_on_standard_output() {
     let home = Home::new();
     let host = home.host(&[]);
-    let (code, out, err) = home.chat(&host, &["What is 6 * 7?"], "");
+    let (code, out, err) = home.chat(&host, &["/call calculate {\"expression\":\"6 * 7\"}"], "");
     assert_eq!((code, out.as_str()), (Some(0), "42\n"));
     assert_holds(&err, &[r#"calculate {"expression":"6 * 7"}"#, "    42"]);
     let (code, out, err) = home.chat(&host, &["!fail it hurts"], "");
@@ -245,7 +245,7 @@ fn the_host_writes_the_console_lines_of_the_protocol() {
 fn questions_are_answered_by_the_lines_that_follow() {
     let home = Home::new();
     let host = home.host(&[]);
-    let lines = "ask me which colour (red, green)\n2\nask me my name\nAnn\ncount to 2";
+    let lines = " /call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}\n2\n /call ask_user {\"question\":\"My name?\"}\nAnn\ncount to 2";
     let (code, out, err) = home.chat(&host, &[], lines);
     assert_eq!(code, Some(0), "{out}{err}");
     assert_holds(
@@ -253,7 +253,11 @@ fn questions_are_answered_by_the_lines_that_follow() {
         &["? Which colour?", "1. red", "2. green", "? My name?"],
     );
     assert_holds(&out, &["green\nAnn\n", "1 2 - done"]);
-    let (code, out, err) = home.chat(&host, &["ask me which colour (red, green)"], "blue\n");
+    let (code, out, err) = home.chat(
+        &host,
+        &["/call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}"],
+        "blue\n",
+    );
     assert_eq!((code, out.as_str()), (Some(0), "blue\n"), "{err}");
 }
 
@@ -261,7 +265,7 @@ fn questions_are_answered_by_the_lines_that_follow() {
 fn nothing_is_written_without_approval() {
     let home = Home::new();
     let host = home.host(&[]);
-    let prompt = ["write milk to a.txt"];
+    let prompt = ["/call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}"];
     for (lines, expected) in [
         ("n\n", Some(0)),
         ("n another name, please\n", Some(0)),
@@ -284,15 +288,34 @@ fn nothing_is_written_without_approval() {
     );
     assert_eq!(home.file("a.txt").as_deref(), Some("milk"));
     // Once for the session, or for all.
-    let (code, _, err) = home.chat(&host, &[], "write b to b.txt\ns\nwrite c to b.txt\n");
+    let (code, _, err) = home.chat(&host, &[], " /call write_file {\"path\":\"b.txt\",\"text\":\"b\"}\ns\n /call write_file {\"path\":\"b.txt\",\"text\":\"c\"}\n");
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(err.matches("The agent wants to write").count(), 1, "{err}");
     assert_eq!(home.file("b.txt").as_deref(), Some("c"));
-    let (code, out, _) = home.chat(&host, &["--yes", "write d to d.txt"], "");
+    let (code, out, _) = home.chat(
+        &host,
+        &[
+            "--yes",
+            "/call write_file {\"path\":\"d.txt\",\"text\":\"d\"}",
+        ],
+        "",
+    );
     assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to d.txt\n"));
-    let (code, out, _) = home.chat(&host, &["--mode", "accept_edits", "write e to e.txt"], "");
+    let (code, out, _) = home.chat(
+        &host,
+        &[
+            "--mode",
+            "accept_edits",
+            "/call write_file {\"path\":\"e.txt\",\"text\":\"e\"}",
+        ],
+        "",
+    );
     assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to e.txt\n"));
-    let (_, out, err) = home.chat(&host, &[], "/mode plan\nwrite f to f.txt\nlooks good\n");
+    let (_, out, err) = home.chat(
+        &host,
+        &[],
+        "/mode plan\n /call write_file {\"path\":\"f.txt\",\"text\":\"f\"}\nlooks good\n",
+    );
     let planned = ["mode: plan", "? The agent's plan:", "only a plan is made"];
     assert_holds(&err, &planned);
     assert_holds(&out, &["looks good"]);
@@ -303,8 +326,8 @@ fn nothing_is_written_without_approval() {
 fn an_agent_that_asks_nothing_ends_with_its_turns() {
     let home = Home::new();
     let host = home.host(&[]);
-    let lines = "/mode ulw 2\nwrite a to a.txt\nwrite b to b.txt\nwrite c to c.txt\n1\n\
-        write d to d.txt\nsafe\nn\n";
+    let lines = "/mode ulw 2\n /call write_file {\"path\":\"a.txt\",\"text\":\"a\"}\n /call write_file {\"path\":\"b.txt\",\"text\":\"b\"}\n /call write_file {\"path\":\"c.txt\",\"text\":\"c\"}\n1\n\
+        \u{20}/call write_file {\"path\":\"d.txt\",\"text\":\"d\"}\nsafe\nn\n";
     let (code, out, err) = home.chat(&host, &[], lines);
     assert_eq!(code, Some(0), "{out}{err}");
     assert_holds(
@@ -323,7 +346,7 @@ fn an_agent_that_asks_nothing_ends_with_its_turns() {
 fn the_agent_sees_only_its_own_folder() {
     let home = Home::new();
     let host = home.host(&[]);
-    let answer = home.answer(&host, "read ../host.key");
+    let answer = home.answer(&host, "/call read_file {\"path\":\"../host.key\"}");
     assert_holds(&answer, &["leads out of the workspace"]);
 }
 
@@ -364,16 +387,16 @@ fn files_and_images_go_with_a_prompt() {
     fs::write(&note, "a note").unwrap();
     fs::write(&dot, "not really one").unwrap();
     let (note, dot) = (note.to_str().unwrap(), dot.to_str().unwrap());
-    let (code, out, err) = home.chat(&host, &["--file", note, "read the file"], "");
-    assert_eq!((code, out.as_str()), (Some(0), "a note\n"), "{err}");
+    let (code, _, err) = home.chat(&host, &["--file", note, "here"], "");
+    assert_eq!(code, Some(0), "{err}");
     assert_holds(&err, &["the agent has got ", "note.txt"]);
     let (code, out, err) = home.chat(&host, &["--image", dot, "what is this?"], "");
     let seen = "I see an image of type image/png with 14 bytes\n";
     assert_eq!((code, out.as_str()), (Some(0), seen), "{err}");
-    let lines = format!("/file {note}\nread the file\n/image {note}\n");
+    let lines = format!("/file {note}\nhere\n /call list_files\n/image {note}\n");
     let (code, out, err) = home.chat(&host, &[], &lines);
     assert_eq!(code, Some(1), "{out}");
-    assert_holds(&out, &["a note"]);
+    assert_holds(&out, &["note.txt"]);
     let told = [
         "error: ",
         "an image is a png",
@@ -393,11 +416,20 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     assert!(err.contains("run without --resume"), "{err}");
 
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
-    let (_, out, _) = home.chat(&host, &["--resume", "search for count"], "");
-    assert_holds(&out, &["I found", "count to 2"]);
+    let (_, out, _) = home.chat(
+        &host,
+        &["--resume", "/call search {\"query\":\"count\"}"],
+        "",
+    );
+    assert_holds(&out, &["found", "count to 2"]);
 
     // No one answers: this program ends, and the agent waits.
-    let mut command = home.agent(&["chat", &host.url, "--resume", "write milk to a.txt"]);
+    let mut command = home.agent(&[
+        "chat",
+        &host.url,
+        "--resume",
+        "/call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}",
+    ]);
     let mut left = Running::start_with(command.stdin(Stdio::piped()));
     let _input = left.input();
     left.line_with("? The agent wants to write ");
@@ -414,7 +446,11 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let mut again = home.agent(&["host", "--listen", listen]);
     again.args(stored);
     let host = Host::start(again);
-    let (code, out, err) = home.chat(&host, &["--resume", "search for count"], "");
+    let (code, out, err) = home.chat(
+        &host,
+        &["--resume", "/call search {\"query\":\"count\"}"],
+        "",
+    );
     assert_eq!(code, Some(0), "{err}");
     assert_holds(&out, &["count to 2", "count to 3"]);
 }
@@ -451,7 +487,11 @@ fn an_agent_is_known_by_its_address() {
 fn json_is_one_object_for_each_event() {
     let home = Home::new();
     let host = home.host(&[]);
-    let (code, out, err) = home.chat(&host, &["--json"], "write milk to a.txt\ny\n!fail\n");
+    let (code, out, err) = home.chat(
+        &host,
+        &["--json"],
+        " /call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}\ny\n!fail\n",
+    );
     assert_eq!(code, Some(1));
     assert_holds(&err, &["error: one error was printed above"]);
     let events: Vec<Value> = out

@@ -24,7 +24,11 @@ fn a_second_host_learns_who_holds_the_sessions_or_waits() {
     let second = std::thread::spawn(move || Host::start(patient));
     drop(first);
     let second = second.join().unwrap();
-    let (code, out, err) = home.chat(&second, &["--resume", "search for count"], "");
+    let (code, out, err) = home.chat(
+        &second,
+        &["--resume", "/call search {\"query\":\"count\"}"],
+        "",
+    );
     assert_eq!(code, Some(0), "{err}");
     assert_holds(&out, &["count to 2"]);
 }

@@ -65,11 +65,13 @@ fn answers_a_question_and_gives_an_approval() {
     let mut screen = place.chat(&[]);
     screen.types("count to 2\r");
     screen.shows("I count: 1 2 - done");
-    screen.types("ask me which colour (red, green)\r");
+    screen.types(
+        " /call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}\r",
+    );
     screen.shows("2. green");
     screen.types("2\r");
     screen.shows("✓ ask_user");
-    screen.types("write milk to a.txt\r");
+    screen.types(" /call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}\r");
     screen.shows("+milk");
     screen.shows("The agent wants to write a.txt (1 line). Allow?");
     screen.types("y\r");

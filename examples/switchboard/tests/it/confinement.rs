@@ -525,7 +525,10 @@ fn no_command_writes_to_the_terminal_of_the_daemon() {
         let mut screen = Screen::start(room.serve(&["setsid", "--ctty"], options));
         screen.shows("listening on ");
         let url = screen.shows(" ").trim().to_owned();
-        let said = does(&url, "run (echo escaped > /dev/tty) 2>&1; echo done");
+        let said = does(
+            &url,
+            "/call shell-run {\"command\":\"(echo escaped > /dev/tty) 2>&1; echo done\"}",
+        );
         assert!(said.contains("done") || said.contains("not run"), "{said}");
         screen.terminate();
         let shown = screen.shows("ended: ");
@@ -544,7 +547,10 @@ fn no_command_inherits_an_open_file_of_the_daemon() {
             .split(' ')
             .find(|word| word.starts_with("http"))
             .unwrap();
-        let said = does(url, "run echo escaped >&7; echo done");
+        let said = does(
+            url,
+            "/call shell-run {\"command\":\"echo escaped >&7; echo done\"}",
+        );
         assert!(said.contains("done") || said.contains("not run"), "{said}");
         assert_eq!(fs::read_to_string(&room.outside).unwrap(), "outside");
     }

@@ -17,7 +17,7 @@ fn questions_asked_meanwhile_wait_their_turn() {
     let server = place.serve(&[]);
     let mut screen = chat(&server);
     screen.types("!slow 30 20\r");
-    screen.types("create b.txt: x\r");
+    screen.types(" /call file-create {\"path\":\"b.txt\",\"content\":\"x\\n\"}\r");
     screen.shows("waiting, place 1");
     screen.types("count to 2\r");
     screen.shows("waiting, place 2");
@@ -32,7 +32,7 @@ fn questions_asked_meanwhile_wait_their_turn() {
 fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths() {
     let place = Place::new();
     let server = place.serve(&[]);
-    for columns in [60, 80, 120] {
+    for columns in [70, 80, 120] {
         let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, columns);
         screen.shows("write a message");
         screen.ends_in(">");
@@ -42,13 +42,13 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
         screen.types("\x1b");
         screen.shows("aborted");
         screen.ends_in(">");
-        screen.types("edit a.txt: two -> 2\r");
+        screen.types(" /call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\r");
         screen.shows("changed a.txt");
         screen.ends_in(">");
         let rows = screen.rows();
         let expected = [
             "aborted",
-            "> edit a.txt: two -> 2",
+            "> /call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
             "✓ file-edit a.txt",
             "     a.txt +1 -1",
             "        1  one",
@@ -60,7 +60,7 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
             ">",
         ];
         assert!(rows.ends_with(&expected.map(str::to_owned)), "{rows:#?}");
-        screen.types("edit a.txt: 2 -> two\r");
+        screen.types(" /call file-edit {\"path\":\"a.txt\",\"find\":\"2\",\"replace\":\"two\"}\r");
         screen.shows("changed a.txt");
         screen.ends_in(">");
         screen.types("\x04");
@@ -73,14 +73,14 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = chat(&server);
-    screen.types("run sleep 60\r");
+    screen.types(" /call shell-run {\"command\":\"sleep 60\"}\r");
     screen.shows("shell-run sleep 60");
-    screen.types("create late.txt: x\r");
+    screen.types(" /call file-create {\"path\":\"late.txt\",\"content\":\"x\\n\"}\r");
     screen.shows("waiting, place 1");
     screen.types("\x03");
     screen.shows("what was waiting is dropped");
     screen.shows("aborted");
-    screen.types("run ls\r");
+    screen.types(" /call shell-run {\"command\":\"ls\"}\r");
     screen.shows("✓ shell-run ls");
     screen.types("\x03");
     screen.ends_with(0);
@@ -90,7 +90,11 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
 fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2", "--yes"]));
+    let mut screen = Screen::start(server.client(&[
+        "run",
+        "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
+        "--yes",
+    ]));
     screen.shows("\x1b[31m-   2  two");
     screen.shows("\x1b[32m+   2  2");
     screen.shows("changed a.txt (+1 -1)");
@@ -103,7 +107,7 @@ fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["chat"]));
     screen.shows("write a message");
-    screen.types("edit a.txt: two -> 2\r");
+    screen.types(" /call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\r");
     screen.shows("\x1b[31m-two");
     screen.shows("\x1b[32m+2");
     screen.shows("Allow? y/N/always");
@@ -113,7 +117,7 @@ fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
     screen.shows("you declined it");
     screen.shows("the user does not allow it");
     assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
-    screen.types("edit a.txt: two -> 2\r");
+    screen.types(" /call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\r");
     screen.shows("Allow? y/N/always");
     screen.types("y\r");
     screen.shows("✓ file-edit a.txt");
@@ -127,7 +131,10 @@ fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
 fn a_run_asks_below_the_diff_and_continues_after_a_yes() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut screen = Screen::start(server.client(&["run", "edit a.txt: two -> 2"]));
+    let mut screen = Screen::start(server.client(&[
+        "run",
+        "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
+    ]));
     screen.shows("\x1b[31m-two");
     screen.shows("\x1b[32m+2");
     screen.shows("Allow? y/N/always");
@@ -149,18 +156,16 @@ fn a_run_asks_below_the_diff_and_continues_after_a_yes() {
 fn a_plan_stays_where_it_is_while_it_is_done() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut screen = chat(&server);
-    screen.types("plan: read a.txt; run sleep 60\r");
+    let plan = "/call checklist {\"title\":\"Plan\",\"items\":\"[~] read a.txt\\n[ ] run sleep 60\"}\n/call file-read {\"path\":\"a.txt\"}\n/call checklist {\"title\":\"Plan\",\"items\":\"[x] read a.txt\\n[~] run sleep 60\"}\n/call shell-run {\"command\":\"sleep 60\"}";
+    let mut screen = Screen::start(server.client(&["run", plan, "--yes"]));
     screen.shows("[~] run sleep 60");
     let rows = screen.rows();
     let plans = rows
         .iter()
         .filter(|row| row.contains("read a.txt") && row.contains('['));
     assert_eq!(plans.collect::<Vec<_>>(), ["    [x] read a.txt"]);
-    screen.types("\x1b");
-    screen.shows("aborted");
-    screen.types("/quit\r");
-    screen.ends_with(0);
+    screen.terminate();
+    screen.ends_with(130);
 }
 
 #[test]
@@ -168,7 +173,7 @@ fn esc_aborts_what_runs_and_commands_are_completed() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut screen = chat(&server);
-    screen.types("run sleep 60\r");
+    screen.types(" /call shell-run {\"command\":\"sleep 60\"}\r");
     screen.shows("running shell-run");
     screen.shows("Esc stops");
     screen.types("\x1b");
@@ -185,7 +190,11 @@ fn esc_aborts_what_runs_and_commands_are_completed() {
 fn a_slow_tool_is_shown_as_running() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut screen = Screen::start(server.client(&["run", "run sleep 60", "--yes"]));
+    let mut screen = Screen::start(server.client(&[
+        "run",
+        "/call shell-run {\"command\":\"sleep 60\"}",
+        "--yes",
+    ]));
     screen.shows("running shell-run 1 s");
     screen.terminate();
     screen.shows("aborting");

@@ -480,7 +480,7 @@ fn a_model_chooses_if_it_is_asked_to() {
     let _a = folder.client(&router, "a-b", &[]);
     let _b = folder.client(&router, "a_b", &["--file", "a_b.txt"]);
     let settled =
-        router.settled("!tool route_to_a_b_2 {\"message\": \"milk\", \"reason\": \"a wish\"}");
+        router.settled("/call route_to_a_b_2 {\"message\": \"milk\", \"reason\": \"a wish\"}");
     assert_eq!(
         settled["outcomes"],
         json!([{ "client": "a_b", "outcome": "acked" }])

@@ -85,7 +85,9 @@ fn a_flood_of_lines_keeps_the_typed_text() {
     let mut screen = Screen::with_rows(server.client(&["chat", "--yes"]), 12);
     screen.shows("write a message");
     let typed = "ä".repeat(usize::from(COLUMNS));
-    screen.types(&format!("run seq 300\r{typed}"));
+    screen.types(&format!(
+        " /call shell-run {{\"command\":\"seq 300\"}}\r{typed}"
+    ));
     screen.shows("299 300");
     screen.ends_in("ää");
     let rows = screen.rows();

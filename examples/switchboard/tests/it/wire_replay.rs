@@ -147,7 +147,7 @@ fn tasks_of_a_daemon_are_replayed_both_ways_with_their_events() {
         listening(command("daemon", &args, &folder))
     };
     let task = |url: &str| {
-        let args = ["run", "echo hi", "--yes", "--url", url];
+        let args = ["run", "hi", "--yes", "--url", url];
         runs(command("daemon", &args, &folder));
         runs(command(
             "daemon",

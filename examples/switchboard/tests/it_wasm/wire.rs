@@ -29,7 +29,7 @@ async fn a_plugin_works_in_its_sandbox_and_its_traps_reach_the_client() {
     tokio::spawn(gateway.run());
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
-    let order = "!tool files {}\n!tool trap {}\n!tool repeat {\"message\":\"hi\"}";
+    let order = "/call files {}\n/call trap {}\n/call repeat {\"message\":\"hi\"}";
     let mut chat = client.chat(order).await;
     let (mut results, mut said) = (Vec::new(), String::new());
     while let Some(event) = chat.next().await {

@@ -60,7 +60,9 @@ impl Memory {
 
     /// Keeps an answer with what only its provider knows: a client sends the text alone.
     pub(super) fn keep_given(&self, session: Option<&SessionId>, answer: ChatMessage) {
-        let Some(session) = session.filter(|_| answer.tool_calls.is_empty() && extra::size(&answer) > 0) else {
+        let Some(session) =
+            session.filter(|_| answer.tool_calls.is_empty() && extra::size(&answer) > 0)
+        else {
             return;
         };
         let mut given = self.given.lock();

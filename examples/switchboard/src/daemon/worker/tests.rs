@@ -124,7 +124,9 @@ fn told(events: &[Event]) -> Vec<String> {
 #[tokio::test]
 async fn a_chat_reports_every_step_in_order() {
     let place = Place::new("steps");
-    let (events, reply) = place.chat("edit a.txt: two -> 2").await;
+    let (events, reply) = place
+        .chat("/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}")
+        .await;
     let expected = [
         r#"call_1 file-edit {"find":"two","path":"a.txt","replace":"2"}"#,
         "call_1 edit-header",
@@ -164,7 +166,7 @@ async fn a_chat_reports_every_step_in_order() {
 async fn calls_at_once_are_announced_before_the_first_runs() {
     let place = Place::new("parallel");
     let text =
-        "!tool file-read {\"path\": \"a.txt\"}\n!tool file-read {\"path\": \"../b\"}\n!tool fly";
+        "/call file-read {\"path\": \"a.txt\"}\n/call file-read {\"path\": \"../b\"}\n/call fly";
     let (events, reply) = place.chat(text).await;
     let told = told(&events);
     let expected = [
@@ -184,7 +186,7 @@ async fn calls_at_once_are_announced_before_the_first_runs() {
 #[tokio::test]
 async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
     let place = Place::new("header");
-    let (events, _) = place.chat("!tool file-edit {oops\n!tool fly {oops").await;
+    let (events, _) = place.chat("/call file-edit {oops\n/call fly {oops").await;
     let expected = [
         "call_1 file-edit {}",
         "call_2 fly {}",
@@ -226,7 +228,7 @@ async fn accepts_unambiguous_numbers_and_booleans_only() {
             "E_TOOL_CALL",
         ),
     ] {
-        let (events, _) = place.chat(&format!("!tool {tool} {arguments}")).await;
+        let (events, _) = place.chat(&format!("/call {tool} {arguments}")).await;
         let told = told(&events);
         assert!(told.contains(&format!("call_1 {code}")), "{told:?}");
     }
@@ -234,22 +236,14 @@ async fn accepts_unambiguous_numbers_and_booleans_only() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown_and_done() {
-    let place = Place::new("plan");
-    let (events, reply) = place.chat("plan: read none; create b.txt: hi; rest").await;
+async fn a_checklist_is_shown_as_it_grows() {
+    let place = Place::new("checklist");
+    let (events, _) = place.chat("/call checklist {\"title\":\"T\",\"items\":\"[!] a\\n[~] b\\n[ ] c\"}\n/call checklist {\"title\":\"T\",\"items\":\"[!] a\\n[x] b\\n[x] c\"}").await;
     let lists = events
         .iter()
         .filter(|event| matches!(event, Event::Checklist(_)));
     let lists = told(&lists.cloned().collect::<Vec<_>>());
-    let expected = [
-        "in_progress pending pending",
-        "failed in_progress pending",
-        "failed done in_progress",
-        "failed done done",
-    ];
-    assert_eq!(lists, expected);
-    assert!(reply.unwrap().output.ends_with("not all could be done"));
-    assert_eq!(fs::read_to_string(place.0.join("b.txt")).unwrap(), "hi\n");
+    assert_eq!(lists, ["failed in_progress pending", "failed done done"]);
 }
 
 #[tokio::test]
@@ -263,14 +257,14 @@ async fn shows_thoughts_apart_from_the_answer() {
 #[tokio::test]
 async fn ids_differ_from_call_to_call() {
     let place = Place::new("ids");
-    let (events, _) = place.chat("plan: read a.txt; read a.txt").await;
+    let (events, _) = place.chat("/call checklist {\"title\":\"T\",\"items\":\"[ ] a\"}\n/call file-read {\"path\":\"a.txt\"}\n/call file-read {\"path\":\"a.txt\"}").await;
     let mut ids = HashSet::new();
     for event in &events {
         if let Event::ToolCall(call) = event {
             assert!(ids.insert(call.id.clone()), "{}", call.id);
         }
     }
-    assert_eq!(ids.len(), 5);
+    assert_eq!(ids.len(), 3);
 }
 
 #[tokio::test]
@@ -280,10 +274,13 @@ async fn an_abort_stops_the_model_and_the_tools() {
     for (text, until) in [
         ("!slow 1000 1000", "usage"),
         (
-            "!tool shell-run {\"command\": \"sleep 60\"}\n!tool file-create {\"path\": \"b\", \"content\": \"\"}",
+            "/call shell-run {\"command\": \"sleep 60\"}\n/call file-create {\"path\": \"b\", \"content\": \"\"}",
             "tool-output",
         ),
-        ("create b: x", "tool-call"),
+        (
+            "/call file-create {\"path\":\"b\",\"content\":\"x\\n\"}",
+            "tool-call",
+        ),
     ] {
         let seen = Seen::until(until);
         let request = request(text);
@@ -311,7 +308,7 @@ impl ChatModel for Endless {
         mut request: crate::model::ChatRequest<'_>,
     ) -> Result<crate::model::Deltas, ModelError> {
         let round = request.messages.len();
-        let calls = (0..self.0).map(|n| format!("!tool file-find {{\"glob\":\"{round}-{n}\"}}\n"));
+        let calls = (0..self.0).map(|n| format!("/call file-find {{\"glob\":\"{round}-{n}\"}}\n"));
         let told = ChatMessage::user(calls.collect::<String>());
         request.messages = vec![&told];
         Scripted::default()
@@ -426,7 +423,10 @@ async fn a_request_may_name_a_folder_within_and_no_other() {
     let inner = inner.display().to_string();
     let request = ChatRequest {
         workspace: Some(inner.into()),
-        ..ChatRequest::new("create c.txt: x", "scripted")
+        ..ChatRequest::new(
+            "/call file-create {\"path\":\"c.txt\",\"content\":\"x\\n\"}",
+            "scripted",
+        )
     };
     let (_, outcome) = place.ask(&request, &Seen::new()).await;
     outcome.unwrap();
@@ -434,7 +434,7 @@ async fn a_request_may_name_a_folder_within_and_no_other() {
     for outside in ["/", "/etc", ".."] {
         let request = ChatRequest {
             workspace: Some(outside.into()),
-            ..ChatRequest::new("list files", "scripted")
+            ..ChatRequest::new("/call file-find", "scripted")
         };
         let (events, outcome) = place.ask(&request, &Seen::new()).await;
         let code = outcome.unwrap_err().code;
@@ -455,23 +455,23 @@ async fn history_and_skills_reach_the_model() {
         r#"{"role":"user","content":"what do you know?"}"#,
     ];
     let raw = items.map(|item| rpc_core::Json::new(item).unwrap());
-    let skill = acolyte_proto::frame::Skill::new("facts", "Known facts:\n- tea is hot");
+    let skill = acolyte_proto::frame::Skill::new("facts", "tea is hot");
     let mut request = ChatRequest::new("what do you know?", "scripted");
     request.history = raw.into();
     request.active_skills = vec![skill.clone()];
+    request.suggestions = vec!["rain is wet".into()];
     let said: Vec<_> = history::messages(&request);
     let expected = [
         ChatMessage::user("before"),
         ChatMessage::assistant("answer"),
     ];
     assert_eq!(said, expected);
+    let text = place.1.instructions(&request);
+    let more = "\n\nSkill facts:\ntea is hot\n\nHint: rain is wet";
+    assert_eq!(text, format!("{SYSTEM}{more}"));
     let (events, reply) = place.ask(&request, &Seen::new()).await;
     assert_eq!(events[0], Event::SkillActivated(skill.clone()));
-    let reply = reply.unwrap();
-    assert_eq!(
-        (&*reply.output, reply.active_skills),
-        ("I know: tea is hot", vec![skill])
-    );
+    assert_eq!(reply.unwrap().active_skills, vec![skill]);
 }
 
 #[tokio::test]
@@ -504,7 +504,7 @@ async fn a_model_that_is_silent_for_120_seconds_times_out() {
 #[tokio::test]
 async fn usage_is_reported_for_each_step_and_summed_in_the_reply() {
     let place = Place::new("usage");
-    let (events, reply) = place.chat("read a.txt").await;
+    let (events, reply) = place.chat("/call file-read {\"path\":\"a.txt\"}").await;
     let mut steps = vec![Usage::default()];
     for event in events {
         match event {

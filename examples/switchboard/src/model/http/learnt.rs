@@ -18,8 +18,7 @@ const NEEDED: &str = "model messages role content type text id index name descri
 const OPAQUE: &str = "parameters input_schema arguments input";
 
 /// How a refusal says that a member is not taken.
-pub(super) const NOT_TAKEN: &str =
-    "support|permit|allow|accept|enabl|requires|unknown|unrecogni|unexpected|extra|invalid|capab";
+pub(super) const NOT_TAKEN: &str = "support|permit|allow|accept|able|requires|unknown|unrecogni|unexpected|extra|invalid|capab|implement|cannot";
 /// How it says that one is missing.
 const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
 /// How it says that of a call.
@@ -273,6 +272,11 @@ mod tests {
                 "tools",
             ),
             ("tools param requires --jinja flag", "tools"),
+            ("toy is not able to use tools", "tools"),
+            (
+                "function calling is not implemented for this model",
+                "tools",
+            ),
             (
                 "This model doesn't support tool use in streaming mode.",
                 "tools",
@@ -356,12 +360,16 @@ mod tests {
         let body = r#"{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},
             {"type":"text","text":"a"}]}]}"#;
         let body = query(body);
-        let mut learnt = Learnt::default();
-        let refusal = "messages.0.content.0.thinking: Extra inputs are not permitted";
-        learnt.learn(&body, &Report::read(refusal)).unwrap();
-        let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
-        let left = serde_json::json!([{"type": "text", "text": "a"}]);
-        assert_eq!(sent["messages"][0]["content"], left);
+        for refusal in [
+            "messages.0.content.0.thinking: Extra inputs are not permitted",
+            "messages.0.content.0: Invalid `signature` in `thinking` block",
+        ] {
+            let mut learnt = Learnt::default();
+            learnt.learn(&body, &Report::read(refusal)).unwrap();
+            let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
+            let left = serde_json::json!([{"type": "text", "text": "a"}]);
+            assert_eq!(sent["messages"][0]["content"], left);
+        }
     }
 
     #[test]
@@ -383,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_another_model_are_left_out_once_something_is_missing_with_them() {
+    fn calls_are_told_in_words_once_something_is_missing_with_them() {
         let mut query = query(BODY);
         query.in_words = Some(Bytes::from_static(b"{\"messages\":[]}"));
         for says in [

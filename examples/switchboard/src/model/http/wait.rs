@@ -16,7 +16,7 @@ static PART: Pattern = LazyLock::new(|| Regex::new(r"([0-9]+(?:\.[0-9]+)?) ?([a-
 static SAID: Pattern = LazyLock::new(|| {
     let time = r"(?:[0-9]+(?:\.[0-9]+)? ?[a-z]+[ ,]*(?:and )?)+";
     Regex::new(&format!(
-        r"(?i)\b(?:again|retry|wait|resets?)\b[^0-9]{{0,20}}?({time})"
+        r"(?i)\b(?:again|retry|wait|resets?|available)\b[^0-9]{{0,20}}?({time})"
     ))
     .ok()
 });
@@ -25,7 +25,14 @@ static SAID: Pattern = LazyLock::new(|| {
 pub(in crate::model) fn named(name: &str, value: &str, now: SystemTime) -> Option<Duration> {
     let mut name = name.to_ascii_lowercase();
     name.retain(|c| c.is_ascii_alphanumeric());
-    let names = ["retryafter", "retrydelay", "retryin", "reset"];
+    let names = [
+        "retryafter",
+        "retrydelay",
+        "retryin",
+        "reset",
+        "wait",
+        "estimatedtime",
+    ];
     if !names.iter().any(|it| name.contains(it)) {
         return None;
     }
@@ -124,6 +131,8 @@ mod tests {
             ("retryDelay", "6.1s", millis(6_100)),
             ("retry_after_ms", "250", millis(250)),
             ("retryAfterSeconds", "20", millis(20_000)),
+            ("estimated_time", "4.5", millis(4_500)),
+            ("wait_time", "4", millis(4_000)),
             ("retry-after", "-1", None),
             ("retry-after", "soon", None),
             ("retry-after", "", None),
@@ -153,6 +162,10 @@ mod tests {
             ),
             ("try again in 120ms", millis(120)),
             ("the limit resets in 1 h 2 min", millis(3_720_000)),
+            (
+                "Request was throttled. Expected available in 4 seconds.",
+                millis(4_000),
+            ),
             (
                 "Please try again later. You may ask 60 times a minute",
                 None,

@@ -1,9 +1,9 @@
 //! Thoughts before an answer, between marks of any form.
 
 use super::answer_tests::{decode, said, text};
-use crate::model::Delta;
 use crate::model::answer::AnswerReader;
 use crate::model::provider::Provider;
+use crate::model::{Assembler, Delta};
 
 #[test]
 fn separates_thoughts_in_the_text_from_the_answer() {
@@ -39,6 +39,11 @@ fn separates_thoughts_in_the_text_from_the_answer() {
         ),
         ("<|channel|>final<|message|>yes", "yes", ""),
         ("<think>\n\n</think>\n\nyes", "yes", "\n\n"),
+        (
+            "<｜begin▁of▁thinking｜>hm<｜end▁of▁thinking｜>yes",
+            "yes",
+            "hm",
+        ),
         // The server has eaten the first one.
         ("hm</think>yes", "yes", "hm"),
         ("so.\n</think>\n\nyes", "yes", "so.\n"),
@@ -133,19 +138,39 @@ fn the_first_words_wait_for_a_mark_for_a_while() {
     reader.push(said("it").as_bytes()).unwrap();
     assert_eq!(reader.pop(), Some(Delta::Text("it".to_owned())));
     assert!(!reader.waits());
-    // A mark that comes later is text, and makes the next answer better.
-    for part in [".\n</thi", "nk>\n\n"] {
-        assert!(!reader.closes_thoughts());
-        reader.push(said(part).as_bytes()).unwrap();
-    }
-    reader.end().unwrap_err();
-    assert!(reader.closes_thoughts());
     // A mark that has begun waits for its end.
     let mut reader = AnswerReader::new(Provider::OpenAi, "");
     reader.push(said("<thi").as_bytes()).unwrap();
     reader.release();
     reader.push(said("nk>hm").as_bytes()).unwrap();
     assert_eq!(reader.pop(), Some(Delta::Thought("hm".to_owned())));
+}
+
+#[test]
+fn a_mark_that_comes_late_makes_a_thought_of_what_was_shown() {
+    for (parts, answer) in [
+        (&["hm", "\n</thi", "nk>", "\n\n", "yes"][..], Some("yes")),
+        (&["hm", " so.</think>\n\nyes", " it is"], Some("yes it is")),
+        (&["hm", "\n<｜end▁of▁thinking｜>\nyes"], Some("yes")),
+        // Nothing follows, or the text speaks of it.
+        (&["hm", "\n</think>", "\n"], None),
+        (&["hm ```\n", "x\n</think>\n", "y\n```"], None),
+        (&["it opens with <think>", "\n</think>\n", "yes"], None),
+        (&["it ends", " with </think> and", " more"], None),
+    ] {
+        let mut reader = AnswerReader::new(Provider::OpenAi, "");
+        let mut all = Assembler::default();
+        for part in parts {
+            reader.push(said(part).as_bytes()).unwrap();
+            reader.release();
+            while let Some(delta) = reader.pop() {
+                assert!(!matches!(delta, Delta::Thought(_)), "{parts:?}");
+                all.push(&delta).unwrap();
+            }
+        }
+        assert_eq!(all.text(), answer.unwrap_or(&parts.concat()), "{parts:?}");
+        assert_eq!(reader.closes_thoughts(), answer.is_some(), "{parts:?}");
+    }
 }
 
 #[test]

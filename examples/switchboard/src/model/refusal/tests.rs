@@ -324,6 +324,13 @@ fn too_long_is_understood_in_the_words_of_any_provider() {
             "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens (8000 of text input, 1000 in the output). Please reduce the length of either one.",
         ),
         (400, "Conversation too long: 210000 tokens, at most 200000"),
+        (400, "'messages' must be shorter than 8193 tokens"),
+        (
+            400,
+            "the conversation does not fit the model's window of 8192 tokens",
+        ),
+        (400, "输入长度超过最大限制 8192 tokens"),
+        (400, "Prompt 超长"),
     ] {
         assert_eq!(of(status, says), Refusal::TooLong, "{says}");
     }

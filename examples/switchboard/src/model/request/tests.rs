@@ -201,6 +201,10 @@ fn a_tool_is_found_by_its_letters() {
         (" echo\n", Some("echo")),
         ("functions.echo", Some("echo")),
         ("default_api:ECHO", Some("echo")),
+        ("functions.echo:0", Some("echo")),
+        ("echo<|channel|>commentary", Some("echo")),
+        ("mcp__server__echo", Some("echo")),
+        ("\"echo\"", Some("echo")),
         ("file-read", Some("file-read")),
         // Either could be meant.
         ("file_read", None),
@@ -214,6 +218,34 @@ fn a_tool_is_found_by_its_letters() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn calls_with_which_a_provider_gave_nothing_become_words() {
+    let signed = |mut message: ChatMessage, proof: &str| {
+        message.extra.insert(FROM.to_owned(), ORIGIN.into());
+        let call = &mut message.tool_calls[0].extra;
+        call.insert(ID.to_owned(), "own".into());
+        call.extend((!proof.is_empty()).then(|| ("proof".to_owned(), proof.into())));
+        message
+    };
+    let given = signed(asks(&[("b", "echo", "{}")]), "P");
+    let messages = [
+        ChatMessage::user("q"),
+        signed(asks(&[("a", "echo", "{\"x\":1}")]), ""),
+        ChatMessage::tool("a", "1"),
+        given.clone(),
+        ChatMessage::tool("b", "2"),
+    ];
+    let told = in_words(&of(&messages, &[]), ORIGIN).unwrap();
+    assert_eq!(told[1].content.text(), "(called echo with {\"x\":1})");
+    assert_eq!(told[1].tool_calls, []);
+    assert_eq!(told[2], ChatMessage::user("(echo returned: 1)"));
+    assert_eq!(told[3..], messages[3..]);
+    // To another provider nothing of this goes.
+    let told = in_words(&of(&messages, &[]), "other").unwrap();
+    assert!(told.iter().all(|it| it.tool_calls.is_empty()));
+    assert_eq!(in_words(&of(&messages[3..], &[]), ORIGIN), None);
 }
 
 #[test]

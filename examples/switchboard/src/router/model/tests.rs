@@ -119,14 +119,14 @@ fn rejections_are_distinguished_from_the_text() {
 #[tokio::test]
 async fn every_call_of_a_known_tool_is_a_choice() {
     let calls = concat!(
-        r#"!tool route_to_a_b {"message": "milk ", "reason": " it is a note"}"#,
+        r#"/call route_to_a_b {"message": "milk ", "reason": " it is a note"}"#,
         "\n",
-        r#"!tool route_to_c {"message": "light", "reason": ""}"#,
-        "\n!tool route_to_nobody {\"message\": \"x\"}",
-        "\n!tool route_to_d {\"text\": \"x\"}",
-        "\n!tool route_to_d {\"message\": 7}",
-        "\n!tool route_to_d not json",
-        "\n!tool route_to_d [\"message\"]",
+        r#"/call route_to_c {"message": "light", "reason": ""}"#,
+        "\n/call route_to_nobody {\"message\": \"x\"}",
+        "\n/call route_to_d {\"text\": \"x\"}",
+        "\n/call route_to_d {\"message\": 7}",
+        "\n/call route_to_d not json",
+        "\n/call route_to_d [\"message\"]",
     );
     let choices = routed(calls, &["a-b", "c", "d"]).await.unwrap();
     let expected = [
@@ -145,7 +145,7 @@ async fn every_call_of_a_known_tool_is_a_choice() {
 
 #[tokio::test]
 async fn a_client_that_is_called_twice_gets_the_whole_text_once() {
-    let calls = "!tool route_to_a {\"message\": \"one\"}\n!tool route_to_a {\"message\": \"two\"}";
+    let calls = "/call route_to_a {\"message\": \"one\"}\n/call route_to_a {\"message\": \"two\"}";
     assert_eq!(routed(calls, &["a"]).await.unwrap(), [Choice::new("a")]);
 }
 

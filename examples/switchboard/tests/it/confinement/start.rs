@@ -27,7 +27,13 @@ fn a_server_says_which_network_its_commands_have() {
         if !start.is_empty() {
             let url = line.split(' ').find(|word| word.starts_with("http"));
             let call = attempt_line("listen", "127.0.0.1:0");
-            let said = does(url.unwrap(), &format!("run {call} 2>&1"));
+            let said = does(
+                url.unwrap(),
+                &format!(
+                    "/call shell-run {}",
+                    serde_json::json!({ "command": format!("{call} 2>&1") })
+                ),
+            );
             assert!(said.contains("--network on"), "{said}");
         }
     }
@@ -41,7 +47,7 @@ async fn a_system_that_cannot_confine_says_so_at_the_start_and_runs_nothing() {
         "{SWITCHBOARD} daemon serve --listen 127.0.0.1:0 > log 2>&1 &
         while ! grep -q listening log; do sleep 0.05; done
         url=$(sed -n 's/.*listening on \\([^ ]*\\) .*/\\1/p' log)
-        {SWITCHBOARD} daemon run --yes --url $url 'run touch made' > said; cat log said
+        {SWITCHBOARD} daemon run --yes --url $url '/call shell-run {{\"command\":\"touch made\"}}' > said; cat log said
         grep 'warning: commands are not run.*--unconfined' log && grep 'not run' said && ! test -e made"
     );
     let tried = room.tries(Confinement::Workspace, &line).await;

@@ -30,7 +30,11 @@ fn has(told: &[String], part: &str) -> bool {
 async fn a_file_is_changed_after_a_yes_only() {
     let place = Place::new("ask-edit");
     let file = || fs::read_to_string(place.0.join("a.txt")).unwrap();
-    let (events, reply) = chat(&place, "edit a.txt: two -> 2").await;
+    let (events, reply) = chat(
+        &place,
+        "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
+    )
+    .await;
     assert!(is_question(&reply) && reply.output_streamed == Some(false));
     assert!(
         reply
@@ -52,7 +56,11 @@ async fn a_file_is_changed_after_a_yes_only() {
     );
     assert_eq!((reply.tool_calls.len(), file().as_str()), (1, "one\n2\n"));
     // The answer was for that one.
-    let (_, reply) = chat(&place, "edit a.txt: one -> 1").await;
+    let (_, reply) = chat(
+        &place,
+        "/call file-edit {\"path\":\"a.txt\",\"find\":\"one\",\"replace\":\"1\"}",
+    )
+    .await;
     assert!(is_question(&reply));
     let (events, reply) = chat(&place, "rather not").await;
     assert!(
@@ -66,7 +74,7 @@ async fn a_file_is_changed_after_a_yes_only() {
 #[tokio::test]
 async fn a_declined_step_is_reported_with_its_arguments() {
     let place = Place::new("ask-declined");
-    chat(&place, "run echo one").await;
+    chat(&place, "/call shell-run {\"command\":\"echo one\"}").await;
     let (events, _) = place.ask(&asking("no"), &Seen::new()).await;
     let calls = events.iter().filter_map(|event| match event {
         Event::ToolCall(call) => Some(call.args.get()),
@@ -78,10 +86,18 @@ async fn a_declined_step_is_reported_with_its_arguments() {
 #[tokio::test]
 async fn tools_that_change_nothing_need_no_approval() {
     let place = Place::new("ask-nothing");
-    let (events, reply) = chat(&place, "create a.txt: hello").await;
+    let (events, reply) = chat(
+        &place,
+        "/call file-create {\"path\":\"a.txt\",\"content\":\"hello\\n\"}",
+    )
+    .await;
     assert!(is_question(&reply), "{events:?}");
     chat(&place, "yes").await;
-    let (events, reply) = chat(&place, "create a.txt: hello").await;
+    let (events, reply) = chat(
+        &place,
+        "/call file-create {\"path\":\"a.txt\",\"content\":\"hello\\n\"}",
+    )
+    .await;
     assert!(
         !is_question(&reply) && has(&events, "call_1 ok"),
         "{events:?}"
@@ -91,7 +107,11 @@ async fn tools_that_change_nothing_need_no_approval() {
 #[tokio::test]
 async fn a_change_after_the_question_needs_another_approval() {
     let place = Place::new("ask-again");
-    chat(&place, "create b.txt: new").await;
+    chat(
+        &place,
+        "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",
+    )
+    .await;
     fs::write(place.0.join("b.txt"), "mine\n").unwrap();
     let (_, reply) = chat(&place, "yes").await;
     assert!(
@@ -108,7 +128,7 @@ async fn a_change_after_the_question_needs_another_approval() {
 #[tokio::test]
 async fn always_covers_one_kind_of_step_in_one_session() {
     let place = Place::new("ask-always");
-    let plan = "plan: read a.txt; run echo one; run echo two; create c.txt: c";
+    let plan = "/call file-read {\"path\":\"a.txt\"}\n/call shell-run {\"command\":\"echo one\"}\n/call shell-run {\"command\":\"echo two\"}\n/call file-create {\"path\":\"c.txt\",\"content\":\"c\\n\"}";
     let (events, reply) = chat(&place, plan).await;
     assert!(
         is_question(&reply) && has(&events, "file-read"),
@@ -125,7 +145,10 @@ async fn always_covers_one_kind_of_step_in_one_session() {
         "{events:?}"
     );
     assert!(is_question(&reply) && reply.output.contains("create `c.txt`"));
-    let mut other = ChatRequest::new("run ls".to_owned(), "scripted");
+    let mut other = ChatRequest::new(
+        "/call shell-run {\"command\":\"ls\"}".to_owned(),
+        "scripted",
+    );
     other.session_id = Some("sess_b".parse().unwrap());
     other.active_skills = vec![Skill::new(ASK_FIRST, "")];
     let (_, outcome) = place.ask(&other, &Seen::new()).await;
@@ -143,12 +166,20 @@ async fn always_covers_one_kind_of_step_in_one_session() {
 #[tokio::test]
 async fn a_question_expires_and_a_call_that_would_fail_is_not_asked_about() {
     let place = Place::new("ask-expired");
-    chat(&place, "create b.txt: new").await;
+    chat(
+        &place,
+        "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",
+    )
+    .await;
     pause();
     advance(Duration::from_secs(60 * 60)).await;
     let (_, reply) = chat(&place, "yes").await;
     assert!(!is_question(&reply) && !place.0.join("b.txt").exists());
-    let (events, reply) = chat(&place, "edit a.txt: nothing -> 2").await;
+    let (events, reply) = chat(
+        &place,
+        "/call file-edit {\"path\":\"a.txt\",\"find\":\"nothing\",\"replace\":\"2\"}",
+    )
+    .await;
     assert!(
         !is_question(&reply) && has(&events, "E_EDIT_NO_MATCH"),
         "{events:?}"

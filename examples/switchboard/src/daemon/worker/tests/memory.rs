@@ -2,18 +2,17 @@
 
 use super::*;
 
-/// Asks in this conversation, about this resource, what is known.
-async fn known(place: &Place, session: Option<&str>, resource: Option<&str>) -> String {
+/// Returns what is known in this conversation, about this resource.
+fn known(place: &Place, session: Option<&str>, resource: Option<&str>) -> String {
     let mut request = ChatRequest::new("what do you know?", "scripted");
     request.session_id = session.map(|id| id.parse().unwrap());
     request.resource_id = resource.map(|id| id.parse().unwrap());
-    let (_, reply) = place.ask(&request, &Seen::new()).await;
-    reply.unwrap().output.to_string()
+    place.1.instructions(&request)
 }
 
 #[tokio::test]
 async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
-    let mut request = ChatRequest::new("create n.txt:\n x", "scripted");
+    let mut request = ChatRequest::new("hello\n you", "scripted");
     for (session, resource, knows) in [
         // Without a conversation nothing is kept.
         (None, Some("user_a"), &[][..]),
@@ -25,14 +24,14 @@ async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
         (Some("sess_c"), None, &[(Some("sess_c"), None)]),
     ] {
         let place = Place::new("memory");
-        let nothing = known(&place, None, None).await;
+        let nothing = known(&place, None, None);
         request.session_id = session.map(|id: &str| id.parse().unwrap());
         request.resource_id = resource.map(|id: &str| id.parse().unwrap());
         let (_, reply) = place.ask(&request, &Seen::new()).await;
         reply.unwrap();
         for (session, resource) in knows {
-            let told = known(&place, *session, *resource).await;
-            let fact = "asked: create n.txt: x; done: ";
+            let told = known(&place, *session, *resource);
+            let fact = "asked: hello you; done: hello you";
             assert!(told.contains(fact), "{session:?} {resource:?}: {told}");
         }
         for (session, resource) in [
@@ -40,7 +39,7 @@ async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
             (Some("sess_a"), None),
             (Some("sess_a"), Some("proj_other")),
         ] {
-            assert_eq!(known(&place, session, resource).await, nothing);
+            assert_eq!(known(&place, session, resource), nothing);
         }
     }
 }
@@ -69,4 +68,34 @@ async fn a_history_is_not_recalled_twice() {
     }
     request.session_id = "sess_a".parse().ok();
     assert_eq!(place.1.memory.recall(&request), None);
+}
+
+#[test]
+fn an_answer_in_a_history_has_what_its_provider_gave_with_it() {
+    let memory = Memory::default();
+    let session = |id: &str| id.parse::<SessionId>().unwrap();
+    let (one, other) = (session("sess_a"), session("sess_b"));
+    let mut answer = ChatMessage::assistant("so ");
+    answer
+        .extra
+        .insert("reasoning_content".to_owned(), "hm".into());
+    memory.keep_given(Some(&one), answer.clone());
+    memory.keep_given(None, answer.clone());
+    let plain = || [ChatMessage::user("so"), ChatMessage::assistant("so")];
+    for (of, is_given) in [(Some(&one), true), (Some(&other), false), (None, false)] {
+        let mut past = plain();
+        memory.give_back(of, &mut past);
+        assert_eq!(past[0], plain()[0]);
+        assert_eq!(past[1] == answer, is_given, "{of:?}");
+    }
+    // The oldest goes first.
+    let long = "x".repeat(1024 * 1024);
+    for number in 0..16 {
+        let mut answer = ChatMessage::assistant(format!("{number}"));
+        answer.extra.insert("r".to_owned(), long.clone().into());
+        memory.keep_given(Some(&one), answer);
+    }
+    let mut past = plain();
+    memory.give_back(Some(&one), &mut past);
+    assert_eq!(past, plain());
 }
