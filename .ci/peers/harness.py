@@ -35,6 +35,11 @@ def same(found, expected, what):
     expect(found == expected, f"{what}: {short(found)} instead of {short(expected)}")
 
 
+def call(tool, **arguments):
+    """What the scripted model has to be told, so that it calls a tool."""
+    return f"/call {tool} {json.dumps(arguments, ensure_ascii=False)}"
+
+
 def short(value):
     text = repr(value)
     return text if len(text) < 400 else f"{text[:400]}…"

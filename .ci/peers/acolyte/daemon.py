@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 import eras
-from harness import Failed, expect, main, same, until
+from harness import Failed, call, expect, main, same, until
 from sockets import Node, Python, Refused, closes, refused
 from talks import daemon, frames_of, request
 
@@ -20,12 +20,17 @@ VECTORS = Path(__file__).parents[3] / "acolyte-proto/tests/vectors"
 SEED = int(os.environ.get("SEED", "1"))
 KEY = "test-key-123"
 FULL = "RPC queue is full (25 queued). Try again shortly."
+READ = call("file-read", path="a.txt")
+LIST = call("checklist", title="Plan", items="[~] read a.txt")
+LATER = call("file-create", path="b/c.txt", content="hello\n")
 WORK = (
-    "read a.txt", "search two", "list files", '!tool file-find {"glob": "*.txt"}', "create b/c.txt: hello",
-    "edit b/c.txt: hello -> bye", "edit a.txt: two -> 2", "run echo out; echo err >&2", "run true", "run exit 3",
-    "run seq 2000", "read nope", "read ../x", "!tool nope {}", "!tool file-read {oops", "!tool file-read {}",
-    '!tool file-read {"path": "a.txt"}\n!tool nope {}', "!think hard", "!fail told so", "!break",
-    "plan: read a.txt; read nope; say it", "hi", "", "grüße 🦀 \u2028 \" \\ \0",
+    READ, call("file-search", query="two"), "/call file-find", call("file-find", glob="*.txt"), LATER,
+    call("file-edit", path="b/c.txt", find="hello", replace="bye"),
+    call("file-edit", path="a.txt", find="two", replace="2"),
+    *(call("shell-run", command=line) for line in ("echo out; echo err >&2", "true", "exit 3", "seq 2000")),
+    call("file-read", path="nope"), call("file-read", path="../x"), "/call nope {}", "/call file-read {oops",
+    "/call file-read {}", f"{READ}\n/call nope {{}}", "/think hard", "/fail told so", "/break",
+    f"{LIST}\n{READ}", "hi", "", "grüße 🦀 \u2028 \" \\ \0",
 )
 KINDS = {
     "chat.accepted", "chat.started", "chat.done", "chat.error", "status", "reasoning", "text-delta", "tool-call",
@@ -128,7 +133,7 @@ async def bodies_may_come_in_chunks_and_after_a_hundred():
 
 async def one_chat_runs_and_25_wait_for_it(library):
     async with daemon() as served, served.talk(library) as talk:
-        first, *chats = [await talk.start(f"chat {number}" if number else "!slow 5000 20") for number in range(28)]
+        first, *chats = [await talk.start(f"chat {number}" if number else "/slow 5000 20") for number in range(28)]
         for chat in (chats.pop(), chats.pop()):
             same((await chat.end()).frames, [{"id": chat.id, "type": "error", "error": FULL}], "one too many")
         status = (await talk.ask("status.get"))["status"]
@@ -162,12 +167,13 @@ def commands():
 
 
 class Work:
-    """A plan whose first step takes very long, and whose second one must not be reached."""
+    """Two calls: the first takes very long, and the second must not be reached."""
 
     def __init__(self, served, number):
         self.served = served
         self.mark = f"sleep 3671.{os.getpid()}{number}"
-        self.plan = f"plan: run {self.mark}; create late.txt: no"
+        late = call("file-create", path="late.txt", content="no")
+        self.plan = f"{call('shell-run', command=self.mark)}\n{late}"
 
     async def has_begun(self):
         await until(lambda: any(self.mark in command for command in commands()), "the command")
@@ -197,7 +203,8 @@ async def a_lost_line_ends_its_chats(library):
     async with daemon() as served, served.talk(library) as watch:
         work = Work(served, 2)
         async with served.talk(library) as talk:
-            chat, second = await talk.start(work.plan), await talk.start("create later.txt: no")
+            chat = await talk.start(work.plan)
+            second = await talk.start(call("file-create", path="later.txt", content="no"))
             await chat.until("tool-call")
             await second.until("chat.queued")
             await work.has_begun()
@@ -233,7 +240,8 @@ async def keys_come_in_a_header_or_a_subprotocol(library):
                 same((answer.status, answer.text, selected), (401, "Unauthorized", None), f"for {protocols} {headers}")
         for headers, status in (({}, 401), (header, 200), ({"sec-websocket-protocol": bearer}, 200)):
             same((await library.fetch(f"{served.http}/v1/status", headers=headers))[0], status, f"with {headers}")
-        text = json.dumps(await served.stream(library, "run env; cat /proc/$PPID/environ", headers=header))
+        work = call("shell-run", command="env; cat /proc/$PPID/environ")
+        text = json.dumps(await served.stream(library, work, headers=header))
         expect(KEY not in text and not served.program.find(KEY), "the key is shown")
 
 
@@ -269,7 +277,7 @@ async def pages_of_others_stay_outside(library):
 async def aborts_may_be_silent_and_lists_may_have_their_newer_name(library):
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
         socket = await library.connect(served.rpc)
-        for number, words in enumerate(("!slow 5000 20", "never", "plan: read a.txt")):
+        for number, words in enumerate(("/slow 5000 20", "never", LIST)):
             start = {"type": "chat.start", "payload": {"request": request(words)}}
             await socket.send({"id": f"rpc_{number}"} | start)
         await socket.next(lambda frame: frame.get("event", {}).get("type") == "text-delta", "a word")
@@ -286,7 +294,7 @@ async def a_shutdown_lets_what_runs_come_to_its_end(library, way):
     async with daemon(ACOLYTE_API_KEY=KEY) as served:
         headers = {"authorization": f"Bearer {KEY}"}
         async with served.talk(library, headers=headers) as talk:
-            chat, second = await talk.start("!slow 50 20"), await talk.start("chat two")
+            chat, second = await talk.start("/slow 50 20"), await talk.start("chat two")
             await chat.until("chat.started")
             if way == "signal":
                 served.program.signal(signal.SIGTERM)
@@ -307,7 +315,8 @@ async def any_schedule_keeps_the_order(python, node):
             for _ in range(60):
                 what = rng.random()
                 if what < 0.5:
-                    words = ("!slow 5 10", "read a.txt", "hi", "run sleep 0.05", "plan: read a.txt; read nope", "!fail")
+                    work = call("shell-run", command="sleep 0.05")
+                    words = ("/slow 5 10", READ, "hi", work, f"{LIST}\n{READ}", "/fail")
                     chats.append(await talk.start(rng.choice(words)))
                 elif what < 0.8 and chats:
                     payload = {"requestId": rng.choice(chats[-8:]).id}

@@ -8,7 +8,7 @@ from chatpage import (
     host, many, say, texts
 )
 from chrome import browser
-from harness import expect, main, same, switchboard, until
+from harness import call, expect, main, same, switchboard, until
 from screen import DESKTOP, PHONE, accessible, look
 
 OWN = {f"/{part}.js" for part in ["along", "app", "ask", "events", "items", "key", "line", "memory"]}
@@ -26,9 +26,9 @@ SESSIONS = """Object.keys(localStorage).filter((it) => it.startsWith('agent-chat
 GATED = "!document.getElementById('gate').hidden && document.getElementById('composer').hidden"
 NO_KEYS = "Object.defineProperty(crypto, 'subtle', { value: undefined });"
 # Three tools, one after the other. The one in the middle waits for leave.
-WORK = """!tool calculate {"expression": "1 + 1"}
-!tool write_file {"path": "a.txt", "text": "milk"}
-!tool calculate {"expression": "3 + 3"}"""
+WORK = """/call calculate {"expression": "1 + 1"}
+/call write_file {"path": "a.txt", "text": "milk"}
+/call calculate {"expression": "3 + 3"}"""
 # The user picks three files. The two bytes of the image are not text.
 PICK = """{ const data = new DataTransfer(); const picker = document.getElementById('files');
   data.items.add(new File(['milk'], 'a note with quite a long name.txt', { type: 'text/plain' }));
@@ -39,12 +39,12 @@ PICK = """{ const data = new DataTransfer(); const picker = document.getElementB
 
 async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await ask(page, "What is 6 * 7?", "42")
+        await ask(page, call("calculate", expression="6 * 7"), "42")
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
         same(loaded - {"/icon.svg"}, {"/", "/info"} | OWN | SHARED, "its files")
         same(await page.run(TOOLS), ["calculate done"], "the tools")
         same(await page.run(texts("#log .tool pre")), ['{\n  "expression": "6 * 7"\n}', "42"], "what they get and give")
-        await say(page, "!fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
+        await say(page, "/fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
         await ask(page, "count to 2", "1 2")
         # A name of somebody else that leads here.
         async with chrome.page() as other:
@@ -68,31 +68,32 @@ async def a_browser_has_a_key_or_goes_unsigned(chrome):
 
 async def a_question_is_answered_by_a_button_or_in_words(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await say(page, "ask me which colour I like (red, green)", f"{ASKS} && {has(OPEN, 'Which colour I like?')}")
+        question = call("ask_user", question="Which colour I like?", options=["red", "green"])
+        await say(page, question, f"{ASKS} && {has(OPEN, 'Which colour I like?')}")
         await accessible(page, "agent-question")
         await page.click(".ask .answers button:nth-child(2)", f"{DONE} && {has(ANSWER, 'green')}")
-        await say(page, "ask me my name", ASKS)
+        await say(page, call("ask_user", question="My name?"), ASKS)
         await say(page, "Ann", f"{DONE} && {has(ANSWER, 'Ann')} && {many('#log .user', 2)}")
 
 
 async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
     async with host() as real, chrome.page(real.http) as page:
         file = real.folder / "files" / "a.txt"
-        await say(page, "write milk to a.txt", f"{ASKS} && {CAN_BE_SEEN}")
+        await say(page, call("write_file", path="a.txt", text="milk"), f"{ASKS} && {CAN_BE_SEEN}")
         expect(await page.run(f"{has(OPEN, 'write_file')} && {has(OPEN, '+milk')}"), "the tool and its input are named")
         await accessible(page, "agent-approval")
         await page.click(REFUSE, f"{DONE} && {has(ANSWER, 'does not allow')}")
         expect(not file.exists(), "nothing was written")
-        await say(page, "write milk to a.txt")
+        await say(page, call("write_file", path="a.txt", text="milk"))
         await page.click(ALLOW, f"{DONE} && {has(ANSWER, 'wrote 4 bytes')}")
         same(file.read_text(), "milk", "what was written")
-        await say(page, "write bread to a.txt")
+        await say(page, call("write_file", path="a.txt", text="bread"))
         await page.click(ALWAYS, f"{DONE} && {has(ANSWER, 'wrote 5 bytes')}")
-        await ask(page, "write cheese to a.txt", "wrote 6 bytes")
+        await ask(page, call("write_file", path="a.txt", text="cheese"), "wrote 6 bytes")
         await page.click("#fresh", READY)
         await page.run("const it = document.getElementById('mode'); it.value = 'accept_edits';"
                        " it.dispatchEvent(new Event('change'))")
-        await ask(page, "write oranges to a.txt", "wrote 7 bytes")
+        await ask(page, call("write_file", path="a.txt", text="oranges"), "wrote 7 bytes")
 
 
 async def a_run_goes_on_after_a_reload(chrome):
@@ -113,21 +114,21 @@ async def a_run_goes_on_after_a_reload(chrome):
 
 async def a_question_outlives_the_agent(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await say(page, "/slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
         await real.kill()
         await page.until(f"{STATE} === 'lost'")
         page.problems.clear()
         args = ("--home", real.folder, "--listen", f"127.0.0.1:{real.port}")
         async with switchboard("agent", "host", *args) as again:
             await again.line("listening")
-            await page.click("#retry", f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'no answer')}")
+            await page.click("#retry", f"{READY} && {has(QUESTION, '/slow 1000')} && {has(FAILURE, 'no answer')}")
             await ask(page, "count to 2", "1 2")
             page.problems.clear()
 
 
 async def what_happened_while_the_page_was_away_is_shown(chrome):
     async with host("--pace", "100ms") as real, chrome.page(real.http) as page:
-        await say(page, "\n".join(f'!tool calculate {{"expression": "{number} + {number}"}}' for number in (1, 2, 3)))
+        await say(page, "\n".join(call("calculate", expression=f"{number} + {number}") for number in (1, 2, 3)))
         # Written down before it goes.
         await page.until(f"{KEPT}.includes('\"sessionId\":\"')")
         await page.goto("about:blank")
@@ -139,7 +140,7 @@ async def what_happened_while_the_page_was_away_is_shown(chrome):
 
 async def what_is_said_during_a_run_is_answered_as_well(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await say(page, "write milk to a.txt", ASKS)
+        await say(page, call("write_file", path="a.txt", text="milk"), ASKS)
         await say(page, "count to 4", "document.querySelector('#log .queued') !== null")
         await page.click(ALLOW, f"{DONE} && {has(ANSWER, '1 2 3 4')} && {many('#log .queued', 0)}")
         same(await page.run(TOOLS), ["write_file done"], "what was asked first")
@@ -147,7 +148,7 @@ async def what_is_said_during_a_run_is_answered_as_well(chrome):
 
 async def stop_interrupts_the_agent_also_after_a_reload(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await say(page, "/slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
         await page.reload()
         await page.until(f"{READY} && {ANSWERING} && {has(ANSWER, '1 2 3')}")
         await page.click("#stop", f"{DONE} && {has(ANSWER, 'What would you like me to do?')}")

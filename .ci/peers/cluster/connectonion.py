@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from clusters import CHOICE, SEED, Client, Cluster, size
-from harness import expect, main, onions, same
+from harness import call, expect, main, onions, same
 from onions import Line, chat, our_host, real_users
 
 CLIENTS = size(8)
@@ -23,7 +23,7 @@ USERS = 30
 # How many prompts each of them has when something fails.
 TURNS = 2
 # What is asked to see the conversation.
-LOOK = "What is 0 + 0?"
+LOOK = call("calculate", expression="0 + 0")
 # Seconds, for which a client of the package waits. The deadline of a check comes sooner.
 PATIENCE = 600
 
@@ -44,8 +44,8 @@ class Asker(Client):
         self.said = {}
 
     async def turn(self):
-        slow = f"!slow {5 + self.begun % 10} {20 + self.begun // 10}"
-        prompt = self.choice.choice([slow, f"What is {self.begun} + 1?"])
+        slow = f"/slow {5 + self.begun % 10} {20 + self.begun // 10}"
+        prompt = self.choice.choice([slow, call("calculate", expression=f"{self.begun} + 1")])
         self.said[prompt] = await self.ask(prompt)
 
 

@@ -46,13 +46,13 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     spawn_local(connection.run().map(drop));
     answers(client.start_chat(request("count to 3")).await).await?;
 
-    let mut chat = client.start_chat(request("!slow 100 50")).await;
+    let mut chat = client.start_chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     expect(chat.abort().await.map_err(failed)?, "nothing was aborted")?;
     fails(chat.finish().await, |it| {
         matches!(it, Ended::Aborted { .. })
     })?;
-    let mut chat = client.start_chat(request("!slow 100 50")).await;
+    let mut chat = client.start_chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     drop(chat);
     // One chat at a time runs for a client: the next one would wait for five seconds.
@@ -63,7 +63,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     line.tell("release").await?;
     client.status().await.map_err(failed)?;
 
-    let mut chat = client.start_chat(request("!slow 100 50")).await;
+    let mut chat = client.start_chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     line.tell("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;
@@ -80,7 +80,7 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
 
     // To drop a chat, or to abort it, ends its request long before its answer is over.
     for dropped in [true, false] {
-        let mut chat = client.start_chat(request("!slow 10000 100")).await;
+        let mut chat = client.start_chat(request("/slow 10000 100")).await;
         speaks(&mut chat).await?;
         line.tell("hangs-up").await?;
         match dropped {
@@ -91,7 +91,7 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     }
 
     let mut chat = client
-        .start_chat_within(Some(MOMENT), request("!slow 100 50"))
+        .start_chat_within(Some(MOMENT), request("/slow 100 50"))
         .await;
     speaks(&mut chat).await?;
     line.tell("hold").await?;
@@ -101,7 +101,7 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     is_late(client.status().await)?;
     line.tell("release").await?;
 
-    let mut chat = client.start_chat(request("!slow 100 50")).await;
+    let mut chat = client.start_chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     line.tell("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;

@@ -42,9 +42,9 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let connected = net::connect(url, signer, options).await;
     let (client, _events, connection) = connected.map_err(failed)?;
     spawn_local(connection.run().map(drop));
-    gives(client.input("What is 6 * 7?").await, "42").await?;
+    gives(client.input(r#"/call calculate {"expression": "6 * 7"}"#).await, "42").await?;
 
-    let write = r#"!tool write_file {"path": "a.txt", "text": "milk"}"#;
+    let write = r#"/call write_file {"path": "a.txt", "text": "milk"}"#;
     let mut run = client.input(write).await;
     match shows(&mut run, |it| matches!(it, RunEvent::Approval(_))).await? {
         RunEvent::Approval(asked) => asked.approve(Scope::Once).await.map_err(failed)?,
@@ -57,13 +57,13 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     line.tell("release").await?;
     client.status("no-session").await.map_err(failed)?;
 
-    let mut run = client.input("!slow 8 100").await;
+    let mut run = client.input("/slow 8 100").await;
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
     line.tell("drop").await?;
     soon(gives(run, "7 8")).await??;
     connects(&client, 2).await?;
 
-    let mut run = client.input("!slow 100 50").await;
+    let mut run = client.input("/slow 100 50").await;
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
     client.interrupt().await.map_err(failed)?;
     fails(soon(run.output()).await?, Result::is_ok)?;

@@ -141,7 +141,7 @@ impl Think {
                 self.held = rest(to);
             }
             _ => {
-                self.searched = held.len();
+                self.searched = held.trim_end().len();
                 self.held = held;
                 return false;
             }
@@ -211,14 +211,14 @@ impl Think {
             let (before, after) = (whole.get(..from)?, whole.get(to..)?);
             let is_line = before.ends_with('\n') || after.starts_with(['\n', '\r']);
             let answer = after.trim_start().len();
-            (is_line && answer > 0).then(|| next.len() - answer.min(next.len()))
+            is_line.then(|| next.len() - answer.min(next.len()))
         });
         self.said = whole;
         self.said.truncate(self.said.len() - next.len());
         found
     }
 
-    /// Returns where a closing mark alone stands, unless the text speaks of it.
+    /// Returns where a closing mark alone stands before more text, unless the text speaks of it.
     fn closing(&self, text: &str) -> Option<(usize, usize)> {
         let mut from = self.searched.saturating_sub(MARK);
         while !text.is_char_boundary(from) {
@@ -227,14 +227,16 @@ impl Think {
         let found = CLOSE.as_ref()?.captures_at(text, from)?;
         let mark = found.get(0)?;
         let before = text.get(..mark.start())?;
-        let after = text.get(mark.end()..)?.chars().next();
+        let rest = text.get(mark.end()..)?;
+        let after = rest.chars().next();
         let last = before.chars().next_back();
         let is_quoted = matches!(last, Some('`' | '"' | '\'' | '(' | '“'))
             || before.matches("```").count() % 2 == 1;
         // In the middle of a sentence.
         let is_word = last == Some(' ') && after.is_none_or(|after| after != '\n');
         let opens = format!("{}{}", &found[1], &found[2]);
-        (!is_quoted && !is_word && !before.contains(&opens)).then(|| (mark.start(), mark.end()))
+        let is_alone = !is_quoted && !is_word && !before.contains(&opens);
+        (is_alone && !rest.trim().is_empty()).then(|| (mark.start(), mark.end()))
     }
 
     /// Returns how much of the end of a thought may be the beginning of its mark.

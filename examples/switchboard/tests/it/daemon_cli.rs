@@ -490,12 +490,12 @@ fn a_key_is_required_and_never_shown() {
 fn ctrl_c_aborts_and_says_so() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let prompt = "/call shell-run {\"command\":\"touch started\"}\n/call shell-run {\"command\":\"sleep 60\"}\n/call file-create {\"path\":\"late.txt\",\"content\":\"x\\n\"}";
+    let prompt = "/call shell-run {\"command\":\"touch started; echo begun; sleep 60\"}\n/call file-create {\"path\":\"late.txt\",\"content\":\"x\\n\"}";
     for args in [&[][..], &["--sse"]] {
         let mut command = server.client(&["run", prompt, "--yes"]);
         command.args(args);
         let running = Running::start(command);
-        running.line_with("shell-run sleep 60");
+        running.line_with("    begun");
         running.interrupt();
         let (code, lines) = running.end_with_lines();
         assert_eq!(code, Some(130), "{lines:?}");

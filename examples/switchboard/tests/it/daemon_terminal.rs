@@ -48,7 +48,7 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
         let rows = screen.rows();
         let expected = [
             "aborted",
-            "> /call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
+            ">  /call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
             "✓ file-edit a.txt",
             "     a.txt +1 -1",
             "        1  one",

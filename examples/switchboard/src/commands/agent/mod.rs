@@ -14,11 +14,10 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
     switchboard agent host
   Talk to it from another terminal, or to any other ConnectOnion agent:
     switchboard agent chat http://127.0.0.1:8000
-    switchboard agent chat http://127.0.0.1:8000 'What is 6 * 7?'
-  What the scripted model understands: a calculation, a question, files, an approval to write one:
-    What is 2 * (3 + 4)?      Ask me which colour (red, green)
-    List your files           Write buy milk to notes.txt
-    Read notes.txt            !slow 20 500
+    switchboard agent chat http://127.0.0.1:8000 'count to 5'
+  What the scripted model understands (at a terminal with a space before the slash), such as a call that needs approval:
+    count to 5                show markdown                /slow 20 500
+    /call list_files          /call write_file {\"path\": \"a.txt\", \"text\": \"milk\"}
   Only for people with an invite code, who are remembered:
     switchboard agent host --trust careful --invite 'red onion'
     switchboard agent chat http://127.0.0.1:8000 --invite 'red onion'

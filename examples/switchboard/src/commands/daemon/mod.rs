@@ -14,17 +14,14 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   Try it: a scripted model in this folder; nothing leaves this machine:
     switchboard daemon serve --workspace .
   Give it a task from another terminal:
-    switchboard daemon run 'search name'
-    switchboard daemon run 'run cargo --version' --yes  # without --yes, it asks before it edits or runs
+    switchboard daemon run '/call shell-run {\"command\": \"ls\"}'  # with --yes, it asks for no approval
     switchboard daemon chat
-  What the scripted model understands (anything else it repeats):
-    read README.md                search fn main       list files
-    create a.txt: hello           edit a.txt: hello -> goodbye
-    run cargo --version           plan: read a.txt; run ls
-    !tool file-find {\"glob\": \"*.rs\"}                !slow 20 500
+  What the scripted model understands (at a terminal with a space before the slash); anything else it repeats:
+    count to 5                show markdown                /slow 20 500
+    /call file-find {\"glob\": \"*.rs\"}
   In a script: the answer to standard output, or every event as a line of JSON:
     answer=$(switchboard daemon run 'read VERSION') || echo failed: $?
-    switchboard daemon run 'plan: run make; run make test' --yes --json
+    switchboard daemon run 'run make, and then make test' --yes --json
   With an API key, which both sides read from the environment:
     ACOLYTE_API_KEY=secret switchboard daemon serve
     ACOLYTE_API_KEY=secret switchboard daemon run 'list files' --sse

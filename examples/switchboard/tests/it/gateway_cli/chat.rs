@@ -14,7 +14,8 @@ fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
     let file = root().join("examples/switchboard/gateway.toml");
     let file = folder.file("gateway.toml", &read(&file));
     let (_gateway, url) = folder.start(&["--config", &file]);
-    let (code, out, err) = folder.chat(&url, &["echo hi \u{1b}[2Jthere"]);
+    let order = r#"/call echo {"message":"hi \u001b[2Jthere"}"#;
+    let (code, out, err) = folder.chat(&url, &[order]);
     assert_eq!((code, out.as_str()), (Some(0), "hi \\u{1b}[2Jthere\n"));
     assert_holds(&err, &["  echo {", "    hi "]);
     assert!(!err.contains('\u{1b}'), "{err}");
