@@ -128,17 +128,27 @@ impl Report {
 
     /// Returns the reason. `status` is that of the answer, unless the error came within one.
     pub(super) fn refusal(&self, status: Option<u16>) -> Refusal {
-        let says = self.message.to_lowercase();
-        let has = |words: &str| finds(words, &self.words);
+        let message = self.message.to_lowercase();
+        let says = format!("{}. {message}", self.words.replace('_', " "));
         let is_spent =
             || self.wait.is_none() && finds(SPENT, &says) && !finds(r"\bper[ _-]min", &says);
-        let is_missing = || has("not_found") || finds("not found|does not exist", &says);
+        let is_missing = || {
+            finds(
+                "model.*(?:not found|does not exist)|not found.*model",
+                &says,
+            )
+        };
+        let is_address = || {
+            finds(
+                r"^$|not (?:found|allowed)|\b(?:routes?|url|path)\b",
+                &message,
+            )
+        };
         // A status says more than most words, except that some servers report a model as a request.
         match status {
             Some(402) => Refusal::Quota,
-            _ if has("insufficient_quota|billing") => Refusal::Quota,
             None | Some(400 | 403 | 429) if is_spent() => Refusal::Quota,
-            None | Some(400 | 413 | 422 | 429 | 500..) if self.is_too_long(&says, status) => {
+            None | Some(400 | 413 | 422 | 429 | 500..) if is_too_long(&says, status) => {
                 Refusal::TooLong
             }
             Some(401) => Refusal::Key,
@@ -147,43 +157,40 @@ impl Report {
             Some(429) => Refusal::RateLimit,
             Some(529) => Refusal::Overloaded,
             Some(300..=399) => Refusal::Address,
-            _ if has("model_not_found") || says.contains("model") && is_missing() => Refusal::Model,
+            _ if is_missing() => Refusal::Model,
             // A provider that is there has a sentence of its own.
-            Some(404 | 405)
-                if says.is_empty()
-                    || finds(r"not (?:found|allowed)|\b(?:routes?|url|path)\b", &says) =>
-            {
-                Refusal::Address
-            }
+            Some(404 | 405) if is_address() => Refusal::Address,
             Some(501 | 505) => Refusal::Request,
             Some(408 | 409 | 425 | 500..) => Refusal::Unavailable,
-            _ if has("overloaded") => Refusal::Overloaded,
-            _ if has("rate_limit") => Refusal::RateLimit,
-            _ if has("authentication|invalid_api_key") => Refusal::Key,
-            _ if has("permission") => Refusal::Permission,
-            _ if has("request_too_large") => Refusal::TooLong,
-            None if !has("invalid_request|invalid_prompt") => Refusal::Broken,
-            _ => Refusal::Request,
+            _ => {
+                let kinds = [
+                    ("overloaded", Refusal::Overloaded),
+                    ("rate_limit", Refusal::RateLimit),
+                    ("authentication|invalid_api_key", Refusal::Key),
+                    ("permission", Refusal::Permission),
+                    ("request_too_large", Refusal::TooLong),
+                    ("invalid_request|invalid_prompt", Refusal::Request),
+                ];
+                let known = kinds.into_iter().find(|(it, _)| finds(it, &self.words));
+                let other = status.map_or(Refusal::Broken, |_| Refusal::Request);
+                known.map_or(other, |(_, refusal)| refusal)
+            }
         }
     }
+}
 
-    /// Whether this speaks of a conversation that is longer than the model takes.
-    fn is_too_long(&self, says: &str, status: Option<u16>) -> bool {
-        if finds("context_length|exceed_context|tokens_exceeded", &self.words) {
-            return true;
-        }
-        // Without the names of members, such as `max_tokens` and `messages.0.content`.
-        let is_word = |word: &&str| !word.trim_end_matches(['.', ':']).contains(['_', '[', '.']);
-        let words: Vec<&str> = says.split_whitespace().filter(is_word).collect();
-        let says = words.join(" ");
-        let is = |pattern| finds(pattern, &says);
-        // What is larger than all of a minute's tokens does not get smaller with time.
-        let is_rate = !is("request too large.*reduce") && (status == Some(429) || is(RATE));
-        let is_of_answer =
-            is("(?:completion|output) tokens") && !is("context|prompt|input|messages");
-        let is_of_files = is(r"\b(?:images?|audio|videos?|files?)\b") && !is("token");
-        is(SIZE) && is(MORE) && is(BOUND) && !is_rate && !is_of_answer && !is_of_files
-    }
+/// Returns whether words speak of a conversation that is longer than the model takes.
+fn is_too_long(says: &str, status: Option<u16>) -> bool {
+    // Without the names of members, such as `max_tokens` and `messages.0.content`.
+    let is_word = |word: &&str| !word.trim_end_matches(['.', ':']).contains(['_', '[', '.']);
+    let words: Vec<&str> = says.split_whitespace().filter(is_word).collect();
+    let says = words.join(" ");
+    let is = |pattern| finds(pattern, &says);
+    // What is larger than all of a minute's tokens does not get smaller with time.
+    let is_rate = !is("request too large.*reduce") && (status == Some(429) || is(RATE));
+    let is_of_answer = is("(?:completion|output) tokens") && !is("context|prompt|input|messages");
+    let is_of_files = is(r"\b(?:images?|audio|videos?|files?)\b") && !is("token");
+    is(SIZE) && is(MORE) && is(BOUND) && !is_rate && !is_of_answer && !is_of_files
 }
 
 /// Returns the first text for people in a report of an error.
