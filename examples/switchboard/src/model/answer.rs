@@ -522,6 +522,8 @@ impl AnswerReader {
 }
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 pub(super) mod testing {
     use super::*;
     use crate::model::Assembler;
