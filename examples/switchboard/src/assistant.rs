@@ -264,8 +264,8 @@ impl Speaker<'_> {
                 _ => {}
             }
         }
-        tracing::debug!(usage = ?answer.usage(), with_tools, "the model has answered");
-        if matches!(answer.finish(), Some(Finish::Length | Finish::Paused)) {
+        tracing::debug!(usage = ?answer.whole.usage(), with_tools, "the model has answered");
+        if matches!(answer.whole.finish(), Some(Finish::Length | Finish::Paused)) {
             self.say(" […]", false).await?;
         }
         turn.on_answer(answer);

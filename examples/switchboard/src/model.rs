@@ -31,6 +31,7 @@ use snek_proto::llm::tool::ToolDefinition;
 use self::refusal::finds;
 use crate::text::counted;
 
+pub(crate) use answer::whole;
 pub use assembler::Assembler;
 pub use error::ModelError;
 pub use refusal::Refusal;

@@ -283,7 +283,7 @@ impl<'a> Work<'a> {
                 return Err(stop);
             }
         };
-        let usage = answer.usage().map(
+        let usage = answer.whole.usage().map(
             |usage| json!({ "input_tokens": usage.prompt, "output_tokens": usage.completion }),
         );
         let calls = self.talk.on_answer(answer).len();

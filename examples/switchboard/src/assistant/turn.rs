@@ -13,8 +13,8 @@ use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopCon
 
 use crate::assistant::conversation::{ConversationLimits, estimate, trim, without_middle};
 use crate::model::{
-    Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, Usage,
-    extra, find_tool, is_object,
+    Assembler, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Notice, Refusal, extra,
+    find_tool, is_object, whole,
 };
 
 /// How the result of a failed tool begins.
@@ -463,7 +463,8 @@ fn half<'a>(messages: &[&'a ChatMessage]) -> Option<Vec<&'a ChatMessage>> {
 pub struct Answer {
     deltas: Deltas,
     notice: Option<Notice>,
-    whole: Assembler,
+    /// What has come of it.
+    pub whole: Assembler,
     /// Whose answer this is.
     origin: String,
     is_shortened: bool,
@@ -502,21 +503,6 @@ impl Answer {
             }
         }
     }
-
-    /// Returns the text so far.
-    pub fn text(&self) -> &str {
-        self.whole.text()
-    }
-
-    /// Returns the usage so far, if the provider reports it.
-    pub const fn usage(&self) -> Option<Usage> {
-        self.whole.usage()
-    }
-
-    /// Returns why the answer has ended, if it has.
-    pub const fn finish(&self) -> Option<&Finish> {
-        self.whole.finish()
-    }
 }
 
 /// Makes whole numbers (`2.0`, `"2"`) and booleans (`"true"`) what the tool wants. What is not clear stays as it is.
@@ -532,7 +518,7 @@ fn settle(tool: &ToolDefinition, arguments: &mut Map<String, Value>) {
         };
         let read = serde_json::from_str(&written).ok();
         let meant = match kind.as_str() {
-            Some("integer") => read.and_then(whole),
+            Some("integer") => read.as_ref().and_then(whole),
             Some("number") => read.filter(Value::is_number),
             Some("boolean") => read.filter(Value::is_boolean),
             _ => None,
@@ -541,16 +527,6 @@ fn settle(tool: &ToolDefinition, arguments: &mut Map<String, Value>) {
             *value = meant;
         }
     }
-}
-
-/// Returns a number without a fraction as a whole one.
-fn whole(number: Value) -> Option<Value> {
-    if number.is_i64() || number.is_u64() {
-        return Some(number);
-    }
-    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
-    let whole: Value = serde_json::from_str(&format!("{float}")).ok()?;
-    (whole.is_i64() || whole.is_u64()).then_some(whole)
 }
 
 #[cfg(test)]

@@ -353,7 +353,7 @@ impl Chat<'_> {
             answer = self.listen() => answer,
         };
         let answer = answer.map_err(|error| failed(&self.turn.on_error(error, true)))?;
-        let text = answer.text().trim().to_owned();
+        let text = answer.whole.text().trim().to_owned();
         let calls = self.turn.on_answer(answer);
         if self.called.len() + calls.len() > MAX_TOOL_CALLS {
             let mut ended = ended(text, None);

@@ -53,14 +53,6 @@ impl Pieces {
         self.think.push(text, &mut self.ready);
     }
 
-    /// Adds text of a provider that separates thoughts.
-    pub fn plain_text(&mut self, text: String) {
-        if !text.is_empty() {
-            self.is_used = true;
-            self.ready.push_back(Delta::Text(text));
-        }
-    }
-
     /// Adds a thought.
     pub fn thought(&mut self, text: String) {
         if !text.is_empty() {
@@ -132,12 +124,19 @@ impl Pieces {
 /// Returns a whole number, however it is written: `11`, `11.0` or `"11"`.
 pub(super) fn number(value: &Value) -> Option<u64> {
     match value {
-        Value::String(text) => number(&serde_json::from_str(text).ok().filter(Value::is_number)?),
-        value => value.as_u64().or_else(|| {
-            let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
-            format!("{number}").parse().ok()
-        }),
+        Value::String(text) => whole(&serde_json::from_str(text).ok()?)?.as_u64(),
+        value => whole(value)?.as_u64(),
     }
+}
+
+/// Returns a number without a fraction as a whole one.
+pub(crate) fn whole(number: &Value) -> Option<Value> {
+    if number.is_i64() || number.is_u64() {
+        return Some(number.clone());
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+    let whole: Value = serde_json::from_str(&format!("{float}")).ok()?;
+    (whole.is_i64() || whole.is_u64()).then_some(whole)
 }
 
 /// Returns a number as a place in a list.
@@ -522,7 +521,7 @@ impl AnswerReader {
 }
 
 #[cfg(test)]
-mod cases;
+mod tests;
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;

@@ -166,7 +166,7 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
         "content_block_delta" => {
             let index = place(&event["index"]).unwrap_or_default();
             let delta = &event["delta"];
-            out.plain_text(text_of(&delta["text"]));
+            out.text(&text_of(&delta["text"]));
             out.thought(text_of(&delta["thinking"]));
             if !out.calls.contains(&index) {
                 out.extra(Some(index), unknown(delta, "type text"));
@@ -202,7 +202,7 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
 
 fn read_block(index: usize, block: &Value, out: &mut Pieces) {
     match block["type"].as_str().unwrap_or_default() {
-        "text" => out.plain_text(text_of(&block["text"])),
+        "text" => out.text(&text_of(&block["text"])),
         "tool_use" => {
             out.calls.push(index);
             // As a rule empty, and followed by pieces.

@@ -129,6 +129,7 @@ impl Report {
     /// Returns the reason. `status` is that of the answer, unless the error came within one.
     pub(super) fn refusal(&self, status: Option<u16>) -> Refusal {
         let message = self.message.to_lowercase();
+        let has = |words: &str| finds(words, &self.words);
         let says = format!("{}. {message}", self.words.replace('_', " "));
         let is_spent =
             || self.wait.is_none() && finds(SPENT, &says) && !finds(r"\bper[ _-]min", &says);
@@ -162,19 +163,13 @@ impl Report {
             Some(404 | 405) if is_address() => Refusal::Address,
             Some(501 | 505) => Refusal::Request,
             Some(408 | 409 | 425 | 500..) => Refusal::Unavailable,
-            _ => {
-                let kinds = [
-                    ("overloaded", Refusal::Overloaded),
-                    ("rate_limit", Refusal::RateLimit),
-                    ("authentication|invalid_api_key", Refusal::Key),
-                    ("permission", Refusal::Permission),
-                    ("request_too_large", Refusal::TooLong),
-                    ("invalid_request|invalid_prompt", Refusal::Request),
-                ];
-                let known = kinds.into_iter().find(|(it, _)| finds(it, &self.words));
-                let other = status.map_or(Refusal::Broken, |_| Refusal::Request);
-                known.map_or(other, |(_, refusal)| refusal)
-            }
+            _ if has("overloaded") => Refusal::Overloaded,
+            _ if has("rate_limit") => Refusal::RateLimit,
+            _ if has("authentication|invalid_api_key") => Refusal::Key,
+            _ if has("permission") => Refusal::Permission,
+            _ if has("request_too_large") => Refusal::TooLong,
+            None if !has("invalid_request|invalid_prompt") => Refusal::Broken,
+            _ => Refusal::Request,
         }
     }
 }

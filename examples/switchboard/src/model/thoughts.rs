@@ -111,11 +111,7 @@ impl Think {
         }
         if self.has_spoken {
             // What was shown before a mark is a thought, too.
-            let end = if self.is_released {
-                self.late(&held)
-            } else {
-                None
-            };
+            let end = self.late(&held);
             let (thought, answer) = held.split_at(end.unwrap_or(held.len()));
             self.tell(thought, out);
             if end.is_some() {

@@ -164,8 +164,8 @@ pub struct ToolLoop {
     /// Questions asked with tools and answered.
     rounds: usize,
     errors: usize,
-    /// The calls that were run, by their names and their arguments in canonical form.
-    runs: HashMap<(String, String), Runs>,
+    /// The calls that were run, by their names and their arguments.
+    runs: HashMap<(String, Map<String, Value>), Runs>,
     /// Messages of rounds that are over.
     ready: Vec<ChatMessage>,
     state: State,
@@ -317,7 +317,7 @@ impl ToolLoop {
             Ok(arguments) => arguments,
             Err(why) => return self.fail(round, &name, &why),
         };
-        let key = (name, arguments::canonical(&arguments));
+        let key = (name, arguments.clone());
         let runs = self.runs.entry(key.clone()).or_default();
         let (count, same) = (runs.count, runs.same);
         if count >= self.config.max_repeated {
@@ -353,7 +353,7 @@ impl ToolLoop {
 
     /// Notes a result. If it is new, calls that gave the same ones may be made again.
     fn compare(&mut self, call: &Call, result: &Result<Value, ToolFailure>) {
-        let key = (call.name.clone(), arguments::canonical(&call.arguments));
+        let key = (call.name.clone(), call.arguments.clone());
         let result = format!("{result:?}");
         let result = BuildHasherDefault::<DefaultHasher>::default().hash_one(result);
         let is_known = |runs: &Runs| runs.count > 1 && runs.result == result;

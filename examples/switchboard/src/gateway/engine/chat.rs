@@ -369,7 +369,7 @@ impl ChatRun<'_, '_> {
                 }
             }
         }
-        if let Some(shortfall) = answer.finish().and_then(Finish::shortfall) {
+        if let Some(shortfall) = answer.whole.finish().and_then(Finish::shortfall) {
             self.note(&shortfall).await?;
         }
         self.is_anew = true;
