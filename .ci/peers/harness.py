@@ -36,8 +36,8 @@ def same(found, expected, what):
 
 
 def call(tool, **arguments):
-    """What the scripted model has to be told, so that it calls a tool."""
-    return f"/call {tool} {json.dumps(arguments, ensure_ascii=False)}"
+    """What makes the scripted model call a tool."""
+    return f"!call {tool} {json.dumps(arguments, ensure_ascii=False)}"
 
 
 def short(value):

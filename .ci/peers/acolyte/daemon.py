@@ -22,14 +22,13 @@ KEY = "test-key-123"
 FULL = "RPC queue is full (25 queued). Try again shortly."
 READ = call("file-read", path="a.txt")
 LIST = call("checklist", title="Plan", items="[~] read a.txt")
-LATER = call("file-create", path="b/c.txt", content="hello\n")
+LATER = call("file-create", path="later.txt", content="no")
 WORK = (
-    READ, call("file-search", query="two"), "/call file-find", call("file-find", glob="*.txt"), LATER,
-    call("file-edit", path="b/c.txt", find="hello", replace="bye"),
-    call("file-edit", path="a.txt", find="two", replace="2"),
+    READ, call("file-search", query="two"), "!call file-find", call("file-find", glob="*.txt"),
+    call("file-create", path="b/c", content="hello"), call("file-edit", path="b/c", find="hello", replace="bye"),
     *(call("shell-run", command=line) for line in ("echo out; echo err >&2", "true", "exit 3", "seq 2000")),
-    call("file-read", path="nope"), call("file-read", path="../x"), "/call nope {}", "/call file-read {oops",
-    "/call file-read {}", f"{READ}\n/call nope {{}}", "/think hard", "/fail told so", "/break",
+    call("file-read", path="nope"), call("file-read", path="../x"), "!call nope {}", "!call file-read {oops",
+    "!call file-read {}", f"{READ}\n!call nope {{}}", "!think hard", "!fail told so", "!break",
     f"{LIST}\n{READ}", "hi", "", "grüße 🦀 \u2028 \" \\ \0",
 )
 KINDS = {
@@ -133,7 +132,7 @@ async def bodies_may_come_in_chunks_and_after_a_hundred():
 
 async def one_chat_runs_and_25_wait_for_it(library):
     async with daemon() as served, served.talk(library) as talk:
-        first, *chats = [await talk.start(f"chat {number}" if number else "/slow 5000 20") for number in range(28)]
+        first, *chats = [await talk.start(f"chat {number}" if number else "!slow 5000 20") for number in range(28)]
         for chat in (chats.pop(), chats.pop()):
             same((await chat.end()).frames, [{"id": chat.id, "type": "error", "error": FULL}], "one too many")
         status = (await talk.ask("status.get"))["status"]
@@ -172,8 +171,7 @@ class Work:
     def __init__(self, served, number):
         self.served = served
         self.mark = f"sleep 3671.{os.getpid()}{number}"
-        late = call("file-create", path="late.txt", content="no")
-        self.plan = f"{call('shell-run', command=self.mark)}\n{late}"
+        self.plan = f"{call('shell-run', command=self.mark)}\n{LATER}"
 
     async def has_begun(self):
         await until(lambda: any(self.mark in command for command in commands()), "the command")
@@ -203,8 +201,7 @@ async def a_lost_line_ends_its_chats(library):
     async with daemon() as served, served.talk(library) as watch:
         work = Work(served, 2)
         async with served.talk(library) as talk:
-            chat = await talk.start(work.plan)
-            second = await talk.start(call("file-create", path="later.txt", content="no"))
+            chat, second = await talk.start(work.plan), await talk.start(LATER)
             await chat.until("tool-call")
             await second.until("chat.queued")
             await work.has_begun()
@@ -277,7 +274,7 @@ async def pages_of_others_stay_outside(library):
 async def aborts_may_be_silent_and_lists_may_have_their_newer_name(library):
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
         socket = await library.connect(served.rpc)
-        for number, words in enumerate(("/slow 5000 20", "never", LIST)):
+        for number, words in enumerate(("!slow 5000 20", "never", LIST)):
             start = {"type": "chat.start", "payload": {"request": request(words)}}
             await socket.send({"id": f"rpc_{number}"} | start)
         await socket.next(lambda frame: frame.get("event", {}).get("type") == "text-delta", "a word")
@@ -294,7 +291,7 @@ async def a_shutdown_lets_what_runs_come_to_its_end(library, way):
     async with daemon(ACOLYTE_API_KEY=KEY) as served:
         headers = {"authorization": f"Bearer {KEY}"}
         async with served.talk(library, headers=headers) as talk:
-            chat, second = await talk.start("/slow 50 20"), await talk.start("chat two")
+            chat, second = await talk.start("!slow 50 20"), await talk.start("chat two")
             await chat.until("chat.started")
             if way == "signal":
                 served.program.signal(signal.SIGTERM)
@@ -316,7 +313,7 @@ async def any_schedule_keeps_the_order(python, node):
                 what = rng.random()
                 if what < 0.5:
                     work = call("shell-run", command="sleep 0.05")
-                    words = ("/slow 5 10", READ, "hi", work, f"{LIST}\n{READ}", "/fail")
+                    words = ("!slow 5 10", READ, "hi", work, f"{LIST}\n{READ}", "!fail")
                     chats.append(await talk.start(rng.choice(words)))
                 elif what < 0.8 and chats:
                     payload = {"requestId": rng.choice(chats[-8:]).id}

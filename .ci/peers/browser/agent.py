@@ -26,9 +26,9 @@ SESSIONS = """Object.keys(localStorage).filter((it) => it.startsWith('agent-chat
 GATED = "!document.getElementById('gate').hidden && document.getElementById('composer').hidden"
 NO_KEYS = "Object.defineProperty(crypto, 'subtle', { value: undefined });"
 # Three tools, one after the other. The one in the middle waits for leave.
-WORK = """/call calculate {"expression": "1 + 1"}
-/call write_file {"path": "a.txt", "text": "milk"}
-/call calculate {"expression": "3 + 3"}"""
+WORK = """!call calculate {"expression": "1 + 1"}
+!call write_file {"path": "a.txt", "text": "milk"}
+!call calculate {"expression": "3 + 3"}"""
 # The user picks three files. The two bytes of the image are not text.
 PICK = """{ const data = new DataTransfer(); const picker = document.getElementById('files');
   data.items.add(new File(['milk'], 'a note with quite a long name.txt', { type: 'text/plain' }));
@@ -44,7 +44,7 @@ async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
         same(loaded - {"/icon.svg"}, {"/", "/info"} | OWN | SHARED, "its files")
         same(await page.run(TOOLS), ["calculate done"], "the tools")
         same(await page.run(texts("#log .tool pre")), ['{\n  "expression": "6 * 7"\n}', "42"], "what they get and give")
-        await say(page, "/fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
+        await say(page, "!fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
         await ask(page, "count to 2", "1 2")
         # A name of somebody else that leads here.
         async with chrome.page() as other:
@@ -114,14 +114,14 @@ async def a_run_goes_on_after_a_reload(chrome):
 
 async def a_question_outlives_the_agent(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await say(page, "/slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
         await real.kill()
         await page.until(f"{STATE} === 'lost'")
         page.problems.clear()
         args = ("--home", real.folder, "--listen", f"127.0.0.1:{real.port}")
         async with switchboard("agent", "host", *args) as again:
             await again.line("listening")
-            await page.click("#retry", f"{READY} && {has(QUESTION, '/slow 1000')} && {has(FAILURE, 'no answer')}")
+            await page.click("#retry", f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'no answer')}")
             await ask(page, "count to 2", "1 2")
             page.problems.clear()
 
@@ -148,7 +148,7 @@ async def what_is_said_during_a_run_is_answered_as_well(chrome):
 
 async def stop_interrupts_the_agent_also_after_a_reload(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await say(page, "/slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
         await page.reload()
         await page.until(f"{READY} && {ANSWERING} && {has(ANSWER, '1 2 3')}")
         await page.click("#stop", f"{DONE} && {has(ANSWER, 'What would you like me to do?')}")

@@ -78,7 +78,7 @@ async def markdown_and_tools_are_shown(chrome, real):
     async with chrome.page(real.http) as page:
         await ask(page, "show markdown", "A sample")
         same(await page.run(f"{ANSWER}.querySelectorAll('ol, table, pre code').length"), 3, "a list, a table, code")
-        await ask(page, '/call echo {"message":"hi"}', "echo")
+        await ask(page, '!call echo {"message":"hi"}', "echo")
         expect(await page.run(many(".tool:is([data-state=done], [data-state=failed])", 1)), "the tool has ended")
         await page.click(".tool summary", has(f"{ANSWER}.querySelector('.tool .input')", '"message": "hi"'))
         expect(await page.run(f"{ANSWER}.querySelector('.tool .result').innerText !== ''"), "it has a result")
@@ -94,7 +94,7 @@ async def shown_again(page, question, became):
 
 async def an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped(chrome, real):
     async with chrome.page(real.http) as page, chrome.page() as other:
-        await say(page, "/slow 1000", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+        await say(page, "!slow 1000", f"{ANSWERING} && {has(ANSWER, '1 2')}")
         await other.goto(await page.run("location.href"))
         await other.until(f"{READY} && {ANSWERING} && {has(ANSWER, '1 2 3')}")
         await page.reload()
@@ -103,20 +103,20 @@ async def an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped(c
         await page.until(f"{DONE} && {has(ANSWER, 'Stopped')}")
         await ask(page, "hello")
         await other.until(f"{DONE} && {many('#log article', 4)} && {has(QUESTION, 'hello')}")
-        await shown_again(page, "/slow 1000", "Stopped.")
+        await shown_again(page, "!slow 1000", "Stopped.")
 
 
 async def a_question_outlives_the_gateway(chrome):
     with tempfile.TemporaryDirectory() as folder:
         async with gateway(folder=folder, config="") as real:
             async with chrome.page(real.http) as page:
-                await say(page, "/slow 1000", f"{ANSWERING} && {has(ANSWER, '1 2')}")
+                await say(page, "!slow 1000", f"{ANSWERING} && {has(ANSWER, '1 2')}")
                 chat = await page.run("location.hash")
                 page.problems.clear()
                 await real.program.kill()
                 page.problems.clear()
         async with gateway(folder=folder, config="") as real, chrome.page(f"{real.http}/{chat}") as page:
-            await page.until(f"{READY} && {has(QUESTION, '/slow 1000')} && {has(FAILURE, 'the gateway ended')}")
+            await page.until(f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'the gateway ended')}")
 
 
 async def a_page_below_a_path_of_another_server_works(chrome, real):

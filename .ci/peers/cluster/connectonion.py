@@ -44,7 +44,7 @@ class Asker(Client):
         self.said = {}
 
     async def turn(self):
-        slow = f"/slow {5 + self.begun % 10} {20 + self.begun // 10}"
+        slow = f"!slow {5 + self.begun % 10} {20 + self.begun // 10}"
         prompt = self.choice.choice([slow, call("calculate", expression=f"{self.begun} + 1")])
         self.said[prompt] = await self.ask(prompt)
 

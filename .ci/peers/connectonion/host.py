@@ -16,15 +16,12 @@ CODE = "letmein"
 # Nobody looks into images.
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 # Takes ten seconds, so that much can happen meanwhile.
-SLOW = "/slow 40 250"
+SLOW = "!slow 40 250"
 COUNTED = " ".join(str(number) for number in range(1, 41))
-ENDLESS = "/slow 1000 500"
+ENDLESS = "!slow 1000 500"
+SIX_SEVENS, FIVE = call("calculate", expression="6 * 7"), call("calculate", expression="2 + 3")
 ASK = call("ask_user", question="Which colour?", options=["red", "green"])
 LETTERS = json.dumps({"message": "Grüße ✓ 𝄞 \x7f / \" \\"}, ensure_ascii=False)
-
-
-def what_is(expression):
-    return call("calculate", expression=expression)
 
 
 class Client:
@@ -62,15 +59,15 @@ async def said(user):
 async def a_stranger_comes_in_with_a_code(client):
     ann = await client.user("stranger")
     # The one of Node says nothing then, and we pass over that.
-    same(await ann.text(what_is("6 * 7"), code=CODE), "42", "the answer")
+    same(await ann.text(SIX_SEVENS, code=CODE), "42", "the answer")
     again = await client.user("friend")
-    same(await again.text(what_is("6 * 7")), "42", "the next answer")
+    same(await again.text(SIX_SEVENS), "42", "the next answer")
     same(await again.items("onboard_required"), [], "what is asked of a friend")
 
 
 async def is_refused(client, key, why, **more):
     user = await client.user(key, key=key)
-    error = await user.error("input", prompt=what_is("6 * 7"), **more)
+    error = await user.error("input", prompt=SIX_SEVENS, **more)
     # The one of Node hangs up, and tells its user half a minute later that time is up.
     expect(("Authentication timed out" if client.is_node else why) in error, error)
 
@@ -85,12 +82,12 @@ async def a_wrong_signature_is_refused(client):
 
 async def an_unsigned_user_comes_in_at_an_open_host(client, host, line):
     user = await client.user("nobody", key=None, host=host, line=line)
-    same(await user.text(what_is("6 * 7")), "42", "the answer")
+    same(await user.text(SIX_SEVENS), "42", "the answer")
 
 
 async def turns_and_tools_are_one_conversation(client):
     user = await client.user("turns")
-    prompts = (f"/call echo {LETTERS}", what_is("6 * 7"))
+    prompts = (f"!call echo {LETTERS}", SIX_SEVENS)
     await user.text(prompts[0])
     first = await user.session()
     same(await user.text(prompts[1]), "42", "the answer")
@@ -106,7 +103,7 @@ async def turns_and_tools_are_one_conversation(client):
 async def a_file_and_an_image_arrive(client):
     user = await client.user("attached")
     data = "data:text/plain;base64," + base64.b64encode("buy tea ✓".encode()).decode()
-    answer = await user.text("/call list_files", files=[{"name": client.file("note"), "data": data}])
+    answer = await user.text("!call list_files", files=[{"name": client.file("note"), "data": data}])
     expect(client.file("note") in answer, answer)
     answer = await user.text("Look at this", images=[PIXEL])
     expect(answer.startswith("I see ") and "png" in answer, answer)
@@ -116,15 +113,15 @@ async def something_is_said_meanwhile(client):
     user = await client.user("meanwhile")
     first = asyncio.create_task(user.text(SLOW))
     await is_at_work(user, SLOW)
-    same((await user.text(what_is("2 + 3")), await first), ("5", "5"), "the answers")
-    expect({COUNTED, what_is("2 + 3")} <= set(await said(user)), await said(user))
+    same((await user.text(FIVE), await first), ("5", "5"), "the answers")
+    expect({COUNTED, FIVE} <= set(await said(user)), await said(user))
 
 
 async def a_failed_run_is_told(client):
     user = await client.user("failed")
-    error = await user.error("input", prompt="/fail no tea left")
+    error = await user.error("input", prompt="!fail no tea left")
     expect("no tea left" in error, error)
-    same(await user.text(what_is("2 + 3")), "5", "the next answer")
+    same(await user.text(FIVE), "5", "the next answer")
 
 
 async def an_interrupted_run_ends(client):
@@ -133,7 +130,7 @@ async def an_interrupted_run_ends(client):
     await is_at_work(user, ENDLESS)
     await user.tell("stop")
     same(await answer, "What would you like me to do?", "the answer")
-    same(await user.text(what_is("2 + 3")), "5", "the next answer")
+    same(await user.text(FIVE), "5", "the next answer")
 
 
 async def a_question_is_asked_again(client):
@@ -156,9 +153,9 @@ async def a_question_is_answered(client):
 async def leave_is_given_and_refused(client):
     user = await client.user("leave")
     tea, coffee = client.file("tea"), client.file("coffee")
-    write = call("write_file", path=str(tea), text="tea")
+    write = call("write_file", path=tea, text="tea")
     same(await user.text(write, approve=True), f"wrote 3 bytes to {tea}", "the answer")
-    answer = await user.text(call("write_file", path=str(coffee), text="coffee"), approve=False)
+    answer = await user.text(call("write_file", path=coffee, text="coffee"), approve=False)
     expect(answer.startswith("I have not done it"), answer)
     same([(client.files / name).exists() for name in (tea, coffee)], [True, False], "the files")
     same([item["tool"] for item in await user.items("approval_needed")], ["write_file"] * 2, "what was asked")
@@ -171,7 +168,7 @@ async def what_is_asked_is_answered_later(client):
     # Over another socket.
     same(await user.text("red"), "red", "the answer")
     milk = client.file("milk")
-    error = await user.error("input", prompt=call("write_file", path=str(milk), text="milk"))
+    error = await user.error("input", prompt=call("write_file", path=milk, text="milk"))
     expect(error.startswith("ApprovalPendingError") and not (client.files / milk).exists(), error)
     same((await user.tell("approve", approve=True)).get("text"), f"wrote 4 bytes to {milk}", "the answer")
 
@@ -181,15 +178,15 @@ async def a_mode_is_not_offered(client):
     user = await client.user("moded")
     error = await user.error("mode", mode="auto")
     expect("does not support acknowledged OIP modes" in error, error)
-    same(await user.text(what_is("2 + 3")), "5", "the next answer")
+    same(await user.text(FIVE), "5", "the next answer")
 
 
 async def a_mode_is_set(client):
     user = await client.user("moded")
-    same(await user.text(what_is("6 * 7")), "42", "the first answer")
+    same(await user.text(SIX_SEVENS), "42", "the first answer")
     await user.tell("mode", mode="accept_edits")
     cake = client.file("cake")
-    same(await user.text(call("write_file", path=str(cake), text="cake")), f"wrote 4 bytes to {cake}", "the answer")
+    same(await user.text(call("write_file", path=cake, text="cake")), f"wrote 4 bytes to {cake}", "the answer")
     same((await user.session())["mode"], "accept_edits", "the mode")
 
 
@@ -208,7 +205,7 @@ async def the_next_prompt_finds_the_run(client):
     """1.2.1 does not come back by itself, and takes the next prompt's run for its own."""
     async with cut_at_work(client) as (user, first, _):
         expect("ConnectionClosed" in (await first)["error"], await first)
-        same(await user.text(what_is("2 + 3")), "5", "the answer")
+        same(await user.text(FIVE), "5", "the answer")
         texts = await said(user)
         same((texts.count(SLOW), texts.count(COUNTED)), (1, 1), texts)
 
@@ -242,7 +239,7 @@ async def a_question_outlives_the_line(client):
 async def a_silent_line_stays_open(client):
     """Node's client hangs up when it has not been asked for a minute whether it is still there."""
     user = await client.user("silent")
-    same(await user.text(what_is("6 * 7")), "42", "the first answer")
+    same(await user.text(SIX_SEVENS), "42", "the first answer")
     before = await user.tell("look")
 
     async def was_asked():
@@ -251,21 +248,21 @@ async def a_silent_line_stays_open(client):
         return now["asked"] > before["asked"]
 
     await until(was_asked, "the host has asked")
-    same(await user.text(what_is("2 + 3")), "5", "the next answer")
+    same(await user.text(FIVE), "5", "the next answer")
 
 
 async def a_killed_host_has_lost_nothing(clients, folder, start):
     """All clients, ours as well, are in the middle of a run."""
     host, line = clients[0].host, clients[0].line
     users = [await client.user("killed") for client in clients]
-    same([await user.text(what_is("6 * 7")) for user in users], ["42"] * len(users), "the first answers")
+    same([await user.text(SIX_SEVENS) for user in users], ["42"] * len(users), "the first answers")
     broken = [asyncio.create_task(user.error("input", prompt=ENDLESS)) for user in users]
     async with chat(host.agent, "--endpoint", line.url, "--home", folder, "--invite", CODE) as ours:
-        same(await ours.ask(what_is("6 * 7")), "42", "the first answer of our client")
+        same(await ours.ask(SIX_SEVENS), "42", "the first answer of our client")
         await ours.write(ENDLESS)
         # It has begun to count: what is said now does not take the place of that.
         await ours.step("assistant_delta", content="1 ")
-        for text in (what_is("1 + 1"), what_is("1 + 2")):
+        for text in (call("calculate", expression="1 + 1"), call("calculate", expression="1 + 2")):
             await ours.write(f"/say {text}")
             await ours.event("queued")
         for user in users:
@@ -278,20 +275,20 @@ async def a_killed_host_has_lost_nothing(clients, folder, start):
                 if client.is_node:
                     # It has had half of the run, and does not say what is missing.
                     await user.tell("reconnect")
-                same(await user.text(what_is("2 + 3")), "5", f"{client.name}: the next answer")
+                same(await user.text(FIVE), "5", f"{client.name}: the next answer")
                 # A tool says the sum before the model does.
-                expected = [what_is("6 * 7"), "42", "42", ENDLESS, what_is("2 + 3"), "5", "5"]
+                expected = [SIX_SEVENS, "42", "42", ENDLESS, FIVE, "5", "5"]
                 same([text for text in await said(user) if text in expected], expected, f"{client.name}: what was said")
             await ours.event("connected", status="new", newer=True)
             await ours.line("no longer knows it")
-            same(await ours.ask(what_is("2 + 3")), "5", "the next answer of our client")
+            same(await ours.ask(FIVE), "5", "the next answer of our client")
             await ours.write("/quit")
             # What has failed is told at the end.
             same(await ours.end(), 1, "the exit code of our client")
     [kept] = (folder / "sessions").glob("*.json")
     messages = json.loads(kept.read_text())["session"]["messages"]
     prompts = [message["content"] for message in messages if message["role"] == "user"]
-    expected = [what_is("6 * 7"), ENDLESS, what_is("1 + 1"), what_is("1 + 2"), what_is("2 + 3")]
+    expected = [SIX_SEVENS, ENDLESS, call("calculate", expression="1 + 1"), call("calculate", expression="1 + 2"), FIVE]
     same(prompts, expected, "what was said to our client")
 
 

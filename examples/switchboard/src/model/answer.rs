@@ -502,7 +502,8 @@ impl AnswerReader {
             Provider::Ollama => &["message"],
             _ => &["choices"],
         };
-        let is_known = name.is_some() || members.iter().any(|it| !object[it].is_null());
+        let is_named = name.is_some() && self.provider == Provider::Anthropic;
+        let is_known = is_named || members.iter().any(|it| !object[it].is_null());
         *self.is_known.get_or_insert(false) |= is_known;
         if !is_known || object["message"].is_string() {
             // An error may have any shape.
