@@ -100,6 +100,7 @@ fn refusals_use_the_known_messages() {
     let limits = UploadLimits {
         max_files: 1,
         max_file_bytes: MIB,
+        ..UploadLimits::default()
     };
     let said = |files: &[Attachment]| plan(files, 0, &limits).err().unwrap().to_string();
     assert_eq!(
@@ -287,7 +288,7 @@ proptest! {
         // It is a name and nothing else, also to the system.
         let path = Path::new("/x").join(format!("0_{name}"));
         prop_assert_eq!(path.components().count(), 3);
-        prop_assert_eq!(plan_one_named(&name), Ok(name));
+        prop_assert_eq!(plan_one_named(&name).ok(), Some(name));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::limits::{
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::trust::{Admission, Onboarding, prompt_of};
+use crate::upload::{Sender, UploadError};
 use crate::{console, upload};
 
 /// The connection ends with this wrong invite code.
@@ -120,6 +122,7 @@ impl Handler {
         self.owner = Some(owner);
         let mut request = ConnectRequest::new(owner, connect, super::random());
         request.recommend_signature = recommend_signature;
+        request.caller = Some(self.caller).filter(|it| !it.is_unspecified());
         let cluster = self.runtime.shared.cluster.clone();
         let cluster = cluster.filter(|_| self.runtime.shared.access.lock().uses_signatures_once());
         let (runtime, conn) = (self.runtime.clone(), self.conn);
@@ -209,22 +212,30 @@ impl Handler {
     }
 
     /// Passes a prompt to the hub when its files are saved.
-    fn upload(&self, folder: u64, input: Input, prompt: Prompt, tasks: &mut Running) {
-        let mark = u128::from(folder) << 64;
+    fn upload(&self, sender: Sender, input: Input, prompt: Prompt, tasks: &mut Running) {
         let (runtime, conn) = (self.runtime.clone(), self.conn);
-        tasks.push(async move {
-            let shared = Arc::clone(&runtime.shared);
-            let saving = tokio::task::spawn_blocking(move || {
-                let prompt = shared.save_files(&input, mark | u128::from(entropy()), prompt)?;
-                Ok::<_, String>((prompt, input.session))
-            });
-            let saved = saving.await;
-            let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
-            runtime.hub().with(|state, now| match saved {
-                Ok((prompt, session)) => state.hub.input(conn, prompt, session, now),
-                Err(message) => state.hub.refuse_input(conn, rejected(message)),
-            });
+        let bytes = input.files.as_ref().map_or(0, |files| files.get().len());
+        let hub = runtime.hub();
+        if !hub.with(|state, now| state.hub.begin_upload(conn, bytes, now)) {
+            return;
+        }
+        // To the end, also without the connection: then the hub refuses the prompt, and its files are deleted.
+        let saving = tokio::task::spawn_blocking({
+            let runtime = runtime.clone();
+            move || {
+                let saving = || runtime.shared.save_files(&input, sender, prompt);
+                let saved = std::panic::catch_unwind(AssertUnwindSafe(saving));
+                let saved = saved.unwrap_or_else(|_| Err(rejected("internal error")));
+                runtime.hub().with(|state, now| {
+                    state.hub.end_upload(conn, bytes);
+                    match saved {
+                        Ok(prompt) => state.hub.input(conn, prompt, input.session, now),
+                        Err(error) => state.hub.refuse_input(conn, error),
+                    }
+                });
+            }
         });
+        tasks.push(async move { drop(saving.await) });
     }
 
     /// Checks that a command is signed by the owner of its connection, and was not used before.
@@ -273,21 +284,22 @@ impl Shared {
     fn save_files(
         &self,
         input: &Input,
-        unique: u128,
+        sender: Sender,
         mut prompt: Prompt,
-    ) -> Result<Prompt, String> {
-        let files = input.files(&of_server());
-        let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
-        let plan = upload::plan(&files, unique, &self.upload_limits);
-        let plan = plan.map_err(|error| error.to_string())?;
-        let paths = upload::save(&self.uploads, &plan).map_err(|error| {
-            tracing::error!(%error, "an upload was not saved");
-            "the files were not saved: try again".to_owned()
+    ) -> Result<Prompt, ErrorFrame> {
+        let files = input.files(&of_server()).map_err(UploadError::from);
+        let saved = files.and_then(|files| self.uploads.save(&files, sender, entropy()));
+        let saved = saved.map_err(|error| {
+            if let UploadError::Io(error) = &error {
+                tracing::error!(%error, "an upload was not saved");
+            }
+            rejected(error.to_string()).with_retryable(error.is_retryable())
         })?;
-        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        let paths = saved.iter().map(|(_, path)| path.display().to_string());
+        let paths: Vec<String> = paths.collect();
         prompt.text = upload::with_reminder(&prompt.text, &paths).into();
-        let files = plan.iter().zip(&paths);
-        let files = files.map(|(file, path)| ReceivedFile {
+        let files = saved.iter().zip(&paths);
+        let files = files.map(|((file, _), path)| ReceivedFile {
             name: file.name.as_str().into(),
             path: Some(path.as_str().into()),
         });
@@ -354,13 +366,14 @@ impl ConnectionHandler for Handler {
             ServerEvent::Input(input) => {
                 let has_files = input.files.is_some();
                 let owner = self.owner.filter(|_| has_files);
-                let folder = owner.and_then(|owner| {
+                let sender = owner.and_then(|owner| {
                     let id = |hub: &Hub| hub.session_of(self.conn).cloned();
-                    Some(upload::mark(owner, self.runtime.read(id)?.as_str()))
+                    let id = self.runtime.read(id)?;
+                    Some(Sender::new(owner, id.as_str(), self.caller))
                 });
-                match (self.prompt(&input), folder) {
+                match (self.prompt(&input), sender) {
                     (Err(error), _) => self.refuse_input(error),
-                    (Ok(prompt), Some(folder)) => self.upload(folder, input, prompt, tasks),
+                    (Ok(prompt), Some(sender)) => self.upload(sender, input, prompt, tasks),
                     (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
                         state.hub.input(self.conn, prompt, input.session, now);
                     }),
