@@ -5,6 +5,8 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
+use crate::auth::Address;
+use crate::hub::Owner;
 use scratch::Scratch;
 
 #[path = "../../tests/it/scratch.rs"]
@@ -214,6 +216,39 @@ fn files_of_the_same_name_get_different_names() {
     let files = plan(&[file.clone(), file], u128::MAX, &UploadLimits::default()).unwrap();
     assert_eq!(files[0].name, format!("{:032x}_a", u128::MAX));
     assert_eq!(files[1].name, format!("{:032x}_a", 0));
+}
+
+#[test]
+fn files_of_one_owner_or_address_leave_room_for_others() {
+    let scratch = Scratch::new();
+    let limits = UploadLimits {
+        max_bytes: 80 * 1024,
+        ..UploadLimits::default()
+    };
+    let open = || Uploads::new(scratch.path().into(), limits);
+    let owner = |number: u8| Owner::Key(Address::from_bytes([number; 32]));
+    let save = |uploads: &Uploads, who: u8, host: u8, size: usize| {
+        let files = [Attachment::new("a", BASE64.encode(vec![7; size]))];
+        let sender = Sender::new(owner(who), "s", [192, 0, 2, host].into());
+        let random = u64::from(who) << 8 | u64::from(host);
+        uploads.save(&files, sender, random << 4).is_ok()
+    };
+    let uploads = open();
+    // One key at many addresses, and many keys at one address.
+    let saved = (1..9).filter(|host| save(&uploads, 1, *host, 8 * 1024));
+    assert_eq!(saved.count(), 2);
+    // Small files take a part of the disk, too.
+    let saved = (2..9).filter(|who| save(&uploads, *who, 100, 1));
+    assert_eq!(saved.count(), 5);
+    let saved = (10..60).filter(|who| save(&uploads, *who, *who, 4 * 1024));
+    assert_eq!(saved.count(), 20 - 4 - 5);
+    // Also after a restart.
+    let uploads = open();
+    uploads.remove_session(owner(10), "s").unwrap();
+    uploads.remove_session(owner(11), "other").unwrap();
+    assert!(!save(&uploads, 1, 101, 5 * 1024));
+    assert!(save(&uploads, 90, 102, 4 * 1024));
+    assert!(!save(&uploads, 91, 103, 1));
 }
 
 #[test]

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rpc_core::net::server::{Attempt, Brake, TooManyAttempts};
 use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
-use rpc_core::{CloseFrame, CloseReason, Instant, Machine as _, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Instant, Json, Machine as _, Refused, Str};
 
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
@@ -212,28 +211,23 @@ impl Handler {
     }
 
     /// Passes a prompt to the hub when its files are saved.
-    fn upload(&self, sender: Sender, input: Input, prompt: Prompt, tasks: &mut Running) {
+    fn upload(&self, sender: Sender, mut input: Input, prompt: Prompt, tasks: &mut Running) {
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         let bytes = input.files.as_ref().map_or(0, |files| files.get().len());
         let hub = runtime.hub();
         if !hub.with(|state, now| state.hub.begin_upload(conn, bytes, now)) {
             return;
         }
-        // To the end, also without the connection: then the hub refuses the prompt, and its files are deleted.
-        let saving = tokio::task::spawn_blocking({
-            let runtime = runtime.clone();
-            move || {
-                let saving = || runtime.shared.save_files(&input, sender, prompt);
-                let saved = std::panic::catch_unwind(AssertUnwindSafe(saving));
-                let saved = saved.unwrap_or_else(|_| Err(rejected("internal error")));
-                runtime.hub().with(|state, now| {
-                    state.hub.end_upload(conn, bytes);
-                    match saved {
-                        Ok(prompt) => state.hub.input(conn, prompt, input.session, now),
-                        Err(error) => state.hub.refuse_input(conn, error),
-                    }
-                });
-            }
+        let mut upload = Upload {
+            session: input.session.take(),
+            saved: Err(rejected("internal error")),
+            runtime,
+            conn,
+            bytes,
+        };
+        let saving = tokio::task::spawn_blocking(move || {
+            upload.saved = upload.runtime.shared.save_files(&input, sender, prompt);
+            upload
         });
         tasks.push(async move { drop(saving.await) });
     }
@@ -254,6 +248,30 @@ impl Handler {
 
     fn refuse_input(&self, error: impl Into<Box<ErrorFrame>>) {
         self.alive(|hub, conn| hub.refuse_input(conn, error));
+    }
+}
+
+/// A prompt whose files are being saved. The hub gets it with the drop, also without its connection: then it is
+/// refused there, and the files are deleted.
+struct Upload {
+    runtime: HostRuntime,
+    conn: ConnId,
+    bytes: usize,
+    session: Option<Json>,
+    saved: Result<Prompt, ErrorFrame>,
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let saved = std::mem::replace(&mut self.saved, Err(ErrorFrame::new("")));
+        let (conn, session) = (self.conn, self.session.take());
+        self.runtime.hub().with(|state, now| {
+            state.hub.end_upload(conn, self.bytes);
+            match saved {
+                Ok(prompt) => state.hub.input(conn, prompt, session, now),
+                Err(error) => state.hub.refuse_input(conn, error),
+            }
+        });
     }
 }
 
