@@ -34,7 +34,7 @@ async fn files_of_a_refused_prompt_are_removed() {
     options.hub.max_running = 1;
     let runtime = runtime_with(options);
     let (mut busy, _) = Client::inside(&runtime, json!({"session_id": "busy"})).await;
-    busy.say(&with_file("wait")).await;
+    busy.say(&with_file("wait here")).await;
     busy.hear_until("files_received").await;
     let (mut client, _) = Client::inside(&runtime, json!({"session_id": "other"})).await;
     client.say(&with_file("hello")).await;
