@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rpc_core::sync::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -17,6 +17,10 @@ use crate::hub::Owner;
 
 /// What a file counts at least: a part of a disk.
 const MIN_BYTES: u64 = 4096;
+
+/// The time of the last change of a file that outlives its session, since 1970: in 2096.
+const KEPT: Duration = Duration::from_secs(4_000_000_000);
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Who sends files, and for which session.
 #[derive(Clone, Copy, Debug)]
@@ -142,8 +146,7 @@ impl Uploads {
     /// # Errors
     /// The system's error. Retrying is safe.
     pub(crate) fn remove_session(&self, owner: Owner, session_id: &str) -> io::Result<()> {
-        let unspecified = IpAddr::from([0; 4]);
-        let session = Sender::new(owner, session_id, unspecified).session;
+        let session = Sender::new(owner, session_id, UNKNOWN).session;
         self.remove(|_, it| it.session == session)
     }
 
@@ -156,24 +159,45 @@ impl Uploads {
         self.remove(|name, _| names.contains(OsStr::new(name)))
     }
 
-    /// Deletes the files of all sessions but these, if they were there before this time. Blocks.
+    /// Lets the files of a session outlive it: another session of the owner goes on from it. Blocks.
     ///
     /// # Errors
     /// The system's error. Retrying is safe.
-    pub(crate) fn keep_sessions<'a>(
+    pub(crate) fn keep_session(&self, owner: Owner, session_id: &str) -> io::Result<()> {
+        let session = Sender::new(owner, session_id, UNKNOWN).session;
+        let mut files = self.files.lock();
+        let files = self.read(&mut files)?.iter();
+        for (name, _) in files.filter(|(_, it)| it.session == session) {
+            let file = fs::File::options().write(true).open(self.folder.join(name))?;
+            file.set_modified(UNIX_EPOCH + KEPT)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the files of all sessions but these, if they were there before this time. Those that were
+    /// [kept](Self::keep_session) stay while their owner has a session. Blocks.
+    ///
+    /// # Errors
+    /// The system's error. Retrying is safe.
+    pub(crate) fn remove_others<'a>(
         &self,
         sessions: impl Iterator<Item = (Owner, &'a str)>,
         before: SystemTime,
     ) -> io::Result<()> {
-        let unspecified = IpAddr::from([0; 4]);
-        let kept = sessions.map(|(owner, id)| Sender::new(owner, id, unspecified).session);
-        let kept: HashSet<_> = kept.collect();
+        let (mut kept, mut owners, mut has_unsigned) = (HashSet::new(), HashSet::new(), false);
+        for (owner, id) in sessions {
+            let one = Sender::new(owner, id, UNKNOWN);
+            kept.insert(one.session);
+            owners.insert(one.owner);
+            has_unsigned |= owner == Owner::Unsigned;
+        }
         self.remove(|name, it| {
-            let is_old = || {
-                let file = fs::metadata(self.folder.join(name));
-                file.and_then(|file| file.modified()).is_ok_and(|at| at < before)
+            let is_over = |at: SystemTime| match at < UNIX_EPOCH + KEPT {
+                true => at < before,
+                false => !has_unsigned && !owners.contains(&it.owner),
             };
-            !kept.contains(&it.session) && is_old()
+            let changed = || fs::metadata(self.folder.join(name))?.modified();
+            !kept.contains(&it.session) && changed().is_ok_and(is_over)
         })
     }
 

@@ -1,6 +1,7 @@
 //! What becomes of files that someone sends.
 
 use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 
@@ -249,6 +250,28 @@ fn files_of_one_owner_or_address_leave_room_for_others() {
     assert!(!save(&uploads, 1, 101, 5 * 1024));
     assert!(save(&uploads, 90, 102, 4 * 1024));
     assert!(!save(&uploads, 91, 103, 1));
+}
+
+#[test]
+fn files_end_with_their_sessions_unless_another_one_goes_on() {
+    let scratch = Scratch::new();
+    let uploads = Uploads::new(scratch.path().into(), UploadLimits::default());
+    let [ann, bob] = [1, 2].map(|number| Owner::Key(Address::from_bytes([number; 32])));
+    for (random, (owner, session)) in (0..).zip([(ann, "a"), (ann, "b"), (ann, "c"), (bob, "b")]) {
+        let sender = Sender::new(owner, session, [192, 0, 2, 1].into());
+        let files = [Attachment::new("a", "aGk="), Attachment::new("b", "")];
+        uploads.save(&files, sender, random << 4).unwrap();
+    }
+    uploads.keep_session(ann, "c").unwrap();
+    let soon = SystemTime::now() + Duration::from_secs(60);
+    let left = |sessions: &[(Owner, &str)], before| {
+        let sessions = sessions.iter().copied();
+        uploads.remove_others(sessions, before).unwrap();
+        fs::read_dir(scratch.path()).unwrap().count()
+    };
+    assert_eq!(left(&[(ann, "a")], UNIX_EPOCH), 8, "they are too new");
+    assert_eq!(left(&[(ann, "a")], soon), 4);
+    assert_eq!(left(&[(bob, "a")], soon), 0);
 }
 
 #[test]

@@ -291,11 +291,15 @@ impl HostRuntime {
             // Another host serves one of another owner.
             outcome = Ok(false);
         }
-        if outcome.is_err() || signed.keeps_files() {
+        if outcome.is_err() {
             return Ok(outcome);
         }
         let (shared, id) = (Arc::clone(&self.shared), session_id.to_owned());
-        let removing = move || shared.uploads.remove_session(owner, &id);
+        let is_kept = signed.keeps_files();
+        let removing = move || match is_kept {
+            true => shared.uploads.keep_session(owner, &id),
+            false => shared.uploads.remove_session(owner, &id),
+        };
         let removing = tokio::task::spawn_blocking(removing);
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
         Ok(removed.map_or_else(

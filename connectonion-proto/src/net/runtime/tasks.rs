@@ -242,7 +242,7 @@ async fn tend_files(runtime: &HostRuntime, sessions: &Sessions) -> io::Result<()
         Some(kept) => {
             with_files(runtime, move |files| {
                 let kept = kept.iter().map(|(owner, id)| (*owner, &**id));
-                files.keep_sessions(kept, before.unwrap_or(UNIX_EPOCH))
+                files.remove_others(kept, before.unwrap_or(UNIX_EPOCH))
             })
             .await?
         }
