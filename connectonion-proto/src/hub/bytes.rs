@@ -71,17 +71,24 @@ impl Hub {
     pub(super) fn hold(&mut self, need: Need<'_>, now: Now) -> Option<ErrorFrame> {
         let more = need.more.saturating_add(need.recalled);
         let max = self.config.max_held_bytes;
-        let own = need.caller.map(|_| (need.caller, max / 4, "of your address"));
+        let own = need
+            .caller
+            .map(|_| (need.caller, max / 4, "of your address"));
         for (whose, max, words) in own.into_iter().chain([(None, max, "of all callers")]) {
-            let max = if need.more <= SMALL { max } else { max - max / 4 };
+            let max = if need.more <= SMALL {
+                max
+            } else {
+                max - max / 4
+            };
             let excess = |held: &Held| held.of(whose).saturating_add(more).saturating_sub(max);
             if excess(&self.held) > 0 {
                 self.held = self.count();
             }
             let excess = excess(&self.held);
             if excess > 0 && !self.unload(whose, need.session, excess, now) {
-                let words =
-                    format!("this host holds {max} bytes of conversations {words}: try again later");
+                let words = format!(
+                    "this host holds {max} bytes of conversations {words}: try again later"
+                );
                 return Some(ErrorFrame::new(words).with_retryable(true));
             }
         }
@@ -91,13 +98,7 @@ impl Hub {
 
     /// Takes at least so many bytes of idle conversations out of the memory: of one address, or of all.
     /// Returns `false`, and does nothing, if there are fewer.
-    fn unload(
-        &mut self,
-        whose: Option<IpAddr>,
-        but: Option<&str>,
-        bytes: usize,
-        now: Now,
-    ) -> bool {
+    fn unload(&mut self, whose: Option<IpAddr>, but: Option<&str>, bytes: usize, now: Now) -> bool {
         let is_one = |(id, it): &(&SessionId, &Session)| {
             let is_theirs = whose.is_none() || it.caller == whose;
             is_theirs && but != Some(id.as_str()) && it.may_leave()

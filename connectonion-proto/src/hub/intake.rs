@@ -41,22 +41,23 @@ impl Hub {
         prompt: &Prompt,
         session: Option<Json>,
         now: Now,
-    ) -> Result<(SessionId, Option<Json>), ErrorFrame> {
+    ) -> Result<(SessionId, Option<Json>), Box<ErrorFrame>> {
         let max = self.config.max_inputs;
         let conn = prompt.conn.unwrap_or(ConnId(0));
         let Some((id, entry)) = self.session_at(conn) else {
-            return Err(match self.moved.contains(&conn) {
+            let error = match self.moved.contains(&conn) {
                 true => moved(),
                 false => ErrorFrame::new(AUTHENTICATE_FIRST),
-            });
+            };
+            return Err(error.into());
         };
         if prompt.text.is_empty() {
-            return Err(ErrorFrame::new(PROMPT_REQUIRED));
+            return Err(ErrorFrame::new(PROMPT_REQUIRED).into());
         }
         if entry.prompts.len() - entry.read >= max {
             let error = busy(&id, "too many inputs wait for the agent");
             // Without the code, clients would take it for the end of the run that goes on.
-            return Err(error.with_code(RUNTIME_INPUT_REJECTED));
+            return Err(error.with_code(RUNTIME_INPUT_REJECTED).into());
         }
         let is_new = entry.is_known && entry.copy.is_none() && entry.is_idle();
         let session = session.filter(|_| is_new);
@@ -71,13 +72,13 @@ impl Hub {
             None => Ok((id, session)),
             Some(error) => {
                 let error = error.with_code(INPUT_REFUSED);
-                Err(error.with_session_id(id.as_str()))
+                Err(error.with_session_id(id.as_str()).into())
             }
         }
     }
 
     /// Refuses a prompt, whose files are not needed then.
-    pub(super) fn refuse_prompt(&mut self, prompt: Prompt, error: ErrorFrame) {
+    pub(super) fn refuse_prompt(&mut self, prompt: Prompt, error: impl Into<Box<ErrorFrame>>) {
         if !prompt.files.is_empty() {
             self.events.push_back(HubEvent::Unused(prompt.files));
         }

@@ -120,7 +120,9 @@ impl Hub {
                 });
                 self.held.add(caller, size);
             }
-            Request::Load(_) | Request::Recall(_) => *self.loading.entry(session_id.clone()).or_default() += 1,
+            Request::Load(_) | Request::Recall(_) => {
+                *self.loading.entry(session_id.clone()).or_default() += 1;
+            }
             _ => {}
         }
         self.jobs += 1;

@@ -31,7 +31,8 @@ impl Hub {
         now: Now,
     ) {
         let was_here = self.forget(id, owner, now);
-        let then = move |outcome: Result<bool, _>| then(outcome.map(|was_stored| was_here || was_stored));
+        let then =
+            move |outcome: Result<bool, _>| then(outcome.map(|was_stored| was_here || was_stored));
         self.ask_storage(id.clone(), Request::Delete(owner, Box::new(then)));
     }
 

@@ -55,7 +55,8 @@ impl Sender {
 
     /// The number that the names of its files begin with: the session, the owner, and what is random.
     fn number(self, random: u64) -> u128 {
-        let random = u128::from(random as u32 >> 1);
+        // Each file of a prompt adds one to it.
+        let random = u128::from(random >> 33);
         u128::from(self.session) << 64 | u128::from(self.owner) << 32 | random
     }
 }
@@ -168,7 +169,9 @@ impl Uploads {
         let mut files = self.files.lock();
         let files = self.read(&mut files)?.iter();
         for (name, _) in files.filter(|(_, it)| it.session == session) {
-            let file = fs::File::options().write(true).open(self.folder.join(name))?;
+            let file = fs::File::options()
+                .write(true)
+                .open(self.folder.join(name))?;
             file.set_modified(UNIX_EPOCH + KEPT)?;
         }
         Ok(())
@@ -201,10 +204,9 @@ impl Uploads {
         })
     }
 
-    /// Returns whether there are files. Blocks.
+    /// Returns whether it is known that there are no files.
     pub(crate) fn is_empty(&self) -> bool {
-        let mut files = self.files.lock();
-        self.read(&mut files).is_ok_and(|files| files.is_empty())
+        self.files.lock().as_ref().is_some_and(HashMap::is_empty)
     }
 
     fn remove(&self, is_one: impl Fn(&str, &Held) -> bool) -> io::Result<()> {

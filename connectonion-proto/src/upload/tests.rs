@@ -232,7 +232,7 @@ fn files_of_one_owner_or_address_leave_room_for_others() {
         let files = [Attachment::new("a", BASE64.encode(vec![7; size]))];
         let sender = Sender::new(owner(who), "s", [192, 0, 2, host].into());
         let random = u64::from(who) << 8 | u64::from(host);
-        uploads.save(&files, sender, random << 4).is_ok()
+        uploads.save(&files, sender, random << 40).is_ok()
     };
     let uploads = open();
     // One key at many addresses, and many keys at one address.
@@ -260,7 +260,7 @@ fn files_end_with_their_sessions_unless_another_one_goes_on() {
     for (random, (owner, session)) in (0..).zip([(ann, "a"), (ann, "b"), (ann, "c"), (bob, "b")]) {
         let sender = Sender::new(owner, session, [192, 0, 2, 1].into());
         let files = [Attachment::new("a", "aGk="), Attachment::new("b", "")];
-        uploads.save(&files, sender, random << 4).unwrap();
+        uploads.save(&files, sender, random << 40).unwrap();
     }
     uploads.keep_session(ann, "c").unwrap();
     let soon = SystemTime::now() + Duration::from_secs(60);

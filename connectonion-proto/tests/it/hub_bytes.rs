@@ -95,7 +95,10 @@ fn one_address_with_many_keys_leaves_room_for_all_others() {
     let busy = (100..120).filter(|conn| work_from(&mut play, *conn, 1, 90_000));
     assert_eq!(busy.count(), 1);
     let words = refused(&play, 119);
-    assert!(words.contains("of your address: try again later"), "{words}");
+    assert!(
+        words.contains("of your address: try again later"),
+        "{words}"
+    );
     // From its own address, and from another one.
     assert!(say(&mut play, 2) && say(&mut play, 1));
     assert!(work_from(&mut play, 3, 2, 1_000));
@@ -158,7 +161,14 @@ fn an_idle_conversation_that_made_room_goes_on() {
     let said = said[1..].iter().map(|it| it["content"].as_str().unwrap());
     assert_eq!(
         said.collect::<Vec<_>>(),
-        ["count to 2", "1, 2", "count to 4", "1, 2, 3, 4", "and to 5", "5"]
+        [
+            "count to 2",
+            "1, 2",
+            "count to 4",
+            "1, 2, 3, 4",
+            "and to 5",
+            "5"
+        ]
     );
 }
 
@@ -214,9 +224,8 @@ fn files_of_a_refused_prompt_are_not_needed() {
         prompt.files.push(file.unwrap());
         prompt
     };
-    let unused = |play: &Play| -> Vec<String> {
-        play.unused.iter().map(|it| it.name.to_string()).collect()
-    };
+    let unused =
+        |play: &Play| -> Vec<String> { play.unused.iter().map(|it| it.name.to_string()).collect() };
     play.connect(1, ALICE, Some("a"));
     play.connect(2, ALICE, Some("b"));
     play.store_all();
@@ -230,7 +239,11 @@ fn files_of_a_refused_prompt_are_not_needed() {
     play.disconnect(1);
     play.connect(3, ALICE, Some("a"));
     play.store_all();
-    assert_eq!(unused(&play), ["not stored", "too many"], "the run has the others");
+    assert_eq!(
+        unused(&play),
+        ["not stored", "too many"],
+        "the run has the others"
+    );
     // Its connection has gone meanwhile.
     play.sockets.entry(ConnId(9)).or_default();
     play.input_with(9, with_file("late"));

@@ -220,7 +220,7 @@ impl Handler {
         }
         let mut upload = Upload {
             session: input.session.take(),
-            saved: Err(rejected("internal error")),
+            saved: Err(rejected("internal error").into()),
             runtime,
             conn,
             bytes,
@@ -258,12 +258,12 @@ struct Upload {
     conn: ConnId,
     bytes: usize,
     session: Option<Json>,
-    saved: Result<Prompt, ErrorFrame>,
+    saved: Result<Prompt, Box<ErrorFrame>>,
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        let saved = std::mem::replace(&mut self.saved, Err(ErrorFrame::new("")));
+        let saved = std::mem::replace(&mut self.saved, Err(ErrorFrame::new("").into()));
         let (conn, session) = (self.conn, self.session.take());
         self.runtime.hub().with(|state, now| {
             state.hub.end_upload(conn, self.bytes);
@@ -304,14 +304,15 @@ impl Shared {
         input: &Input,
         sender: Sender,
         mut prompt: Prompt,
-    ) -> Result<Prompt, ErrorFrame> {
+    ) -> Result<Prompt, Box<ErrorFrame>> {
         let files = input.files(&of_server()).map_err(UploadError::from);
         let saved = files.and_then(|files| self.uploads.save(&files, sender, entropy()));
         let saved = saved.map_err(|error| {
             if let UploadError::Io(error) = &error {
                 tracing::error!(%error, "an upload was not saved");
             }
-            rejected(error.to_string()).with_retryable(error.is_retryable())
+            let refusal = rejected(error.to_string());
+            Box::new(refusal.with_retryable(error.is_retryable()))
         })?;
         let paths = saved.iter().map(|(_, path)| path.display().to_string());
         let paths: Vec<String> = paths.collect();

@@ -21,13 +21,13 @@ use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
+use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::net::cluster::Cluster;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
-use crate::console;
 use crate::upload::Uploads;
 use handler::Handler;
 use state::State;
@@ -303,7 +303,11 @@ impl HostRuntime {
         let removing = tokio::task::spawn_blocking(removing);
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
         Ok(removed.map_or_else(
-            |error| Err(StorageError::passing(format!("the files are not deleted: {error}"))),
+            |error| {
+                Err(StorageError::passing(format!(
+                    "the files are not deleted: {error}"
+                )))
+            },
             |()| outcome,
         ))
     }

@@ -21,7 +21,6 @@ use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
 use crate::net::sessions::{Sessions, log_config};
 use crate::storage::{Record, StorageError};
-use crate::upload::Uploads;
 
 /// How many sessions are stored at the same time: their writes share what a store does for each.
 const LANES: usize = 32;
@@ -232,31 +231,21 @@ async fn check(sessions: &Sessions) {
 
 /// Removes the files of sessions that are over. New files are left: their prompts may not be stored yet.
 async fn tend_files(runtime: &HostRuntime, sessions: &Sessions) -> io::Result<()> {
-    let before = (runtime.clock())().checked_sub(SWEEP);
-    let is_empty = with_files(runtime, |files| files.is_empty());
-    if is_empty.await? {
+    if runtime.shared.uploads.is_empty() {
         return Ok(());
     }
     let kept = sessions.owned_by(runtime.unix_now()).await;
-    match kept.map_err(io::Error::other)? {
-        Some(kept) => {
-            with_files(runtime, move |files| {
-                let kept = kept.iter().map(|(owner, id)| (*owner, &**id));
-                files.remove_others(kept, before.unwrap_or(UNIX_EPOCH))
-            })
-            .await?
-        }
-        // Nobody knows whose they are.
-        None => Ok(()),
-    }
-}
-
-async fn with_files<T: Send + 'static>(
-    runtime: &HostRuntime,
-    work: impl FnOnce(&Uploads) -> T + Send + 'static,
-) -> io::Result<T> {
+    // Without it nobody knows whose they are.
+    let Some(kept) = kept.map_err(io::Error::other)? else {
+        return Ok(());
+    };
+    let before = (runtime.clock())().checked_sub(SWEEP).unwrap_or(UNIX_EPOCH);
     let shared = Arc::clone(&runtime.shared);
-    Ok(spawn_blocking(move || work(&shared.uploads)).await?)
+    let removing = spawn_blocking(move || {
+        let kept = kept.iter().map(|(owner, id)| (*owner, &**id));
+        shared.uploads.remove_others(kept, before)
+    });
+    removing.await?
 }
 
 /// Ends what callers have here who are blocked in lists that change elsewhere.
