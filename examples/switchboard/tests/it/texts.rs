@@ -186,7 +186,7 @@ fn every_protocol_crate_documents_its_specification_line_by_line() {
 
 #[test]
 fn the_guide_adds_up_what_each_server_holds_of_what_it_receives() {
-    let guide = read("rpc-core/src/guide/limits.md");
+    let guide = read(&root().join("rpc-core/src/guide/limits.md"));
     for (name, http) in [
         ("Snek", snek_proto::net::http_config()),
         ("Exoclaw", exoclaw_proto::net::http_config()),
