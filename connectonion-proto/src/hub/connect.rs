@@ -2,11 +2,10 @@
 
 use rpc_core::{Json, Text};
 
-use super::bytes::len_of;
+use super::bytes::{Need, len_of};
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
-use super::job::{Entering, Loaded, Request, Then};
-use super::recover::revive;
+use super::job::{Entering, Loaded, Request, Then, not_available};
 use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
 use crate::chat_items::chat_items;
@@ -25,15 +24,26 @@ impl Hub {
         let handed = len_of(connect.session.as_ref());
         let wanted = connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_ID);
-        let here = wanted.and_then(|id| self.sessions.get(id));
+        let own = self.session_of(conn).cloned();
+        let id = wanted.or(own.as_ref().map(SessionId::as_str));
+        let here = id.and_then(|id| self.sessions.get(id));
         // What is held already counts once.
         let held = here.filter(|it| it.owner == owner);
         let held = held.map_or(0, |it| it.bytes().min(handed));
         // Someone else's session is not looked up: the client gets another one.
-        let is_unknown = here.is_none_or(|it| it.owner == owner && !it.is_known)
-            && self.session_of(conn).is_none();
-        let unknown = wanted.filter(|_| is_unknown).map(SessionId::from);
-        if let Some(error) = self.hold(owner, held, handed - held) {
+        let is_unknown = match here {
+            Some(it) => it.owner == owner && !it.is_known,
+            None => own.is_none(),
+        };
+        let unknown = id.filter(|_| is_unknown).map(SessionId::from);
+        let need = Need {
+            caller: request.caller,
+            session: id,
+            more: handed - held,
+            recalled: 0,
+        };
+        let refused = self.check_size(handed).or_else(|| self.hold(need, now));
+        if let Some(error) = refused {
             return self.refuse_connect(conn, error);
         }
         let Some(unknown) = unknown else {
@@ -43,13 +53,22 @@ impl Hub {
         let entering = Entering {
             number,
             owner,
+            caller: request.caller,
             bytes: handed,
         };
         self.entering.insert(conn, entering);
         let then: Then<_> = Box::new(move |hub, id, found, now| {
             hub.entered(conn, number, &request, id, found, now);
         });
-        self.ask_storage(unknown, Request::Load(then));
+        let is_away = self
+            .sessions
+            .get(unknown.as_str())
+            .is_some_and(|it| it.away > 0);
+        let request = match is_away {
+            true => Request::Recall(then),
+            false => Request::Load(then),
+        };
+        self.ask_storage(unknown, request);
     }
 
     /// Continues a CONNECT when its session was loaded, unless a newer one of the connection waits.
@@ -68,11 +87,7 @@ impl Hub {
             match found {
                 Ok(record) => self.enter(conn, request, record, now),
                 Err(StorageError::Fenced) => return self.reply(conn, Reply::Close(elsewhere())),
-                Err(error) => {
-                    let words = format!("the session is not available: {error}");
-                    let error = ErrorFrame::new(words).with_retryable(true);
-                    self.refuse_connect(conn, error);
-                }
+                Err(error) => self.refuse_connect(conn, not_available(&error)),
             }
         }
         self.release_unused(id);
@@ -89,7 +104,13 @@ impl Hub {
         let known = len_of(stored.as_ref().and_then(|record| record.session.as_ref()));
         // One that is stored already may be shown, however long it is.
         let known = known.min(self.config.max_session_bytes);
-        if let Some(error) = self.hold(owner, 0, known) {
+        let need = Need {
+            caller: request.caller,
+            session: connect.session_id.as_deref(),
+            more: known,
+            ..Need::default()
+        };
+        if let Some(error) = self.hold(need, now) {
             return self.refuse_connect(conn, error);
         }
         if let Some(record) = &mut stored
@@ -108,10 +129,11 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };
-        if !std::mem::replace(&mut session.is_known, true) {
-            let got_it = connect.session_id.as_deref() == Some(id.as_str());
-            let stored = stored.filter(|_| got_it);
-            session.copy = stored.and_then(|record| revive(record, now.unix));
+        let stored = stored.filter(|record| *record.session_id == *id.as_str());
+        session.learn(stored, now.unix);
+        if request.caller.is_some() && session.caller != request.caller {
+            session.caller = request.caller;
+            self.held.add(request.caller, session.bytes());
         }
         let is_running = session.started().is_some();
         let handed = connect.session.as_ref();
@@ -123,6 +145,7 @@ impl Hub {
             && !is_running
             && let Some(theirs) = handed.filter(|_| merged.session.is_some())
         {
+            session.is_handed |= ours.as_deref() != Some(theirs.get());
             session.copy = Some(theirs.clone());
             session.is_only_here = false;
         }

@@ -3,6 +3,7 @@
 use rpc_core::json::find_member;
 use rpc_core::{Json, Limits, Text};
 
+use super::bytes::len_of;
 use super::conversation::{images_of_last_prompt, with_rest};
 use super::event::Now;
 use super::job::{Loaded, Request, Then};
@@ -67,6 +68,7 @@ impl Hub {
             session.log.begin_again();
             session.is_known = true;
             session.copy.clone_from(&record.session);
+            session.stored = len_of(record.session.as_ref());
             session.prompts.push_back(first);
             session.prompts.extend(record.inputs.iter().cloned());
             let count = record.reruns + 1;

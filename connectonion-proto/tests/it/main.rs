@@ -53,4 +53,5 @@ mod storage;
 mod stored;
 mod storm;
 mod transcripts;
+mod uploads;
 mod vectors;

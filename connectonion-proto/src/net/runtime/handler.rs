@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use rpc_core::net::server::{Attempt, Brake, TooManyAttempts};
 use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
-use rpc_core::{CloseFrame, CloseReason, Instant, Machine as _, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Instant, Json, Machine as _, Refused, Str};
 
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
@@ -22,6 +22,7 @@ use crate::limits::{
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::trust::{Admission, Onboarding, prompt_of};
+use crate::upload::{Sender, UploadError};
 use crate::{console, upload};
 
 /// The connection ends with this wrong invite code.
@@ -120,6 +121,7 @@ impl Handler {
         self.owner = Some(owner);
         let mut request = ConnectRequest::new(owner, connect, super::random());
         request.recommend_signature = recommend_signature;
+        request.caller = Some(self.caller).filter(|it| !it.is_unspecified());
         let cluster = self.runtime.shared.cluster.clone();
         let cluster = cluster.filter(|_| self.runtime.shared.access.lock().uses_signatures_once());
         let (runtime, conn) = (self.runtime.clone(), self.conn);
@@ -209,22 +211,25 @@ impl Handler {
     }
 
     /// Passes a prompt to the hub when its files are saved.
-    fn upload(&self, folder: u64, input: Input, prompt: Prompt, tasks: &mut Running) {
-        let mark = u128::from(folder) << 64;
+    fn upload(&self, sender: Sender, mut input: Input, prompt: Prompt, tasks: &mut Running) {
         let (runtime, conn) = (self.runtime.clone(), self.conn);
-        tasks.push(async move {
-            let shared = Arc::clone(&runtime.shared);
-            let saving = tokio::task::spawn_blocking(move || {
-                let prompt = shared.save_files(&input, mark | u128::from(entropy()), prompt)?;
-                Ok::<_, String>((prompt, input.session))
-            });
-            let saved = saving.await;
-            let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
-            runtime.hub().with(|state, now| match saved {
-                Ok((prompt, session)) => state.hub.input(conn, prompt, session, now),
-                Err(message) => state.hub.refuse_input(conn, rejected(message)),
-            });
+        let bytes = input.files.as_ref().map_or(0, |files| files.get().len());
+        let hub = runtime.hub();
+        if !hub.with(|state, now| state.hub.begin_upload(conn, bytes, now)) {
+            return;
+        }
+        let mut upload = Upload {
+            session: input.session.take(),
+            saved: Err(rejected("internal error").into()),
+            runtime,
+            conn,
+            bytes,
+        };
+        let saving = tokio::task::spawn_blocking(move || {
+            upload.saved = upload.runtime.shared.save_files(&input, sender, prompt);
+            upload
         });
+        tasks.push(async move { drop(saving.await) });
     }
 
     /// Checks that a command is signed by the owner of its connection, and was not used before.
@@ -243,6 +248,30 @@ impl Handler {
 
     fn refuse_input(&self, error: impl Into<Box<ErrorFrame>>) {
         self.alive(|hub, conn| hub.refuse_input(conn, error));
+    }
+}
+
+/// A prompt whose files are being saved. The hub gets it with the drop, also without its connection: then it is
+/// refused there, and the files are deleted.
+struct Upload {
+    runtime: HostRuntime,
+    conn: ConnId,
+    bytes: usize,
+    session: Option<Json>,
+    saved: Result<Prompt, Box<ErrorFrame>>,
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let saved = std::mem::replace(&mut self.saved, Err(ErrorFrame::new("").into()));
+        let (conn, session) = (self.conn, self.session.take());
+        self.runtime.hub().with(|state, now| {
+            state.hub.end_upload(conn, self.bytes);
+            match saved {
+                Ok(prompt) => state.hub.input(conn, prompt, session, now),
+                Err(error) => state.hub.refuse_input(conn, error),
+            }
+        });
     }
 }
 
@@ -273,21 +302,23 @@ impl Shared {
     fn save_files(
         &self,
         input: &Input,
-        unique: u128,
+        sender: Sender,
         mut prompt: Prompt,
-    ) -> Result<Prompt, String> {
-        let files = input.files(&of_server());
-        let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
-        let plan = upload::plan(&files, unique, &self.upload_limits);
-        let plan = plan.map_err(|error| error.to_string())?;
-        let paths = upload::save(&self.uploads, &plan).map_err(|error| {
-            tracing::error!(%error, "an upload was not saved");
-            "the files were not saved: try again".to_owned()
+    ) -> Result<Prompt, Box<ErrorFrame>> {
+        let files = input.files(&of_server()).map_err(UploadError::from);
+        let saved = files.and_then(|files| self.uploads.save(&files, sender, entropy()));
+        let saved = saved.map_err(|error| {
+            if let UploadError::Io(error) = &error {
+                tracing::error!(%error, "an upload was not saved");
+            }
+            let refusal = rejected(error.to_string());
+            Box::new(refusal.with_retryable(error.is_retryable()))
         })?;
-        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        let paths = saved.iter().map(|(_, path)| path.display().to_string());
+        let paths: Vec<String> = paths.collect();
         prompt.text = upload::with_reminder(&prompt.text, &paths).into();
-        let files = plan.iter().zip(&paths);
-        let files = files.map(|(file, path)| ReceivedFile {
+        let files = saved.iter().zip(&paths);
+        let files = files.map(|((file, _), path)| ReceivedFile {
             name: file.name.as_str().into(),
             path: Some(path.as_str().into()),
         });
@@ -354,13 +385,14 @@ impl ConnectionHandler for Handler {
             ServerEvent::Input(input) => {
                 let has_files = input.files.is_some();
                 let owner = self.owner.filter(|_| has_files);
-                let folder = owner.and_then(|owner| {
+                let sender = owner.and_then(|owner| {
                     let id = |hub: &Hub| hub.session_of(self.conn).cloned();
-                    Some(upload::mark(owner, self.runtime.read(id)?.as_str()))
+                    let id = self.runtime.read(id)?;
+                    Some(Sender::new(owner, id.as_str(), self.caller))
                 });
-                match (self.prompt(&input), folder) {
+                match (self.prompt(&input), sender) {
                     (Err(error), _) => self.refuse_input(error),
-                    (Ok(prompt), Some(folder)) => self.upload(folder, input, prompt, tasks),
+                    (Ok(prompt), Some(sender)) => self.upload(sender, input, prompt, tasks),
                     (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
                         state.hub.input(self.conn, prompt, input.session, now);
                     }),

@@ -21,13 +21,14 @@ use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Verifier, unix_seconds};
+use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::net::cluster::Cluster;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
-use crate::{console, upload};
+use crate::upload::Uploads;
 use handler::Handler;
 use state::State;
 use turn::Head;
@@ -85,8 +86,7 @@ struct Shared {
     max_store_bytes: Option<u64>,
     /// Starts the agent.
     start: StartAgent,
-    uploads: std::path::PathBuf,
-    upload_limits: upload::UploadLimits,
+    uploads: Uploads,
     payments: Option<CheckPayment>,
     cluster: Option<Cluster>,
     on_trust: Option<OnTrust>,
@@ -117,8 +117,7 @@ impl HostRuntime {
                 start: Box::new(move |turn, prompt| {
                     Box::pin(tasks::work(Arc::clone(&agent), turn, prompt))
                 }),
-                uploads,
-                upload_limits: options.upload_limits,
+                uploads: Uploads::new(uploads, options.upload_limits),
                 payments: options.payments,
                 cluster: options.cluster,
                 on_trust: options.on_trust,
@@ -189,7 +188,7 @@ impl HostRuntime {
         tasks::run(self.clone()).await
     }
 
-    /// Serves one connection to its end. `peer` is its origin, for the console.
+    /// Serves one connection to its end. `peer` is its origin, for the console and for limits.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is cut. Its run goes on.
@@ -229,7 +228,7 @@ impl HostRuntime {
             conn,
             owner: None,
             came: None,
-            caller: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            caller: peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             brake: Arc::default(),
             wrong_codes: 0,
             drain_timeout: Duration::ZERO,
@@ -269,12 +268,12 @@ impl HostRuntime {
     }
 
     /// Deletes the session of the caller who has signed this, or of callers without a signature; its files,
-    /// too, unless the caller keeps them for a conversation that goes on from it.
+    /// too, unless the caller keeps them for a conversation that goes on from it. Returns whether there was one.
     pub(super) async fn delete(
         &self,
         session_id: &str,
         signed: &Signed,
-    ) -> Result<Result<(), StorageError>, AuthError> {
+    ) -> Result<Result<bool, StorageError>, AuthError> {
         let now = self.unix_now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.shared.verifier.verify(signed, now);
@@ -284,15 +283,33 @@ impl HostRuntime {
         self.hub()
             .with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
-        let outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
-        if outcome.is_err() || signed.keeps_files() {
+        let mut outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
+        if outcome == Err(StorageError::Fenced)
+            && let Some(cluster) = &self.shared.cluster
+            && cluster.status(Some(owner), session_id).await == Some(SessionState::NotFound)
+        {
+            // Another host serves one of another owner.
+            outcome = Ok(false);
+        }
+        if outcome.is_err() {
             return Ok(outcome);
         }
-        let (folder, mark) = (self.shared.uploads.clone(), upload::mark(owner, session_id));
-        let removing = tokio::task::spawn_blocking(move || upload::remove(&folder, mark));
+        let (shared, id) = (Arc::clone(&self.shared), session_id.to_owned());
+        let is_kept = signed.keeps_files();
+        let removing = move || match is_kept {
+            true => shared.uploads.keep_session(owner, &id),
+            false => shared.uploads.remove_session(owner, &id),
+        };
+        let removing = tokio::task::spawn_blocking(removing);
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
-        Ok(removed
-            .map_err(|error| StorageError::passing(format!("the files are not deleted: {error}"))))
+        Ok(removed.map_or_else(
+            |error| {
+                Err(StorageError::passing(format!(
+                    "the files are not deleted: {error}"
+                )))
+            },
+            |()| outcome,
+        ))
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What

@@ -12,9 +12,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::request::Parts;
 use rpc_core::Instant;
 use rpc_core::net::server::{
-    Accepted, Brake, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
+    Accepted, Brake, Guards, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
 };
 use rpc_core::net::{DrainReport, DriverConfig, time};
 
@@ -80,6 +81,8 @@ pub struct Host<A> {
     cluster: Option<Cluster>,
     /// Slows down who guesses invite codes, also through other hosts.
     brake: Arc<Brake>,
+    /// Knows who asks behind a proxy of another host.
+    guards: Guards,
     agent: PhantomData<fn(A)>,
 }
 
@@ -120,6 +123,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
             shutdown_timeout: options.shutdown_timeout,
             cluster: options.cluster,
             brake: Arc::clone(&http.brake),
+            guards: http.guards.clone(),
             agent: PhantomData,
         };
         (Arc::new(shared), http)
@@ -176,12 +180,13 @@ impl<A: Agent> Host<A> {
         let Some(cluster) = &self.cluster else {
             return std::future::pending().await;
         };
-        let serve = |transport, peer: Option<IpAddr>, head, time| {
+        let serve = |transport, peer: Option<IpAddr>, head: Option<Arc<Parts>>, time| {
             let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
             // Its own host tells it when it shuts down.
             let (canceller, cancellation) = rpc_core::net::Cancellation::new();
             let mut accepted = Accepted::new(transport, (peer, 0).into(), cancellation);
             if let Some(head) = head {
+                accepted.caller = self.guards.caller(accepted.peer, &head.headers);
                 accepted.parts = head;
             }
             let serving = self.serve_here(accepted, time);

@@ -73,6 +73,8 @@ async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
     client.say(&connect).await;
     client.hear_a("CONNECTED").await;
     assert_eq!(client.ask("hello").await, "echo: hello");
+    let (_signed, _) = Client::dial_in(&a.url, json!({"session_id": "signed"})).await;
+    assert_eq!(b.delete("signed").await, 404, "as if there were none");
     assert_eq!(b.delete("open").await, 409);
     assert_eq!(a.delete("open").await, 204);
     assert_eq!(client.close_frame().await.code, 1000);
