@@ -43,11 +43,11 @@ async fn one_signature_cannot_onboard_and_connect() {
     owner.say(&offer).await;
     owner.hear_a("ONBOARD_SUCCESS").await;
     owner.hear_a("CONNECTED").await;
-    let used = "unauthorized: this CONNECT was already used";
     // Who has read along may repeat everything.
     thief.say(&offer).await;
-    thief.hear_a("ONBOARD_SUCCESS").await;
+    let used = "unauthorized: signed command already used";
     assert_eq!(thief.hear_a("ERROR").await["message"], used);
+    let used = "unauthorized: this CONNECT was already used";
     let mut late = Client::open(&runtime);
     late.say(&connect).await;
     assert_eq!(late.hear_a("ERROR").await["message"], used);

@@ -176,7 +176,7 @@ impl Caller {
 
     /// Asks before an invite code is compared. A refused one can be sent again.
     async fn attempt(&self) -> Result<Attempt, Box<ErrorFrame>> {
-        let attempt = self.door.brake.attempt(self.door.address, "").await;
+        let attempt = self.door.brake.attempt(self.door.address, "code").await;
         attempt.map_err(|error| {
             let error = ErrorFrame::new(error.to_string());
             Box::new(error.with_retryable(true))

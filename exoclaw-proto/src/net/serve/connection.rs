@@ -118,7 +118,7 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         async move {
             if self.connection.auth.is_guessable() {
                 let allowed = tokio::select! {
-                    allowed = brake.attempt(caller, "") => Some(allowed),
+                    allowed = brake.attempt(caller, "token") => Some(allowed),
                     () = ended.cancelled() => None,
                 };
                 match allowed {
