@@ -6,3 +6,4 @@ mod hosts;
 mod recovery;
 mod served;
 mod takeover;
+mod tmp_measure;
