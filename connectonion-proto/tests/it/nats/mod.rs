@@ -6,4 +6,3 @@ mod hosts;
 mod recovery;
 mod served;
 mod takeover;
-mod tmp_measure;
