@@ -79,7 +79,7 @@ impl Caller {
         let code = verified.as_ref().ok();
         let code = code.and_then(|verified| verified.payload.text("invite_code"));
         let attempt = match code {
-            Some(_) => Some(self.attempt().await),
+            Some(code) => Some(self.attempt(&code).await),
             None => None,
         };
         let attempt = match attempt.transpose() {
@@ -155,7 +155,8 @@ impl Caller {
     async fn onboard(self: Arc<Self>, identity: Address, submit: OnboardSubmit) {
         let now = self.now();
         let (runtime, conn) = (&self.runtime, self.conn);
-        let attempt = match self.attempt().await {
+        let code = submit.signed.text("invite_code").unwrap_or_default();
+        let attempt = match self.attempt(&code).await {
             Ok(attempt) => attempt,
             Err(error) => return runtime.write(conn, |machine| machine.refuse(&error)),
         };
@@ -175,8 +176,9 @@ impl Caller {
     }
 
     /// Asks before an invite code is compared. A refused one can be sent again.
-    async fn attempt(&self) -> Result<Attempt, Box<ErrorFrame>> {
-        let attempt = self.door.brake.attempt(self.door.address, "code").await;
+    async fn attempt(&self, code: &str) -> Result<Attempt, Box<ErrorFrame>> {
+        let Door { address, brake, .. } = &self.door;
+        let attempt = brake.attempt(*address, "code", code).await;
         attempt.map_err(|error| {
             let error = ErrorFrame::new(error.to_string());
             Box::new(error.with_retryable(true))

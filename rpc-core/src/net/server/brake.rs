@@ -1,6 +1,7 @@
 //! [`Brake`]: slows down peers that guess secrets.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub fn is_guessable(secret: &str) -> bool {
 /// minute.
 #[derive(Debug, Default)]
 pub struct Brake {
+    hasher: RandomState,
     state: Mutex<State>,
 }
 
@@ -62,6 +64,8 @@ struct Bucket {
     full: Instant,
     /// The last turn that was used, as `full` was when it began.
     used: Option<Instant>,
+    /// The hashes of what was wrong last.
+    wrong: [u64; FREE as usize],
 }
 
 /// There were too many attempts: try again later.
@@ -74,12 +78,14 @@ pub struct TooManyAttempts;
 pub struct Attempt {
     brake: Arc<Brake>,
     guesser: Guesser,
+    shown: u64,
     is_wrong: bool,
 }
 
 impl Brake {
     /// Waits until a secret that can be guessed may be compared: about a second at most. `account`: the account, or
-    /// the secret's name.
+    /// the secret's name. `shown`: the secret, as it was shown. One that was wrong a moment ago gets no turn, so that
+    /// programs with an old secret are not in the way of others.
     ///
     /// # Errors
     /// [`TooManyAttempts`], after the wait: it was the turn of another one. Retrying is safe.
@@ -90,8 +96,10 @@ impl Brake {
         self: &Arc<Self>,
         address: IpAddr,
         account: &str,
+        shown: impl Hash,
     ) -> Result<Attempt, TooManyAttempts> {
         let guesser = (address, account.chars().take(64).collect());
+        let shown = self.hasher.hash_one(shown);
         let turn = self.state.lock().take(&guesser);
         if let Some((turn, wait)) = turn {
             // The first to wake up has the turn, and not the first that came.
@@ -99,7 +107,7 @@ impl Brake {
             sleep(wait.saturating_sub(SPREAD * u32::from(random) / 256)).await;
             let mut state = self.state.lock();
             let bucket = state.guessers.get_mut(&guesser).ok_or(TooManyAttempts)?;
-            if bucket.used >= Some(turn) {
+            if bucket.used >= Some(turn) || bucket.wrong.contains(&shown) {
                 return Err(TooManyAttempts);
             }
             bucket.used = Some(turn);
@@ -107,6 +115,7 @@ impl Brake {
         Ok(Attempt {
             brake: Arc::clone(self),
             guesser,
+            shown,
             is_wrong: false,
         })
     }
@@ -139,7 +148,12 @@ impl Attempt {
     /// Counts the attempt: the secret is wrong.
     pub fn wrong(mut self) {
         self.is_wrong = true;
-        self.brake.state.lock().note_wrong(self.guesser.0);
+        let mut state = self.brake.state.lock();
+        state.note_wrong(self.guesser.0);
+        if let Some(bucket) = state.guessers.get_mut(&self.guesser) {
+            bucket.wrong.rotate_right(1);
+            bucket.wrong[0] = self.shown;
+        }
     }
 }
 
@@ -173,6 +187,7 @@ impl State {
         let new = Bucket {
             full: now,
             used: None,
+            wrong: [0; FREE as usize],
         };
         let bucket = self.guessers.entry(guesser.clone()).or_insert(new);
         let wait = |full: Instant| full.duration_since(now).saturating_sub(INTERVAL * FREE);
@@ -207,7 +222,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..wrong {
             let begin = Instant::now();
-            let attempt = brake.attempt(HERE, account).await;
+            let attempt = brake.attempt(HERE, account, entropy()).await;
             waits.push(attempt.ok().map(|attempt| {
                 attempt.wrong();
                 (begin.elapsed() + INTERVAL / 2).as_secs()
@@ -233,7 +248,7 @@ mod tests {
             let mut compared = 0;
             let end = Instant::now() + INTERVAL * 60;
             while Instant::now() < end {
-                if let Ok(attempt) = brake.attempt(HERE, "").await {
+                if let Ok(attempt) = brake.attempt(HERE, "", entropy()).await {
                     attempt.wrong();
                     compared += 1;
                 }
@@ -251,7 +266,7 @@ mod tests {
             let flood = tokio::spawn(flood(Arc::clone(&brake)));
             sleep(INTERVAL * 3 / 2).await;
             let mut begin = Instant::now();
-            while brake.attempt(HERE, "").await.is_err() {
+            while brake.attempt(HERE, "", "right").await.is_err() {
                 assert!(begin.elapsed() <= INTERVAL + SPREAD);
                 (begin, tries) = (Instant::now(), tries + 1);
             }
@@ -263,19 +278,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_right_secret_waits_a_second_at_most_among_repeated_wrong_ones() {
+        let brake: Arc<Brake> = Arc::default();
+        let show = |secret: u64| {
+            let brake = Arc::clone(&brake);
+            async move { brake.attempt(HERE, "", secret).await.map(Attempt::wrong) }
+        };
+        join_all((0..10).map(|_| show(7))).await;
+        for _ in 0..20 {
+            let wrong = join_all((0..50).map(|_| show(7)));
+            let (_, right) = tokio::join!(wrong, brake.attempt(HERE, "", "right"));
+            right.unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn right_and_cancelled_attempts_do_not_count() {
         let brake: Arc<Brake> = Arc::default();
         for _ in 0..100 {
-            brake.attempt(HERE, "").await.unwrap();
+            brake.attempt(HERE, "", "right").await.unwrap();
         }
         waits(&brake, "", 10).await;
         for _ in 0..100 {
-            let waiting = brake.attempt(HERE, "");
+            let waiting = brake.attempt(HERE, "", "right");
             tokio::pin!(waiting);
             assert!(futures_util::poll!(waiting).is_pending());
         }
         for _ in 0..3 {
-            let right = || async { brake.attempt(HERE, "").await.map(drop) };
+            let right = || async { brake.attempt(HERE, "", "right").await.map(drop) };
             let all = join_all((0..50).map(|_| right())).await;
             assert!(
                 all.iter().all(Result::is_ok),
@@ -303,7 +333,7 @@ mod tests {
         waits(&brake, "ann", 10).await;
         for account in 0..2 * MAX_GUESSERS {
             brake
-                .attempt(HERE, &account.to_string())
+                .attempt(HERE, &account.to_string(), "")
                 .await
                 .unwrap()
                 .wrong();
