@@ -528,7 +528,12 @@ pub(crate) fn prompt_of<'a>(
     if input.signed.payload.is_none() || input.signed.signature.is_none() {
         return Ok((plain(), None));
     }
-    // Before the signature, which takes longer than all the rest.
+    // Of a caller without an identity it proves nothing, and takes longer than all the rest.
+    if *owner == Owner::Unsigned {
+        let signed = input.signed.text("prompt");
+        let prompt = signed.filter(|prompt| !prompt.is_empty());
+        return Ok((prompt.or_else(plain), None));
+    }
     if is_signed_by_another(owner, &input.signed) {
         return Err(AuthError::InvalidSignature);
     }

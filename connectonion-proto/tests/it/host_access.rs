@@ -350,6 +350,12 @@ async fn the_signed_prompt_wins_over_the_unsigned_one() {
         .await;
     assert_eq!(client.hear_a("ERROR").await["message"], invalid);
     assert_eq!(client.ask("plain").await, "echo: plain");
+    // It proves nothing of a caller without an identity, and is not looked at.
+    let mut unsigned = Client::open(&runtime);
+    unsigned.say(&json!({"type": "CONNECT"})).await;
+    unsigned.hear_a("CONNECTED").await;
+    unsigned.say(&bad).await;
+    assert_eq!(unsigned.output().await["result"], "echo: other");
 }
 
 #[tokio::test(start_paused = true)]
