@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -83,7 +82,10 @@ pub(super) async fn answer<B: hyper::body::Body>(
     parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
     let mut attempt = match shared.config.guessable(&parts, peer) {
         // One of the headers has it.
-        Some(secret) => match brake.attempt(caller, secret, Headers(&parts.headers)).await {
+        Some(secret) => match brake
+            .attempt(caller, secret, format!("{:?}", parts.headers))
+            .await
+        {
             Ok(attempt) => Some(attempt),
             Err(error) => return plain(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
         },
@@ -99,16 +101,6 @@ pub(super) async fn answer<B: hyper::body::Body>(
         }
     }
     answer
-}
-
-struct Headers<'h>(&'h HeaderMap);
-
-impl Hash for Headers<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        for (name, value) in self.0 {
-            (name, value).hash(state);
-        }
-    }
 }
 
 async fn decide<B: hyper::body::Body>(
