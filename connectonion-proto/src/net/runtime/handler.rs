@@ -319,7 +319,7 @@ impl Caller {
 
     /// Lets the machine report the next frame.
     fn resume(&self) {
-        self.runtime.write(self.conn, |machine| machine.resume());
+        self.runtime.write(self.conn, ServerConn::resume);
     }
 
     fn refuse_connect(&self, error: ErrorFrame) {
