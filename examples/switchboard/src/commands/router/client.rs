@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::{CloseReason, Retry};
 use rpc_core::net::LinkEvent;
 use rpc_core::sync::Mutex;
+use rpc_core::{CloseReason, Retry};
 use serde_json::{Value, json};
 use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
