@@ -39,6 +39,8 @@ mod sequencer;
 #[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 mod session_log;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
+pub(crate) mod subject;
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod traits;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::join;
+use futures_util::future::{join, join3};
 
 use super::{Engine, Rule};
-use rpc_core::store::{AskError, Expect, LogConfig, Message, Messages, Position};
+use rpc_core::store::{AskError, Expect, LogConfig, Message, Messages, Position, StoreError};
 
 /// How many messages an unread subscription gets.
 const FLOOD: usize = 70_000;
@@ -71,6 +71,53 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     rule.equal("what is sent at once", payload, "at once".into());
 }
 
+/// A message is not stored, and not taken for a subject of a log.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_message_is_not_stored(engine: &dyn Engine) {
+    let says = "a message on a subject of a log, or on none, is refused with `Config`";
+    let rule = Rule::new(engine, "refused", says);
+    let store = rule.connect().await;
+    let log = rule.open(&*store, rule.config()).await;
+    for subject in [
+        &*rule.subject("a"),
+        "",
+        "refused..a",
+        "refused.*",
+        "refused.>",
+        "a b",
+    ] {
+        let refused = |what: &str, error: Option<StoreError>| {
+            let is_it = matches!(error, Some(StoreError::Config { .. }));
+            rule.holds(is_it, || format!("{what} {subject:?} gives {error:?}"));
+        };
+        let published = rule.soon("a message", store.publish(subject, "it".into()));
+        refused("a message on", published.await.err());
+        let sent = store.try_publish(subject, "it".into());
+        rule.holds(!sent, || {
+            format!("a message on {subject:?} is said to be sent")
+        });
+        let within = Duration::from_secs(1);
+        let asked = rule.soon("a question", store.ask(subject, "it".into(), within));
+        let error = asked.await.err();
+        let is_it = matches!(error, Some(AskError::Store(StoreError::Config { .. })));
+        rule.holds(is_it, || {
+            format!("a question on {subject:?} gives {error:?}")
+        });
+    }
+    for pattern in ["", "refused..a", "refused.>.a", "a b"] {
+        let subscribed = rule.soon("a subscription", store.subscribe(pattern)).await;
+        let error = subscribed.err();
+        let is_it = matches!(error, Some(StoreError::Config { .. }));
+        rule.holds(is_it, || {
+            format!("a subscription to {pattern:?} gives {error:?}")
+        });
+    }
+    let stored = rule.numbers(&*log, ">").await;
+    rule.equal("what is stored", stored, vec![]);
+}
+
 /// A feed brings records and messages to all subscribers in one order, and each record with its number and that
 /// of the record before it.
 ///
@@ -81,32 +128,41 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         "a feed brings records, with the numbers before them, and messages to all in one order";
     let rule = Rule::new(engine, "feed", says);
     let config = LogConfig {
-        feed: Some("feed.f.*".to_owned()),
-        ..LogConfig::new(&rule.subject("*"))
+        feed: Some("feed.*.f.*".to_owned()),
+        ..LogConfig::new(&rule.subject("*.*"))
     };
     let (one, other) = (rule.connect().await, rule.connect().await);
     let log = rule.open(&*one, config).await;
-    let mut first = rule.subscribe(&*one, "feed.f.*").await;
-    let mut second = rule.subscribe(&*other, "feed.f.a").await;
+    let mut first = rule.subscribe(&*one, "feed.*.f.*").await;
+    let mut second = rule.subscribe(&*other, "feed.>").await;
     let mut gaps = [one.gaps(), other.gaps()];
     for gaps in &mut gaps {
         gaps.mark_unchanged();
     }
     // What follows an answer comes after it.
-    for (at, expected) in [(1, (1, 0)), (2, (2, 1)), (3, (3, 2))] {
-        let id = format!("id {at}");
+    let purged = Some(rule.subject("a.>"));
+    for (subject, feed, before, sequence, previous) in [
+        ("a.b", "feed.a.f.b", None, 1, 0),
+        ("b.a", "feed.b.f.a", None, 2, 0),
+        ("a.b", "feed.a.f.b", None, 3, 1),
+        ("a.b", "feed.a.f.b", purged, 4, 0),
+        ("b.a", "feed.b.f.a", None, 5, 2),
+    ] {
+        if let Some(pattern) = before {
+            rule.ok("a purge", log.purge(&pattern, u64::MAX).await);
+        }
+        let id = format!("id {sequence}");
         let expect = Expect {
             id: Some(&id),
             last: None,
         };
-        let stored = rule.try_append(&*log, "a", "record", expect).await;
+        let stored = rule.try_append(&*log, subject, "record", expect).await;
         rule.ok("an append", stored);
-        rule.ok("a message", one.publish("feed.f.a", "message".into()).await);
-        let (sequence, previous) = expected;
+        rule.ok("a message", one.publish(feed, "message".into()).await);
         let position = Some(Position { sequence, previous });
         for messages in [&mut first, &mut second] {
             let record = rule.heard(messages).await;
-            rule.equal("the subject of a record", &*record.subject, "feed.f.a");
+            rule.equal("the subject of a record", &*record.subject, feed);
             rule.equal("a record", record.payload, "record".into());
             rule.equal("its position", record.position, position);
             rule.equal("its id", &*record.id, &*id);
@@ -117,18 +173,18 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
     }
     let appends = async {
         for at in 0..100 {
-            rule.append(&*log, "a", &format!("record {at}")).await;
+            rule.append(&*log, "c.c", &format!("record {at}")).await;
         }
     };
     let publishes = async {
         for at in 0..100 {
             let payload = format!("message {at}").into();
-            rule.ok("a message", other.publish("feed.f.a", payload).await);
+            rule.ok("a message", other.publish("feed.c.f.c", payload).await);
             tokio::task::yield_now().await;
         }
     };
     join(appends, publishes).await;
-    rule.ok("a message", other.publish("feed.f.a", "end".into()).await);
+    rule.ok("a message", other.publish("feed.c.f.c", "end".into()).await);
     let heard = [
         until_end(&rule, &mut first).await,
         until_end(&rule, &mut second).await,
@@ -155,14 +211,16 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         rule.holds(is_in_order, || {
             "records come out of the order of their numbers".to_owned()
         });
-        let follow = positions.iter().all(|it| it.previous + 1 == it.sequence);
+        let follow = positions
+            .windows(2)
+            .all(|two| two[1].previous == two[0].sequence);
         rule.holds(follow, || {
             "a record names another one as the one before it".to_owned()
         });
     }
 }
 
-async fn until_end(rule: &Rule<'_>, messages: &mut Messages) -> Vec<Message> {
+async fn until_end(rule: &Rule<'_, dyn Engine + '_>, messages: &mut Messages) -> Vec<Message> {
     let mut heard = Vec::new();
     loop {
         let message = rule.heard(messages).await;
@@ -231,19 +289,33 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
         Err(AskError::NoListener),
     );
     let mut questions = rule.subscribe(&*other, "ask.*").await;
+    // The second question is answered first.
     let answering = async {
-        let question = rule.heard(&mut questions).await;
-        rule.equal("the question", question.payload, "how many".into());
-        let reply_to = question.reply_to.unwrap_or_default();
-        rule.holds(!reply_to.is_empty(), || {
-            "there is no place for the answer".to_owned()
-        });
-        other.answer(&reply_to, "two".into());
-        other.answer(&reply_to, "three".into());
+        let mut asked = [
+            rule.heard(&mut questions).await,
+            rule.heard(&mut questions).await,
+        ];
+        asked.sort_by(|one, other| other.payload.cmp(&one.payload));
+        for Message {
+            payload, reply_to, ..
+        } in asked
+        {
+            let reply_to = reply_to.unwrap_or_default();
+            rule.holds(!reply_to.is_empty(), || {
+                "there is no place for the answer".to_owned()
+            });
+            other.answer(&reply_to, payload);
+            other.answer(&reply_to, "another".into());
+        }
     };
-    let asking = rule.soon("a question", one.ask("ask.a", "how many".into(), within));
-    let (answer, ()) = join(asking, answering).await;
-    rule.equal("the answer", answer, Ok(Bytes::from("two")));
+    let ask = |what: &'static str| rule.soon("a question", one.ask("ask.a", what.into(), within));
+    let (first, second, ()) = join3(ask("first"), ask("second"), answering).await;
+    rule.equal("the answer", first, Ok(Bytes::from("first")));
+    rule.equal(
+        "the answer to another question",
+        second,
+        Ok(Bytes::from("second")),
+    );
     let within = Duration::from_secs(1);
     let asking = rule.soon("a question", one.ask("ask.a", "again".into(), within));
     rule.equal(
@@ -254,4 +326,42 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
     let question = rule.heard(&mut questions).await;
     // No one waits any more.
     other.answer(&question.reply_to.unwrap_or_default(), "late".into());
+    let answering = async {
+        let question = rule.heard(&mut questions).await;
+        other.answer(&question.reply_to.unwrap_or_default(), question.payload);
+    };
+    let within = Duration::from_secs(20);
+    let asking = rule.soon("a question", one.ask("ask.a", "last".into(), within));
+    let (answer, ()) = join(asking, answering).await;
+    rule.equal(
+        "the answer after a late one",
+        answer,
+        Ok(Bytes::from("last")),
+    );
+}
+
+/// Logs, watches and subscriptions go on after their store is dropped.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn handles_outlive_their_store(engine: &dyn Engine) {
+    let says = "logs, watches and subscriptions go on after their store is dropped";
+    let rule = Rule::new(engine, "outlive", says);
+    let (one, other) = (rule.connect().await, rule.connect().await);
+    let log = rule.open(&*one, rule.config()).await;
+    let mut messages = rule.subscribe(&*one, "outlive.f").await;
+    let mut watch = rule.ok("a watch", log.watch(&rule.subject(">")).await);
+    let mark = rule.watched(&mut watch, "the mark of a watch").await;
+    rule.equal("the mark of a watch", mark, None);
+    drop(one);
+    rule.append(&*log, "a", "it").await;
+    drop(log);
+    let watched = rule.watched(&mut watch, "a record").await;
+    rule.equal("what is watched", watched.map(|it| it.sequence), Some(1));
+    rule.ok("a message", other.publish("outlive.f", "it".into()).await);
+    rule.equal(
+        "the message",
+        rule.heard(&mut messages).await.payload,
+        "it".into(),
+    );
 }

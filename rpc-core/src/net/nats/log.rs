@@ -18,9 +18,10 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::error::of_answer;
+use super::error::{self, of_answer};
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
+use crate::store::subject::{check_in, check_pattern, check_subject, overlap};
 use crate::store::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
@@ -38,6 +39,7 @@ pub(super) struct StreamLog {
     pub(super) nats: Nats,
     /// The stream's.
     pub(super) name: String,
+    pub(super) subjects: String,
     /// Whether there is one record of each subject at most.
     pub(super) keeps_last: bool,
 }
@@ -56,9 +58,13 @@ impl Log for StreamLog {
         expect: Expect<'_>,
     ) -> Result<Stored, StoreError> {
         self.nats.check_size(&payload)?;
+        check_in(&self.subjects, subject)?;
         let subject = self.nats.subject(subject);
         let mut headers = HeaderMap::new();
         if let Some(id) = expect.id {
+            if id.contains(char::is_control) {
+                return Err(error::config("an id has no control characters"));
+            }
             headers.insert(NATS_MESSAGE_ID, id);
         }
         if let Some(last) = expect.last {
@@ -95,13 +101,14 @@ impl Log for StreamLog {
     }
 
     async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError> {
+        check_subject(subject)?;
         let subject = self.nats.subject(subject);
         self.find(&json!({ "last_by_subj": subject })).await
     }
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
         let mut records: Vec<Record> = Vec::new();
-        let subject = self.nats.subject(pattern);
+        let subject = self.nats.pattern(pattern)?;
         while records.len() < max {
             let last = records.last().map_or(after, |record| record.sequence);
             // The leader knows whether there are more; a consumer may be at a replica that is behind.
@@ -121,6 +128,9 @@ impl Log for StreamLog {
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
+        if !self.has(pattern)? {
+            return Ok(Vec::new());
+        }
         let consumer = consumer::Config {
             headers_only: true,
             ..self.consumer(pattern, DeliverPolicy::LastPerSubject)
@@ -137,6 +147,10 @@ impl Log for StreamLog {
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
+        if !self.has(pattern)? {
+            let mark = stream::once(async { Ok(None) });
+            return Ok(mark.chain(stream::pending()).boxed());
+        }
         let gaps = self.nats.gaps();
         let inbox = self.nats.shared.client.new_inbox();
         let messages = self.nats.listen(inbox.clone()).await?;
@@ -163,6 +177,9 @@ impl Log for StreamLog {
     /// Each record is deleted by its number: before NATS 2.10.11, a purge by subject makes consumers skip
     /// records of other subjects.
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
+        if !self.has(pattern)? {
+            return Ok(0);
+        }
         let found = if self.keeps_last && !pattern.contains(['*', '>']) {
             Vec::from_iter(self.last(pattern).await?)
         } else {
@@ -197,6 +214,12 @@ impl Log for StreamLog {
 }
 
 impl StreamLog {
+    /// Whether there may be records whose subjects match a pattern.
+    fn has(&self, pattern: &str) -> Result<bool, StoreError> {
+        check_pattern(pattern)?;
+        Ok(overlap(&self.subjects, pattern))
+    }
+
     /// Asks JetStream about the stream. If that is gone it is made again, for the next request.
     async fn ask<T: DeserializeOwned>(
         &self,

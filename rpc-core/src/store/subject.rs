@@ -1,0 +1,111 @@
+//! Subjects and patterns, and what the configuration of a log has to be.
+
+use std::time::Duration;
+
+use super::{LogConfig, StoreError};
+
+fn is_token(text: &str) -> bool {
+    let is_special = |it: char| it.is_whitespace() || it.is_control() || "*>.".contains(it);
+    !text.is_empty() && !text.contains(is_special)
+}
+
+fn is_pattern(text: &str) -> bool {
+    let tokens = text.strip_suffix(".>").unwrap_or(text).split('.');
+    text == ">" || tokens.into_iter().all(|it| it == "*" || is_token(it))
+}
+
+fn refuse(message: String) -> StoreError {
+    StoreError::Config { message }
+}
+
+/// Refuses a text that is not a subject.
+pub(crate) fn check_subject(text: &str) -> Result<(), StoreError> {
+    match text.split('.').all(is_token) {
+        true => Ok(()),
+        false => Err(refuse(format!("{text:?} is not a subject"))),
+    }
+}
+
+/// Refuses a text that is not a pattern.
+pub(crate) fn check_pattern(text: &str) -> Result<(), StoreError> {
+    match is_pattern(text) {
+        true => Ok(()),
+        false => Err(refuse(format!("{text:?} is not a pattern of subjects"))),
+    }
+}
+
+/// Refuses a subject that is not in the log with these `subjects`.
+pub(crate) fn check_in(subjects: &str, subject: &str) -> Result<(), StoreError> {
+    check_subject(subject)?;
+    match overlap(subjects, subject) {
+        true => Ok(()),
+        false => Err(refuse(format!("{subject} is not in the log {subjects}"))),
+    }
+}
+
+/// Refuses the subject of a message, if it is one of a log.
+pub(crate) fn check_message<'a>(
+    mut logs: impl Iterator<Item = &'a str>,
+    subject: &str,
+) -> Result<(), StoreError> {
+    check_subject(subject)?;
+    match logs.find(|it| overlap(it, subject)) {
+        None => Ok(()),
+        Some(it) => Err(refuse(format!("{subject} is in the log {it}: append it"))),
+    }
+}
+
+/// Refuses other subjects than those that a log has.
+pub(crate) fn check_same(name: &str, has: &str, wanted: &str) -> Result<(), StoreError> {
+    match has == wanted {
+        true => Ok(()),
+        false => Err(refuse(format!("the log {name} has {has}, not {wanted}"))),
+    }
+}
+
+/// Whether a pattern is a subject.
+pub(crate) fn is_exact(pattern: &str) -> bool {
+    !pattern.contains(['*', '>'])
+}
+
+/// Whether some subject matches both patterns. A subject is a pattern of itself alone.
+pub(crate) fn overlap(one: &str, other: &str) -> bool {
+    let mut tokens = other.split('.');
+    for part in one.split('.') {
+        match (part, tokens.next()) {
+            (">", Some(_)) | (_, Some(">")) => return true,
+            ("*", Some(_)) | (_, Some("*")) => {}
+            (part, Some(token)) if part == token => {}
+            _ => return false,
+        }
+    }
+    tokens.next().is_none()
+}
+
+impl LogConfig {
+    /// Refuses a configuration that no log can have.
+    pub(crate) fn check(&self, name: &str) -> Result<(), StoreError> {
+        let wildcards = |pattern: &str| -> String {
+            let is_wild = |it: &&str| matches!(*it, "*" | ">");
+            pattern.split('.').filter(is_wild).collect()
+        };
+        let is_feed = |feed: &str| {
+            let (own, all) = (wildcards(feed), wildcards(&self.subjects));
+            is_pattern(feed) && own == all && !overlap(feed, &self.subjects)
+        };
+        let bounds = [self.max_per_subject, self.max_records, self.max_bytes];
+        let times = [self.max_age, Some(self.window)];
+        let what = if !is_token(name) {
+            "a name that is not a token"
+        } else if !is_pattern(&self.subjects) {
+            "subjects that are not a pattern"
+        } else if !self.feed.as_deref().is_none_or(is_feed) {
+            "a feed that is not a pattern with the wildcards of its subjects, or is among them"
+        } else if bounds.contains(&Some(0)) || times.contains(&Some(Duration::ZERO)) {
+            "a bound or a time of 0"
+        } else {
+            return Ok(());
+        };
+        Err(refuse(format!("the log {name:?} would have {what}")))
+    }
+}
