@@ -82,6 +82,29 @@ pub(crate) fn overlap(one: &str, other: &str) -> bool {
     tokens.next().is_none()
 }
 
+/// The pattern of the subjects that match both patterns, if there are any.
+#[cfg(feature = "nats")]
+pub(crate) fn intersection(one: &str, other: &str) -> Option<String> {
+    let (mut ones, mut others) = (one.split('.'), other.split('.'));
+    let mut both = Vec::new();
+    loop {
+        match (ones.next(), others.next()) {
+            (None, None) => return Some(both.join(".")),
+            (Some(">"), Some(it)) => {
+                both.push(it);
+                ones = others.clone();
+            }
+            (Some(it), Some(">")) => {
+                both.push(it);
+                others = ones.clone();
+            }
+            (Some("*"), Some(it)) | (Some(it), Some("*")) => both.push(it),
+            (Some(it), Some(same)) if it == same => both.push(it),
+            _ => return None,
+        }
+    }
+}
+
 impl LogConfig {
     /// Refuses a configuration that no log can have.
     pub(crate) fn check(&self, name: &str) -> Result<(), StoreError> {

@@ -160,6 +160,9 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;
     let mut before = rule.ok("a state", log.state().await);
+    rule.ok("`ensure`", rule.soon("`ensure`", store.ensure()).await);
+    let same = rule.ok("a state", log.state().await);
+    rule.equal("what `ensure` leaves of a log", same, before);
     if !engine.fault(Fault::DeleteLog(rule.name)).await {
         return;
     }

@@ -84,6 +84,14 @@ pub(super) async fn a_record_vanishes_at_its_age(logs: &dyn Logs) {
     rule.equal("half as old", numbers, vec![1]);
     let is_gone = async || rule.last(&*log, "a").await.is_none();
     rule.until("the end of a record of 2 s", is_gone).await;
+    let heads = rule.ok("heads", log.heads(&rule.subject(">")).await);
+    rule.equal("the heads after it", heads, vec![]);
+    let state = rule.ok("a state", log.state().await);
+    rule.equal(
+        "what there is after it",
+        (state.records, state.bytes),
+        (0, 0),
+    );
     let first = Expect {
         last: Some(0),
         ..Expect::default()
@@ -254,7 +262,7 @@ pub(super) async fn all_logs_are_listed(engine: &dyn Engine) {
     let rule = Rule::new(engine, "listed", says);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let config = LogConfig {
-        feed: Some("listed.*.f.*".to_owned()),
+        feed: Some("list.*.f.*".to_owned()),
         max_per_subject: Some(2),
         max_records: Some(3),
         max_bytes: Some(1024 * 1024),

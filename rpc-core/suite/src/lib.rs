@@ -135,7 +135,7 @@ impl Report {
             reads::patterns_match_whole_tokens(logs).boxed_local(),
             reads::heads_are_the_last_records_of_subjects(logs).boxed_local(),
             reads::a_watch_tells_what_is_there_then_what_comes(logs).boxed_local(),
-            reads::a_slow_watch_holds_no_one_up(logs).boxed_local(),
+            reads::none_of_many_records_is_missed(logs).boxed_local(),
             reads::a_state_says_what_there_is(logs).boxed_local(),
             reads::times_are_seconds_of_one_clock(logs).boxed_local(),
             keeps::a_purge_removes_what_it_names(logs).boxed_local(),

@@ -1,5 +1,6 @@
 //! What is read of a log.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -240,33 +241,56 @@ pub(super) async fn a_watch_tells_what_is_there_then_what_comes(logs: &dyn Logs)
     }
 }
 
-/// A watch that is not read holds no one up, and misses nothing or ends with an error.
+/// Of many records none is missed, by reads, heads, purges and a watch that is not read meanwhile, which may end
+/// with an error.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn a_slow_watch_holds_no_one_up(logs: &dyn Logs) {
-    let says =
-        "a watch that is read slowly holds no one up, and misses nothing or ends with an error";
-    let rule = Rule::new(logs, "slow", says);
+pub(super) async fn none_of_many_records_is_missed(logs: &dyn Logs) {
+    let says = "of many records none is missed, and a watch that is read slowly holds no one up";
+    let rule = Rule::new(logs, "many", says);
     let (log, other) = (rule.log().await, rule.log().await);
-    let mut watch = rule.ok("a watch", log.watch(&rule.subject("*")).await);
+    let all = rule.subject("*");
+    let mut watch = rule.ok("a watch", log.watch(&all).await);
     let mark = rule.watched(&mut watch, "the mark of a watch").await;
     rule.equal("the mark of a watch", mark, None);
     let payload = "x".repeat(1024);
-    for _ in 0..20 {
-        let some = (0..100).map(|_| rule.try_append(&*other, "a", &payload, Expect::default()));
+    for from in (0..2_000).step_by(100) {
+        let subjects: Vec<String> = (from..from + 100)
+            .map(|at: u64| (at % 700).to_string())
+            .collect();
+        let some = subjects
+            .iter()
+            .map(|it| rule.try_append(&*other, it, &payload, Expect::default()));
         rule.ok("an append", try_join_all(some).await);
     }
+    let read = rule.soon("a read", log.read(&all, 100, 1_500)).await;
+    let read = rule.ok("a read", read);
+    let read: Vec<u64> = read.iter().map(|it| it.sequence).collect();
+    rule.holds(read.iter().copied().eq(101..=1_600), || {
+        format!("a read of 1,500 brings {} records", read.len())
+    });
+    let heads = rule.soon("heads", log.heads(&all)).await;
+    let heads: HashSet<_> = rule
+        .ok("heads", heads)
+        .into_iter()
+        .map(|it| it.subject)
+        .collect();
+    rule.equal("the heads of 700 subjects", heads.len(), 700);
     for expected in 1..=2_000_u64 {
         match rule.soon("a record", watch.next()).await {
             Some(Ok(found)) => {
                 let found = found.map(|it| it.sequence);
                 rule.equal("the next record", found, Some(expected));
             }
-            Some(Err(_)) => return,
+            Some(Err(_)) => break,
             None => rule.broken("a watch ends without an error"),
         }
     }
+    let purged = rule.soon("a purge", log.purge(&all, 1_501)).await;
+    rule.equal("what is purged of 1,500", purged, Ok(1_500));
+    let left = rule.ok("a state", log.state().await);
+    rule.equal("what is left", (left.first, left.records), (1_501, 500));
 }
 
 /// Times are seconds since 1970, of when a record was stored and by the clock that says when the log was made.
@@ -319,6 +343,8 @@ pub(super) async fn a_state_says_what_there_is(logs: &dyn Logs) {
     rule.equal(what, counts(three), (1, 3, 3, 2));
     rule.holds(three.bytes >= 30, || format!("{} bytes of 30", three.bytes));
     rule.equal("when it was made", three.created, empty.created);
+    let created = rule.ok("a state", log.state().await).created;
+    rule.equal("when it was made, for another node", created, empty.created);
     rule.ok("a purge", log.purge(&rule.subject("a"), u64::MAX).await);
     let two = state().await;
     rule.equal(what, counts(two), (2, 3, 2, 1));

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::error::{self, of_answer};
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
-use crate::store::subject::{check_in, check_pattern, check_subject, overlap};
+use crate::store::subject::{check_in, check_pattern, check_subject, intersection, is_exact};
 use crate::store::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
@@ -108,7 +108,10 @@ impl Log for StreamLog {
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
         let mut records: Vec<Record> = Vec::new();
-        let subject = self.nats.pattern(pattern)?;
+        let Some(pattern) = self.within(pattern)? else {
+            return Ok(records);
+        };
+        let subject = self.nats.subject(&pattern);
         while records.len() < max {
             let last = records.last().map_or(after, |record| record.sequence);
             // The leader knows whether there are more; a consumer may be at a replica that is behind.
@@ -120,7 +123,7 @@ impl Log for StreamLog {
             records.push(next);
             if records.len() < max {
                 let from = DeliverPolicy::ByStartSequence { start_sequence };
-                let more = self.fetch(self.consumer(pattern, from), max - records.len());
+                let more = self.fetch(self.consumer(&pattern, from), max - records.len());
                 records.extend(more.await?.0);
             }
         }
@@ -128,12 +131,12 @@ impl Log for StreamLog {
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
-        if !self.has(pattern)? {
+        let Some(pattern) = self.within(pattern)? else {
             return Ok(Vec::new());
-        }
+        };
         let consumer = consumer::Config {
             headers_only: true,
-            ..self.consumer(pattern, DeliverPolicy::LastPerSubject)
+            ..self.consumer(&pattern, DeliverPolicy::LastPerSubject)
         };
         let mut attempts = 0;
         loop {
@@ -147,10 +150,10 @@ impl Log for StreamLog {
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
-        if !self.has(pattern)? {
+        let Some(pattern) = self.within(pattern)? else {
             let mark = stream::once(async { Ok(None) });
             return Ok(mark.chain(stream::pending()).boxed());
-        }
+        };
         let gaps = self.nats.gaps();
         let inbox = self.nats.shared.client.new_inbox();
         let messages = self.nats.listen(inbox.clone()).await?;
@@ -158,7 +161,7 @@ impl Log for StreamLog {
             deliver_subject: Some(inbox),
             flow_control: true,
             idle_heartbeat: HEARTBEAT,
-            ..self.consumer(pattern, DeliverPolicy::LastPerSubject)
+            ..self.consumer(&pattern, DeliverPolicy::LastPerSubject)
         };
         let watching = Watching {
             left: Some(self.create(consumer).await?.num_pending),
@@ -177,15 +180,15 @@ impl Log for StreamLog {
     /// Each record is deleted by its number: before NATS 2.10.11, a purge by subject makes consumers skip
     /// records of other subjects.
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
-        if !self.has(pattern)? {
+        let Some(pattern) = self.within(pattern)? else {
             return Ok(0);
-        }
-        let found = if self.keeps_last && !pattern.contains(['*', '>']) {
-            Vec::from_iter(self.last(pattern).await?)
+        };
+        let found = if self.keeps_last && is_exact(&pattern) {
+            Vec::from_iter(self.last(&pattern).await?)
         } else {
             let consumer = consumer::Config {
                 headers_only: true,
-                ..self.consumer(pattern, DeliverPolicy::All)
+                ..self.consumer(&pattern, DeliverPolicy::All)
             };
             self.fetch(consumer, usize::MAX).await?.0
         };
@@ -214,10 +217,10 @@ impl Log for StreamLog {
 }
 
 impl StreamLog {
-    /// Whether there may be records whose subjects match a pattern.
-    fn has(&self, pattern: &str) -> Result<bool, StoreError> {
+    /// The pattern of those subjects of the log that match a pattern: a consumer takes no others.
+    fn within(&self, pattern: &str) -> Result<Option<String>, StoreError> {
         check_pattern(pattern)?;
-        Ok(overlap(&self.subjects, pattern))
+        Ok(intersection(&self.subjects, pattern))
     }
 
     /// Asks JetStream about the stream. If that is gone it is made again, for the next request.

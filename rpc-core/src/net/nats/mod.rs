@@ -180,12 +180,6 @@ impl Nats {
         format!("{}.{subject}", self.shared.prefix)
     }
 
-    /// A pattern with the prefix.
-    fn pattern(&self, pattern: &str) -> Result<String, StoreError> {
-        check_pattern(pattern)?;
-        Ok(self.subject(pattern))
-    }
-
     /// The subject of a message.
     fn subject_of_message(&self, subject: &str) -> Result<String, StoreError> {
         let logs = self.shared.subjects.lock();
@@ -410,7 +404,8 @@ impl Store for Nats {
     }
 
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
-        let messages = self.listen(self.pattern(pattern)?).await?;
+        check_pattern(pattern)?;
+        let messages = self.listen(self.subject(pattern)).await?;
         if self.is_connected() {
             // No one's message may pass it.
             self.round_trip().await?;

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::head::{Count, Head, heads};
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, id_key, last, log_keys,
-    log_of, millis, record_key, record_keys, sequence_of, subject_key,
-    subject_keys, subject_of, system_time,
+    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, id_key, last, log_keys, log_of,
+    millis, record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of,
+    system_time,
 };
 use super::{Changes, Row, Table, Which};
 use crate::Str;
@@ -345,9 +345,7 @@ impl Logs {
         record: Record,
         expected: Option<u64>,
     ) -> Result<Stored, StoreError> {
-        self.with(wanted, |this, data| {
-            this.store(data, record, expected)
-        })
+        self.with(wanted, |this, data| this.store(data, record, expected))
     }
 
     fn store(

@@ -149,7 +149,7 @@ impl SessionLog {
         Ok(removed)
     }
 
-    /// Reads all records once, and counts those that cannot be read or are missing.
+    /// Reads all records once, and counts and logs those that cannot be read or are missing.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.
@@ -189,11 +189,14 @@ impl SessionLog {
             .values()
             .map(Session::lost)
             .filter(|lost| *lost > 0);
-        Ok(
-            lost.fold(SessionDamage::default(), |sum, lost| SessionDamage {
-                records: sum.records + lost,
-                sessions: sum.sessions + 1,
-            }),
-        )
+        let damage = lost.fold(SessionDamage::default(), |sum, lost| SessionDamage {
+            records: sum.records + lost,
+            sessions: sum.sessions + 1,
+        });
+        let SessionDamage { records, sessions } = damage;
+        if sessions > 0 {
+            tracing::warn!(records, sessions, "records of sessions cannot be read, and what they held is lost");
+        }
+        Ok(damage)
     }
 }
