@@ -245,7 +245,7 @@ impl dyn Log + '_ {
         is_alive: impl Fn() -> bool,
     ) -> Result<u64, StoreError> {
         let expect = Expect { id: Some(id), last };
-        let mut is_repeated = false;
+        let (mut is_repeated, mut has_failed) = (false, false);
         loop {
             if !is_alive() {
                 return Err(StoreError::Conflict);
@@ -255,6 +255,8 @@ impl dyn Log + '_ {
                 Err(StoreError::Unavailable { message }) => {
                     tracing::debug!(message, "the store does not answer");
                 }
+                // A lost log is there at the next call.
+                Err(StoreError::Failed { .. }) if !has_failed => has_failed = true,
                 Err(StoreError::Conflict) if is_repeated => match self.last(subject).await {
                     Ok(found) => {
                         let own = found.filter(|found| *found.id == *id);

@@ -86,7 +86,13 @@ impl Log for StreamLog {
             answer = send().await?;
         }
         let answer = answer.ok_or_else(|| StoreError::unavailable("no stream takes the record"))?;
-        let stored: PublishAck = answer_in(&answer)?.map_err(|error| of_answer(&error))?;
+        let stored: Answer<PublishAck> = answer_in(&answer)?;
+        let stored = stored.map_err(|error| match of_answer(&error) {
+            StoreError::Full { message } => StoreError::Full {
+                message: format!("{message}, of the stream {}", self.name),
+            },
+            error => error,
+        })?;
         Ok(Stored {
             sequence: stored.sequence,
             is_duplicate: stored.duplicate,

@@ -256,8 +256,25 @@ impl Nats {
         {
             info = self.ask_jetstream("STREAM.CREATE", name, config).await?;
         }
-        let info = info.map_err(|error| of_answer(&error))?;
-        Ok(info.config)
+        match info.map_err(|error| of_answer(&error)) {
+            Err(StoreError::Full { message }) => Err(StoreError::Full {
+                message: format!("{message}; the most is held by {}", self.holders().await),
+            }),
+            info => Ok(info?.config),
+        }
+    }
+
+    /// The streams that have, or may take, the most room.
+    async fn holders(&self) -> String {
+        let (mut streams, mut held) = (self.shared.jetstream.streams(), Vec::new());
+        while let Ok(Some(it)) = streams.try_next().await {
+            let bytes = u64::try_from(it.config.max_bytes).unwrap_or_default();
+            held.push((bytes.max(it.state.bytes), it.config.name));
+        }
+        held.sort_unstable();
+        let most = held.iter().rev().take(3);
+        let most = most.map(|(bytes, name)| format!("{name} ({bytes} bytes)"));
+        most.collect::<Vec<_>>().join(", ")
     }
 
     /// The configuration of a log that was made as this stream.

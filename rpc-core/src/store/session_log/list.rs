@@ -195,7 +195,11 @@ impl SessionLog {
         });
         let SessionDamage { records, sessions } = damage;
         if sessions > 0 {
-            tracing::warn!(records, sessions, "records of sessions cannot be read, and what they held is lost");
+            tracing::warn!(
+                records,
+                sessions,
+                "records of sessions cannot be read, and what they held is lost"
+            );
         }
         Ok(damage)
     }

@@ -252,9 +252,8 @@ impl SessionLog {
     /// Returns the subject of a session: its id as a token, or a hash of a long one.
     #[must_use]
     pub fn subject(&self, id: &str) -> Str {
-        let token = try_token(id).unwrap_or_else(|_| {
-            format!("{HASH}{}", hex(&Sha256::digest(id.as_bytes())))
-        });
+        let token = try_token(id)
+            .unwrap_or_else(|_| format!("{HASH}{}", hex(&Sha256::digest(id.as_bytes()))));
         format!("{}.{token}", self.config.name).into()
     }
 

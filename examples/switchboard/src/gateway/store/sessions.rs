@@ -381,9 +381,7 @@ impl GatewayStore {
         };
         let logged = async {
             for (number, entry) in late.unlogged().iter().enumerate() {
-                self.usage
-                    .append(Some(&format!("{id}-{number}")), entry)
-                    .await?;
+                self.usage.append(&format!("{id}-{number}"), entry).await?;
             }
             Ok(())
         };
