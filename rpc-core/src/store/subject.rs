@@ -14,33 +14,31 @@ fn is_pattern(text: &str) -> bool {
     text == ">" || tokens.into_iter().all(|it| it == "*" || is_token(it))
 }
 
-fn refuse(message: String) -> StoreError {
-    StoreError::Config { message }
+fn check(holds: bool, message: impl FnOnce() -> String) -> Result<(), StoreError> {
+    let refuse = || StoreError::Config { message: message() };
+    holds.then_some(()).ok_or_else(refuse)
 }
 
 /// Refuses a text that is not a subject.
 pub(crate) fn check_subject(text: &str) -> Result<(), StoreError> {
-    match text.split('.').all(is_token) {
-        true => Ok(()),
-        false => Err(refuse(format!("{text:?} is not a subject"))),
-    }
+    check(text.split('.').all(is_token), || {
+        format!("{text:?} is not a subject")
+    })
 }
 
 /// Refuses a text that is not a pattern.
 pub(crate) fn check_pattern(text: &str) -> Result<(), StoreError> {
-    match is_pattern(text) {
-        true => Ok(()),
-        false => Err(refuse(format!("{text:?} is not a pattern of subjects"))),
-    }
+    check(is_pattern(text), || {
+        format!("{text:?} is not a pattern of subjects")
+    })
 }
 
 /// Refuses a subject that is not in the log with these `subjects`.
 pub(crate) fn check_in(subjects: &str, subject: &str) -> Result<(), StoreError> {
     check_subject(subject)?;
-    match overlap(subjects, subject) {
-        true => Ok(()),
-        false => Err(refuse(format!("{subject} is not in the log {subjects}"))),
-    }
+    check(overlap(subjects, subject), || {
+        format!("{subject} is not in the log {subjects}")
+    })
 }
 
 /// Refuses the subject of a message, if it is one of a log.
@@ -49,18 +47,15 @@ pub(crate) fn check_message<'a>(
     subject: &str,
 ) -> Result<(), StoreError> {
     check_subject(subject)?;
-    match logs.find(|it| overlap(it, subject)) {
-        None => Ok(()),
-        Some(it) => Err(refuse(format!("{subject} is in the log {it}: append it"))),
-    }
+    let is_free = logs.all(|it| !overlap(it, subject));
+    check(is_free, || format!("{subject} is in a log: append it"))
 }
 
 /// Refuses other subjects than those that a log has.
 pub(crate) fn check_same(name: &str, has: &str, wanted: &str) -> Result<(), StoreError> {
-    match has == wanted {
-        true => Ok(()),
-        false => Err(refuse(format!("the log {name} has {has}, not {wanted}"))),
-    }
+    check(has == wanted, || {
+        format!("the log {name} has {has}, not {wanted}")
+    })
 }
 
 /// Whether a pattern is a subject.
@@ -108,27 +103,28 @@ pub(crate) fn intersection(one: &str, other: &str) -> Option<String> {
 impl LogConfig {
     /// Refuses a configuration that no log can have.
     pub(crate) fn check(&self, name: &str) -> Result<(), StoreError> {
-        let wildcards = |pattern: &str| -> String {
-            let is_wild = |it: &&str| matches!(*it, "*" | ">");
-            pattern.split('.').filter(is_wild).collect()
-        };
+        let wildcards = |pattern: &str| pattern.replace(|it| !matches!(it, '*' | '>'), "");
         let is_feed = |feed: &str| {
             let (own, all) = (wildcards(feed), wildcards(&self.subjects));
             is_pattern(feed) && own == all && !overlap(feed, &self.subjects)
         };
         let bounds = [self.max_per_subject, self.max_records, self.max_bytes];
         let times = [self.max_age, Some(self.window)];
-        let what = if !is_token(name) {
-            "a name that is not a token"
-        } else if !is_pattern(&self.subjects) {
-            "subjects that are not a pattern"
-        } else if !self.feed.as_deref().is_none_or(is_feed) {
-            "a feed that is not a pattern with the wildcards of its subjects, or is among them"
-        } else if bounds.contains(&Some(0)) || times.contains(&Some(Duration::ZERO)) {
-            "a bound or a time of 0"
-        } else {
-            return Ok(());
-        };
-        Err(refuse(format!("the log {name:?} would have {what}")))
+        let is_zero = bounds.contains(&Some(0)) || times.contains(&Some(Duration::ZERO));
+        for (holds, what) in [
+            (is_token(name), "a name that is not a token"),
+            (
+                is_pattern(&self.subjects),
+                "subjects that are not a pattern",
+            ),
+            (
+                self.feed.as_deref().is_none_or(is_feed),
+                "a feed that does not suit its subjects",
+            ),
+            (!is_zero, "a bound or a time of 0"),
+        ] {
+            check(holds, || format!("the log {name:?} would have {what}"))?;
+        }
+        Ok(())
     }
 }

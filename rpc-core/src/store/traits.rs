@@ -34,7 +34,7 @@ const LEAST_ROOM: u64 = 64 * 1024;
 ///   [published](Self::publish) on the subject of that feed, to all subscribers in one order, or loses some
 ///   of them and counts a [gap](Self::gaps).
 /// - **It heals.** A log that the engine has lost is made again, empty, at the latest at the first call that
-///   follows the one which has found out.
+///   follows the one which has found out. If the engine tries it first, its numbers begin behind the trial.
 /// - **One clock.** The [times of records](Record::time), [when a log was made](LogState::created), ages and
 ///   windows are by the engine's clock, for all nodes.
 /// - **Handles keep the connection.** Logs, watches and subscriptions go on after the store is dropped.

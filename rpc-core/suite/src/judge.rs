@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::{Logs, Rule};
+use super::{Logs, Rule, with_id};
 use rpc_core::store::{Expect, StoreError, Stored};
 
 /// How many appends there are at once.
@@ -59,48 +59,19 @@ pub(super) async fn one_append_after_a_record_is_stored(logs: &dyn Logs) {
         ..Expect::default()
     };
     let number = |stored: Result<Stored, _>| stored.map(|stored| stored.sequence);
-    let steps = [
-        (&one, "a", 0, Ok(1), "the first record of a subject"),
-        (&other, "b", 0, Ok(2), "the first record of another subject"),
-        (
-            &other,
-            "a",
-            0,
-            Err(StoreError::Conflict),
-            "a second first record",
-        ),
-        (
-            &one,
-            "a",
-            2,
-            Err(StoreError::Conflict),
-            "a record after one of another subject",
-        ),
-        (
-            &one,
-            "a",
-            1,
-            Ok(3),
-            "a record after the last one of its subject",
-        ),
-        (
-            &other,
-            "a",
-            1,
-            Err(StoreError::Conflict),
-            "a second record after the same one",
-        ),
-        (
-            &other,
-            "a",
-            9,
-            Err(StoreError::Conflict),
-            "a record after one that does not exist",
-        ),
-    ];
-    for (log, subject, last, expected, what) in steps {
+    let conflict = Err(StoreError::Conflict);
+    for (log, subject, last, expected) in [
+        (&one, "a", 0, Ok(1)),
+        (&other, "b", 0, Ok(2)),
+        (&other, "a", 0, conflict.clone()),
+        (&one, "a", 2, conflict.clone()),
+        (&one, "a", 1, Ok(3)),
+        (&other, "a", 1, conflict.clone()),
+        (&other, "a", 9, conflict),
+    ] {
         let stored = rule.try_append(&**log, subject, "it", after(last)).await;
-        rule.equal(what, number(stored), expected);
+        let what = format!("a record of {subject} after {last}");
+        rule.equal(&what, number(stored), expected);
     }
     let racing = (0..AT_ONCE).map(|at| {
         let log = if at % 2 == 0 { &one } else { &other };
@@ -135,54 +106,24 @@ pub(super) async fn one_append_with_an_id_is_stored(logs: &dyn Logs) {
             is_duplicate,
         })
     };
-    let steps = [
-        (&one, with("x", Some(0)), stored(1, false), "the first"),
-        (
-            &other,
-            with("x", Some(0)),
-            stored(1, true),
-            "the second, after the same record",
-        ),
-        (
-            &other,
-            with("x", None),
-            stored(1, true),
-            "the second, after any record",
-        ),
-        (
-            &one,
-            with("y", Some(0)),
-            Err(StoreError::Conflict),
-            "one after the wrong record",
-        ),
-        (
-            &one,
-            with("y", Some(1)),
-            stored(2, false),
-            "the id of a record that was refused",
-        ),
-        (
-            &one,
-            Expect::default(),
-            stored(3, false),
-            "a record without an id",
-        ),
-        (
-            &one,
-            with("", None),
-            stored(4, false),
-            "a record with an empty id",
-        ),
-        (
-            &one,
-            with("", None),
-            stored(5, false),
-            "another record with an empty id",
-        ),
-    ];
-    for (log, expect, expected, what) in steps {
-        let found = rule.try_append(&**log, "a", "it", expect).await;
-        rule.equal(what, found, expected);
+    for (log, id, last, expected) in [
+        (&one, "x", Some(0), stored(1, false)),
+        (&other, "x", Some(0), stored(1, true)),
+        (&other, "x", None, stored(1, true)),
+        (&one, "y", Some(0), Err(StoreError::Conflict)),
+        // The id of a record that was refused.
+        (&one, "y", Some(1), stored(2, false)),
+        // None.
+        (&one, "", None, stored(3, false)),
+        (&one, "", None, stored(4, false)),
+    ] {
+        let found = rule.try_append(&**log, "a", "it", with(id, last)).await;
+        let what = format!("a record with the id {id:?} after {last:?}");
+        rule.equal(&what, found, expected);
+    }
+    for number in [5, 6] {
+        let found = rule.try_append(&*one, "a", "it", Expect::default()).await;
+        rule.equal("a record without an id", found, stored(number, false));
     }
     let found = rule.try_append(&*other, "b", "it", with("x", None)).await;
     rule.equal("the id with another subject", found, stored(1, true));
@@ -191,15 +132,15 @@ pub(super) async fn one_append_with_an_id_is_stored(logs: &dyn Logs) {
         rule.try_append(&**log, "a", "it", with("z", None))
     });
     let outcomes = join_all(racing).await;
-    let is_first = |it: &&Result<Stored, _>| **it == stored(6, false);
+    let is_first = |it: &&Result<Stored, _>| **it == stored(7, false);
     let first = outcomes.iter().filter(is_first).count();
     rule.equal("how many of 8 at once are the first", first, 1);
     for outcome in outcomes {
         let number = rule.ok("an append with an id", outcome).sequence;
-        rule.equal("the number that all are told", number, 6);
+        rule.equal("the number that all get", number, 7);
     }
     let numbers = rule.numbers(&*other, ">").await;
-    rule.equal("the numbers in the log", numbers, vec![1, 2, 3, 4, 5, 6]);
+    rule.equal("the numbers in the log", numbers, vec![1, 2, 3, 4, 5, 6, 7]);
 }
 
 /// Ids are remembered for their window, also those of removed records, and not for much longer.
@@ -213,12 +154,8 @@ pub(super) async fn ids_are_remembered_for_their_window(logs: &dyn Logs) {
     let mut config = rule.config();
     config.window = Duration::from_secs(4);
     let log = rule.open(config).await;
-    let with = |id| Expect {
-        id: Some(id),
-        last: None,
-    };
     let append = async |id| {
-        let appended = rule.try_append(&*log, "a", "it", with(id)).await;
+        let appended = rule.try_append(&*log, "a", "it", with_id(id)).await;
         rule.ok("an append", appended)
     };
     for id in ["x", "y"] {
@@ -247,16 +184,8 @@ pub(super) async fn other_texts_than_subjects_are_refused(logs: &dyn Logs) {
     let says = "a text that is not a subject of the log is refused with `Config`";
     let rule = Rule::new(logs, "texts", says);
     let log = rule.log().await;
-    let refused = |what: &str, text: &str, error: Option<StoreError>| {
-        let is_it = matches!(error, Some(StoreError::Config { .. }));
-        rule.holds(is_it, || format!("{what} {text:?} gives {error:?}"));
-    };
-    for text in ["texts.m", "texts.n.a", "texts.m.*", "texts.m.>", "a"] {
-        let appending = log.append(text, "it".into(), Expect::default());
-        let appended = rule.soon("an append", appending).await;
-        refused("an append to", text, appended.err());
-    }
-    for text in [
+    let outside = ["texts.m", "texts.n.a", "texts.m.*", "texts.m.>", "a"];
+    let texts = [
         "",
         ".",
         "texts.m.",
@@ -264,36 +193,29 @@ pub(super) async fn other_texts_than_subjects_are_refused(logs: &dyn Logs) {
         ".texts.m.a",
         "texts.m.a b",
         "texts.m.a\n",
-    ] {
+    ];
+    for text in outside.iter().chain(&texts) {
         let appending = log.append(text, "it".into(), Expect::default());
         let appended = rule.soon("an append", appending).await;
-        refused("an append to", text, appended.err());
+        rule.refused(&format!("an append to {text:?}"), appended);
+    }
+    for text in texts {
+        let what = |verb: &str| format!("{verb} of {text:?}");
         let read = rule.soon("a read", log.read(text, 0, 1)).await;
-        refused("a read of", text, read.err());
-        let read = rule.soon("a read", log.last(text)).await;
-        refused("a read of the last of", text, read.err());
-        refused(
-            "heads of",
-            text,
-            rule.soon("heads", log.heads(text)).await.err(),
+        rule.refused(&what("a read"), read);
+        rule.refused(&what("the last"), rule.soon("a read", log.last(text)).await);
+        rule.refused(&what("heads"), rule.soon("heads", log.heads(text)).await);
+        rule.refused(
+            &what("a watch"),
+            rule.soon("a watch", log.watch(text)).await,
         );
-        refused(
-            "a watch of",
-            text,
-            rule.soon("a watch", log.watch(text)).await.err(),
-        );
-        refused(
-            "a purge of",
-            text,
-            rule.soon("a purge", log.purge(text, 9)).await.err(),
+        rule.refused(
+            &what("a purge"),
+            rule.soon("a purge", log.purge(text, 9)).await,
         );
     }
-    let id = Expect {
-        id: Some("a\r\nb"),
-        last: None,
-    };
-    let appended = rule.try_append(&*log, "a", "it", id).await;
-    refused("an append with the id", "a\r\nb", appended.err());
+    let appended = rule.try_append(&*log, "a", "it", with_id("a\r\nb")).await;
+    rule.refused("an append with a line break in its id", appended);
     let number = rule.append(&*log, "a", "it").await;
     rule.equal("the first number after them", number, 1);
 }

@@ -166,10 +166,7 @@ pub(super) async fn a_log_keeps_its_configuration(logs: &dyn Logs) {
     rule.equal("what is left of two with one per subject", numbers, vec![2]);
     let refused = async |what: &str, name: &str, config: LogConfig| {
         let opened = rule.try_open(name, config).await;
-        let is_refused = matches!(opened, Err(StoreError::Config { .. }));
-        rule.holds(is_refused, || {
-            format!("the opening {what} gives {opened:?}")
-        });
+        rule.refused(&format!("the opening {what}"), opened);
     };
     let longer = LogConfig {
         max_age: Some(2 * hour),

@@ -179,6 +179,14 @@ fn text_of(panic: Box<dyn Any + Send>) -> String {
 /// Ends the test of a rule.
 struct Broken(String);
 
+/// What an append with this id expects.
+const fn with_id(id: &str) -> Expect<'_> {
+    Expect {
+        id: Some(id),
+        last: None,
+    }
+}
+
 /// A rule, and the name of all that its test makes.
 #[derive(Clone, Copy)]
 struct Rule<'a, T: ?Sized> {
@@ -211,6 +219,13 @@ impl<'a, T: ?Sized> Rule<'a, T> {
         self.holds(found == expected, || {
             format!("{what}: {found:?}, expected {expected:?}")
         });
+    }
+
+    /// Expects a refusal of what cannot be used.
+    fn refused<V>(&self, what: &str, outcome: Result<V, StoreError>) {
+        let error = outcome.err();
+        let is_it = matches!(error, Some(StoreError::Config { .. }));
+        self.holds(is_it, || format!("{what} gives {error:?}, not `Config`"));
     }
 
     fn ok<V, E: Debug>(&self, what: &str, result: Result<V, E>) -> V {
@@ -290,9 +305,22 @@ impl<'a, T: ?Sized> Rule<'a, T> {
 
     /// What a watch reports next: `what`.
     async fn watched(&self, watched: &mut Watched, what: &str) -> Option<Record> {
-        let next = self.soon(what, watched.next()).await;
-        let next = next.unwrap_or_else(|| self.broken("a watch ends without an error"));
+        let next = self.next_of(watched, what).await;
         self.ok("a watch", next)
+    }
+
+    /// What a watch reports next; `None` if it ends with an error.
+    async fn watched_or_error(&self, watched: &mut Watched) -> Option<Option<Record>> {
+        self.next_of(watched, "a record or an error").await.ok()
+    }
+
+    async fn next_of(
+        &self,
+        watched: &mut Watched,
+        what: &str,
+    ) -> Result<Option<Record>, StoreError> {
+        let next = self.soon(what, watched.next()).await;
+        next.unwrap_or_else(|| self.broken("a watch ends without an error"))
     }
 }
 

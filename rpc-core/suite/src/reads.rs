@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 
-use super::{Logs, Rule};
+use super::{Logs, Rule, with_id};
 use rpc_core::store::{Expect, LogState, Record};
 
 /// A returned append is visible to all readers from then on, unchanged.
@@ -25,16 +24,10 @@ pub(super) async fn what_an_append_has_returned_is_read_by_all(logs: &dyn Logs) 
             1 => Bytes::new(),
             _ => Bytes::copy_from_slice(&all[round..]),
         };
-        let id = if round % 2 == 0 {
-            format!("id {round}")
-        } else {
-            String::new()
-        };
-        let expect = Expect {
-            id: Some(&*id).filter(|id| !id.is_empty()),
-            last: None,
-        };
-        let appending = rule.soon("an append", one.append(&subject, payload.clone(), expect));
+        // An empty one is none.
+        let id = ["", "an id", "id\u{e9}"][round % 3].repeat(round);
+        let appending = one.append(&subject, payload.clone(), with_id(&id));
+        let appending = rule.soon("an append", appending);
         let number = rule.ok("an append", appending.await).sequence;
         let last = rule.last(&*other, "a").await;
         let last = last.unwrap_or_else(|| rule.broken("there is no last record"));
@@ -160,14 +153,8 @@ pub(super) async fn heads_are_the_last_records_of_subjects(logs: &dyn Logs) {
     let log = rule.log().await;
     for (at, subject) in ["b", "a", "c", "b", "a.x", "c"].iter().enumerate() {
         let id = format!("id {}", at + 1);
-        let expect = Expect {
-            id: Some(&id),
-            last: None,
-        };
-        rule.ok(
-            "an append",
-            rule.try_append(&*log, subject, "it", expect).await,
-        );
+        let appended = rule.try_append(&*log, subject, "it", with_id(&id)).await;
+        rule.ok("an append", appended);
     }
     rule.ok("a purge", log.purge(&rule.subject("a"), u64::MAX).await);
     for (pattern, expected) in [
@@ -278,14 +265,11 @@ pub(super) async fn none_of_many_records_is_missed(logs: &dyn Logs) {
         .collect();
     rule.equal("the heads of 700 subjects", heads.len(), 700);
     for expected in 1..=2_000_u64 {
-        match rule.soon("a record", watch.next()).await {
-            Some(Ok(found)) => {
-                let found = found.map(|it| it.sequence);
-                rule.equal("the next record", found, Some(expected));
-            }
-            Some(Err(_)) => break,
-            None => rule.broken("a watch ends without an error"),
-        }
+        let Some(found) = rule.watched_or_error(&mut watch).await else {
+            break;
+        };
+        let found = found.map(|it| it.sequence);
+        rule.equal("the next record", found, Some(expected));
     }
     let purged = rule.soon("a purge", log.purge(&all, 1_501)).await;
     rule.equal("what is purged of 1,500", purged, Ok(1_500));
