@@ -80,11 +80,11 @@ pub(super) async fn requests_without_a_connection_end_in_time(engine: &dyn Engin
     let most = 3 * store.timeout() + Duration::from_secs(6);
     rule.holds(took <= most, || format!("four requests take {took:?}"));
     let sent = store.try_publish("away.f", "it".into());
-    rule.holds(!sent, || "a message is said to be sent".to_owned());
+    rule.holds(!sent, || "a message is said to be sent");
     rule.start(&[&store]).await;
     let found = rule.soon("a read", log.get(1)).await;
     let found = rule.ok("a read after it is back", found);
-    rule.holds(found.is_some(), || "what was stored is gone".to_owned());
+    rule.holds(found.is_some(), || "what was stored is gone");
     // It may be done after all: its id says so.
     let again = rule.ok("it again", rule.try_append(&*log, "a", "it", once).await);
     let numbers = rule.numbers(&*log, ">").await;
@@ -164,9 +164,10 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
         let after = rule.state_of_second(&*log).await;
         rule.equal("how many records it has", after.records, 0);
         let is_other = after.created != before.created;
-        rule.holds(is_other, || {
-            "it says that it was made when the lost one was".to_owned()
-        });
+        rule.holds(
+            is_other,
+            || "it says that it was made when the lost one was",
+        );
         let number = rule.append(&*log, "a", "it").await;
         rule.equal("its first number", number, after.last + 1);
         before = after;
@@ -232,9 +233,10 @@ pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) 
     let after = rule.ok("a state", rule.soon("a state", log.state()).await);
     rule.equal("how many records it has", after.records, 0);
     let is_other = after.created != before.created;
-    rule.holds(is_other, || {
-        "it says that it was made when the lost one was".to_owned()
-    });
+    rule.holds(
+        is_other,
+        || "it says that it was made when the lost one was",
+    );
     let number = rule.append(&*log, "a", "it").await;
     rule.equal("its first number", number, after.last + 1);
 }

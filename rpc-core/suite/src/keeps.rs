@@ -237,9 +237,7 @@ pub(super) async fn what_is_too_large_is_refused(engine: &dyn Engine) {
     let stored = rule.soon("an append", log.append(&subject, largest.clone(), id));
     rule.ok("the append of the largest record", stored.await);
     let found = rule.last(&*log, "a").await.map(|record| record.payload);
-    rule.holds(found == Some(largest), || {
-        "it comes back as another one".to_owned()
-    });
+    rule.holds(found == Some(largest), || "it comes back as another one");
     let refused = log.append(&subject, larger.clone(), Expect::default());
     let refused = rule.soon("an append", refused).await;
     rule.equal("a larger record", refused.err(), Some(StoreError::TooLarge));

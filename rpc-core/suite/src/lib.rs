@@ -208,9 +208,9 @@ impl<'a, T: ?Sized> Rule<'a, T> {
         ))))
     }
 
-    fn holds(&self, holds: bool, how: impl FnOnce() -> String) {
+    fn holds<S: Into<String>>(&self, holds: bool, how: impl FnOnce() -> S) {
         if !holds {
-            self.broken(&how());
+            self.broken(&how().into());
         }
     }
 

@@ -62,11 +62,9 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
             );
         }
     }
-    rule.holds(one.is_connected(), || {
-        "it says that it is not connected".to_owned()
-    });
+    rule.holds(one.is_connected(), || "it says that it is not connected");
     let sent = one.try_publish("messages.a", "at once".into());
-    rule.holds(sent, || "a message is not sent at once".to_owned());
+    rule.holds(sent, || "a message is not sent at once");
     let (messages, ..) = &mut subscribed[2];
     let payload = rule.heard(messages).await.payload;
     rule.equal("what is sent at once", payload, "at once".into());
@@ -121,12 +119,12 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         "a feed brings records, with the numbers before them, and messages to all in one order";
     let rule = Rule::new(engine, "feed", says);
     let config = LogConfig {
-        feed: Some("fed.*.f.*".to_owned()),
-        ..LogConfig::new(&rule.subject("*.*"))
+        feed: Some("fed.*.f.>".to_owned()),
+        ..LogConfig::new(&rule.subject("*.>"))
     };
     let (one, other) = (rule.connect().await, rule.connect().await);
     let log = rule.open(&*one, config).await;
-    let mut first = rule.subscribe(&*one, "fed.*.f.*").await;
+    let mut first = rule.subscribe(&*one, "fed.*.f.>").await;
     let mut second = rule.subscribe(&*other, "fed.>").await;
     let mut gaps = [one.gaps(), other.gaps()];
     for gaps in &mut gaps {
@@ -135,10 +133,10 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
     // What follows an answer comes after it.
     let purged = Some(rule.subject("a.>"));
     for (subject, feed, before, sequence, previous) in [
-        ("a.b", "fed.a.f.b", None, 1, 0),
+        ("a.b.c", "fed.a.f.b.c", None, 1, 0),
         ("b.a", "fed.b.f.a", None, 2, 0),
-        ("a.b", "fed.a.f.b", None, 3, 1),
-        ("a.b", "fed.a.f.b", purged, 4, 0),
+        ("a.b.c", "fed.a.f.b.c", None, 3, 1),
+        ("a.b.c", "fed.a.f.b.c", purged, 4, 0),
         ("b.a", "fed.b.f.a", None, 5, 2),
     ] {
         if let Some(pattern) = before {
@@ -199,15 +197,14 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         let is_in_order = positions
             .windows(2)
             .all(|two| two[0].sequence < two[1].sequence);
-        rule.holds(is_in_order, || {
-            "records come out of the order of their numbers".to_owned()
-        });
+        rule.holds(
+            is_in_order,
+            || "records come out of the order of their numbers",
+        );
         let follow = positions
             .windows(2)
             .all(|two| two[1].previous == two[0].sequence);
-        rule.holds(follow, || {
-            "a record names another one as the one before it".to_owned()
-        });
+        rule.holds(follow, || "a record names another one as the one before it");
     }
 }
 
@@ -245,9 +242,7 @@ pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
         numbers.extend(String::from_utf8_lossy(&message.payload).parse::<usize>());
     }
     let is_in_order = numbers.windows(2).all(|two| two[0] < two[1]);
-    rule.holds(is_in_order, || {
-        "messages come twice or out of order".to_owned()
-    });
+    rule.holds(is_in_order, || "messages come twice or out of order");
     let is_told = gaps.has_changed().unwrap_or(true);
     rule.holds(is_told || numbers.len() == FLOOD, || {
         format!(
@@ -292,9 +287,7 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
         } in asked
         {
             let reply_to = reply_to.unwrap_or_default();
-            rule.holds(!reply_to.is_empty(), || {
-                "there is no place for the answer".to_owned()
-            });
+            rule.holds(!reply_to.is_empty(), || "there is no place for the answer");
             other.answer(&reply_to, payload);
             other.answer(&reply_to, "another".into());
         }

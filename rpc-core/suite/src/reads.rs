@@ -332,9 +332,7 @@ pub(super) async fn a_state_says_what_there_is(logs: &dyn Logs) {
     rule.ok("a purge", log.purge(&rule.subject("a"), u64::MAX).await);
     let two = state().await;
     rule.equal(what, counts(two), (2, 3, 2, 1));
-    rule.holds(two.bytes < three.bytes, || {
-        "a purge frees no bytes".to_owned()
-    });
+    rule.holds(two.bytes < three.bytes, || "a purge frees no bytes");
     rule.ok("a purge", log.purge(&rule.subject(">"), u64::MAX).await);
     let none = state().await;
     rule.equal(what, counts(none), (4, 3, 0, 0));

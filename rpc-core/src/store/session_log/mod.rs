@@ -91,16 +91,6 @@ impl SessionInfo {
     }
 }
 
-/// The outcome of [`SessionLog::check`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionDamage {
-    /// How many records cannot be read, or are missing.
-    pub records: u64,
-    /// How many sessions they belong to.
-    pub sessions: u64,
-}
-
 crate::config! {
     /// The configuration of a [`SessionLog`].
     #[derive(Clone, Debug)]

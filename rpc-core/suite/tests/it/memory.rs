@@ -213,10 +213,7 @@ impl Store for Broken {
             .filter(|it| *it == 0 || !self.is(Records));
         config.max_age = config.max_age.filter(|it| it.is_zero() || !self.is(Age));
         if self.is(FeedSubject) {
-            config.feed = config.feed.map(|feed| match feed.rsplit_once(".*") {
-                Some((head, "")) => format!("{head}.x.*"),
-                _ => feed,
-            });
+            config.feed = config.feed.map(|feed| feed.replace(".f.", ".x."));
         }
         let opened = self.store.log(name, config).await;
         let known = self.shared.logs.lock().unwrap().get(name).cloned();
