@@ -198,12 +198,13 @@ async fn recover(runtime: &HostRuntime, sessions: &Sessions) {
     }
 }
 
-/// Removes the sessions that have expired, and files without a session; all hosts of a cluster do only that. Says
-/// what of the sessions is lost, once.
+/// Removes the sessions that have expired, and files without a session; all hosts of a cluster do only that. Logs
+/// once what of the sessions is lost.
 async fn tend(runtime: HostRuntime, sessions: Arc<Sessions>) {
     let is_alone = runtime.shared.cluster.is_none();
-    if is_alone {
-        check(&sessions).await;
+    if is_alone && let Err(error) = sessions.log().check().await {
+        // As where the host has ended meanwhile.
+        tracing::debug!(%error, "the sessions were not checked");
     }
     loop {
         if let Err(error) = tend_files(&runtime, &sessions).await {
@@ -213,19 +214,6 @@ async fn tend(runtime: HostRuntime, sessions: Arc<Sessions>) {
         if is_alone && let Err(error) = sessions.sweep().await {
             tracing::warn!(%error, "sessions that have expired are not removed");
         }
-    }
-}
-
-/// Reads all sessions once, to say what of them is lost.
-async fn check(sessions: &Sessions) {
-    match sessions.log().check().await {
-        Ok(damage) if damage.sessions > 0 => {
-            let (sessions, records) = (damage.sessions, damage.records);
-            tracing::warn!(records, sessions, "records of sessions cannot be read");
-        }
-        Ok(_) => {}
-        // As where the host has ended meanwhile.
-        Err(error) => tracing::debug!(%error, "the sessions were not checked"),
     }
 }
 
