@@ -1,12 +1,12 @@
 //! [`Records`]: what a cluster keeps in its store: users, channels and messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rpc_core::store::{
     Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, PublishReply,
-    Store, StoreError, name_of, token, try_token,
+    Record as LogRecord, Store, StoreError, name_of, token, try_token,
 };
 use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, Text};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
 use super::password::{Checked, Passwords, Proof};
-use crate::cluster::{Attempt, Live, Membership, Seen, SendError, SendReply, Stored};
+use crate::cluster::{Attempt, Heads, History, Live, Membership, Seen, SendError, SendReply, Stored};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
 use crate::hub::{NO_SUCH_USER, exists};
@@ -44,6 +44,8 @@ const ATTEMPTS: usize = 10;
 pub(super) const USERS: &str = "snek.u.*";
 /// The subject of the proofs that users have logged in.
 pub(super) const PROOFS: &str = "snek.v.*";
+/// The subjects of all messages.
+const MESSAGES: &str = "snek.m.*";
 
 /// The record of a user.
 #[derive(Clone, Serialize, Deserialize)]
@@ -125,8 +127,8 @@ pub(super) struct Records {
 pub(super) enum Page {
     /// Messages, and up to where they go.
     Messages(Vec<(u64, Stored)>, u64),
-    /// Another log has taken the place of the first one: both have the messages up to this one.
-    Replaced { after: u64 },
+    /// Another log has taken the place of the first one: what follows this message is new.
+    Replaced { created: u128, after: Option<Seen> },
 }
 
 impl Records {
@@ -138,7 +140,7 @@ impl Records {
             feed: Some("snek.d.*".to_owned()),
             max_age: Some(options.max_age),
             max_bytes: options.max_bytes,
-            ..LogConfig::new("snek.m.*")
+            ..LogConfig::new(MESSAGES)
         };
         Ok(Self {
             bucket: Bucket::open(&store, "snek", BucketConfig::default()).await?,
@@ -170,22 +172,51 @@ impl Records {
         Ok(created)
     }
 
-    /// Returns the last message of a channel, which may have none.
-    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Result<Option<Seen>, StoreError> {
+    /// Returns the last message of a channel, which may have none, and when it was stored.
+    pub(super) async fn last_of(
+        &self,
+        channel: &ChannelUid,
+    ) -> Result<Option<(Seen, u64)>, StoreError> {
         let last = self.messages.last(&stored(channel)).await?;
-        Ok(last.map(|last| (last.sequence, last.id)))
+        Ok(last.map(|last| (seen(&last), last.time)))
     }
 
-    /// Reads a page of a channel's messages, if what was seen is there.
+    /// Returns the last message of each channel. Unless something was stored since the log was `compared`, it
+    /// does not read them.
+    pub(super) async fn heads(&self, compared: Option<(u128, u64)>) -> Result<Heads, StoreError> {
+        let state = self.messages.state().await?;
+        let mut heads = Heads {
+            created: state.created,
+            first: state.first,
+            last: state.last,
+            newest: seconds(state.created),
+            channels: None,
+        };
+        if compared != Some((state.created, state.last)) {
+            let mut channels = HashMap::new();
+            for head in self.messages.heads(MESSAGES).await? {
+                heads.newest = heads.newest.max(head.time);
+                if let Some(channel) = name_in(&head.subject) {
+                    channels.insert(ChannelUid::from(channel), seen(&head));
+                }
+            }
+            heads.channels = Some(channels);
+        }
+        Ok(heads)
+    }
+
+    /// Reads a page of a channel's messages, if the log is that of its `history`.
     pub(super) async fn fill(
         &self,
         channel: &ChannelUid,
         fill: Fill,
-        seen: &[Seen],
+        history: Option<History>,
     ) -> Result<Page, StoreError> {
         let subject = stored(channel);
-        if let Some(after) = self.replaced(&subject, seen).await? {
-            return Ok(Page::Replaced { after });
+        if let Some(history) = history
+            && let Some(replaced) = self.replaced(&subject, &history).await?
+        {
+            return Ok(replaced);
         }
         let until = fill.until.unwrap_or(u64::MAX);
         let mut found = self.messages.read(&subject, fill.after, PAGE).await?;
@@ -202,26 +233,37 @@ impl Records {
         Ok(Page::Messages(messages.collect(), through))
     }
 
-    /// Returns whether another log has taken the place of the one in which these messages were: the
-    /// last of them that both have; 0 if there is none.
-    async fn replaced(&self, subject: &str, seen: &[Seen]) -> Result<Option<u64>, StoreError> {
-        let Some((last, before)) = seen.split_last() else {
+    /// Returns where to go on if another log has taken the place of the one that is history.
+    ///
+    /// What was stored later than all that is known is new. So if that follows the last message that both
+    /// logs have, it is next. Anything else there is from before, as in a copy that is older than
+    /// all that was seen: then the end of it is where to go on.
+    async fn replaced(&self, subject: &str, history: &History) -> Result<Option<Page>, StoreError> {
+        if let Some(last) = history.seen.back()
+            && self.has(subject, last).await?
+        {
             return Ok(None);
-        };
-        if self.has(subject, last).await? {
+        }
+        let created = self.created().await?;
+        if history.seen.is_empty() && (history.created == created || history.created == 0) {
             return Ok(None);
         }
         // What both have comes first, as in an older copy.
-        let (mut low, mut high) = (0, before.len());
+        let (mut low, mut high) = (0, history.seen.len().saturating_sub(1));
         while low < high {
             let middle = usize::midpoint(low, high);
-            match before.get(middle) {
+            match history.seen.get(middle) {
                 Some(seen) if self.has(subject, seen).await? => low = middle + 1,
                 _ => high = middle,
             }
         }
-        let common = low.checked_sub(1).and_then(|at| before.get(at));
-        Ok(Some(common.map_or(0, |(sequence, _)| *sequence)))
+        let mut after = low.checked_sub(1).and_then(|at| history.seen.get(at)).cloned();
+        let from = after.as_ref().map_or(0, |(sequence, _)| *sequence);
+        let next = self.messages.read(subject, from, 1).await?;
+        if next.first().is_some_and(|next| next.time < history.newest) {
+            after = self.messages.last(subject).await?.as_ref().map(seen);
+        }
+        Ok(Some(Page::Replaced { created, after }))
     }
 
     /// Whether this message is in the log, or was and is too old to be kept.
@@ -371,6 +413,15 @@ fn failed(message: String) -> StoreError {
     StoreError::Failed { message }
 }
 
+fn seen(record: &LogRecord) -> Seen {
+    (record.sequence, record.id.clone())
+}
+
+/// The whole seconds of a time in nanoseconds.
+fn seconds(nanos: u128) -> u64 {
+    u64::try_from(nanos / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
 /// The subject of a channel's messages.
 fn stored(channel: &ChannelUid) -> String {
     format!("snek.m.{}", token(channel.as_str()))
@@ -405,8 +456,8 @@ pub(super) fn uid_of(key: &str) -> Option<ChannelUid> {
     name_of(key.strip_prefix("p.")?).map(ChannelUid::from)
 }
 
-/// Reads whom a message on [`USERS`] or [`PROOFS`] concerns.
-pub(super) fn user_of(subject: &str) -> Option<Str> {
+/// Reads what a subject of [`USERS`], [`PROOFS`] or [`MESSAGES`] ends with: the name of a user or channel.
+pub(super) fn name_in(subject: &str) -> Option<Str> {
     let (_, token) = subject.rsplit_once('.')?;
     name_of(token).map(Str::from)
 }

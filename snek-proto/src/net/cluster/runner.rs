@@ -1,6 +1,6 @@
 //! [`ClusterRunner`]: the task between a node and its store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::{Future, pending};
 use std::iter;
 use std::pin::pin;
@@ -10,14 +10,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
+use rpc_core::net::entropy;
 use rpc_core::net::time::{self, sleep};
 use rpc_core::store::{Change, Fill, Message, Messages, StoreError, Watch};
 use rpc_core::{CloseFrame, Instant, Str};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::unconstrained;
 
-use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, user_of};
+use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, name_in};
 use super::state::{Phase, Shared, State, node};
-use crate::cluster::{Membership, Request, Seen, SendId, SendReply};
+use crate::cluster::{Heads, Membership, Request, Seen, SendId, SendReply};
+use crate::hub::ConnId;
 use crate::id::ChannelUid;
 
 /// How many reads are open at the store at once.
@@ -28,6 +31,9 @@ const BATCH: usize = 64;
 const RETRY: Duration = Duration::from_millis(500);
 /// The close code of a server that restarts.
 const SERVICE_RESTART: u16 = 1012;
+/// In which time the clients are closed that may have missed something, in milliseconds: each login costs
+/// something.
+const SPREAD: u64 = 5_000;
 
 /// The task between a [`ClusterBackend`](super::ClusterBackend) and its store.
 #[derive(Debug)]
@@ -50,12 +56,13 @@ enum Source {
 /// What the store has answered.
 enum Done {
     Subscribed(Source, Option<Messages>),
-    Opened(ChannelUid, u64, Option<Seen>),
+    Opened(ChannelUid, u64, Option<(Seen, u64)>),
     Filled(ChannelUid, Fill, Page),
     Stored(SendId, u64, SendReply),
     Member(Membership),
     Removed(Str),
-    Probed(Instant, u128),
+    Probed(Instant, Option<Heads>),
+    Leave(ConnId),
     Ensured(u128),
     Failed(StoreError),
     Public(Option<Watch>),
@@ -79,6 +86,8 @@ struct Life {
     gaps: watch::Receiver<u64>,
     /// When the log of messages was made.
     created: Option<u128>,
+    /// The connections that are to be closed.
+    leaving: HashSet<ConnId>,
     /// Why the node cannot heal.
     failed: Option<StoreError>,
 }
@@ -143,6 +152,7 @@ impl Life {
             working: FuturesUnordered::new(),
             public: None,
             created: None,
+            leaving: HashSet::new(),
             failed: None,
         }
     }
@@ -215,12 +225,12 @@ impl Life {
             Request::Fill {
                 channel,
                 fill,
-                seen,
+                history,
             } => {
                 // What comes from another log is subscribed to again.
                 self.subscribe(Source::Channel(channel.clone()), records::live(&channel));
                 self.read(async move {
-                    let page = records.fill(&channel, fill, &seen).await.ok()?;
+                    let page = records.fill(&channel, fill, history).await.ok()?;
                     Some(Done::Filled(channel, fill, page))
                 });
             }
@@ -233,10 +243,9 @@ impl Life {
                 // If it would have to wait it is dropped.
                 records.store.try_publish(&subject, event.into_bytes());
             }
-            Request::Probe => self.read(async move {
+            Request::Probe { compared } => self.work(async move {
                 let asked = time::now();
-                let created = records.created().await.ok()?;
-                Some(Done::Probed(asked, created))
+                Done::Probed(asked, records.heads(compared).await.ok())
             }),
         }
     }
@@ -337,12 +346,12 @@ impl Life {
             }
             Source::Proofs => {
                 let proof = message.payload[..].try_into().ok();
-                if let (Some(username), Some(proof)) = (user_of(&message.subject), proof) {
+                if let (Some(username), Some(proof)) = (name_in(&message.subject), proof) {
                     self.shared.records.passwords.remember(username, proof);
                 }
             }
             Source::Users => {
-                let username = user_of(&message.subject);
+                let username = name_in(&message.subject);
                 let online = username.filter(|it| state.node.is_online(it));
                 match (online, message.reply_to) {
                     (Some(_), Some(reply_to)) => {
@@ -365,11 +374,22 @@ impl Life {
                 let node = &mut state.node;
                 node.handle_fill(&channel, fill, messages, through, now);
             }
-            Done::Filled(channel, _, Page::Replaced { after }) => {
+            Done::Filled(channel, _, Page::Replaced { created, after }) => {
                 tracing::error!(%channel, "the store has other messages than before: some may be missing");
                 // What waits there is from before.
                 self.unsubscribe(channel.clone());
-                state.node.handle_replaced(&channel, after, now);
+                for conn in state.node.handle_replaced(&channel, created, after, now) {
+                    self.leave(conn);
+                }
+            }
+            Done::Leave(conn) => {
+                self.leaving.remove(&conn);
+                if let Some(peer) = state.peers.remove(&conn) {
+                    peer.close(CloseFrame::new(
+                        SERVICE_RESTART,
+                        "messages may be missing: the store has lost some",
+                    ));
+                }
             }
             Done::Stored(id, attempt, reply) => {
                 state.node.handle_stored(id, attempt, reply, now);
@@ -382,11 +402,19 @@ impl Life {
                     }
                 }
             }
-            Done::Probed(asked, created) => {
-                state.node.handle_probe(asked);
-                if self.created.is_some_and(|known| known != created) {
+            Done::Probed(asked, heads) => {
+                let created = heads.as_ref().map(|it| it.created);
+                if created.is_some() && self.created.is_some() && created != self.created {
                     self.ensure();
                 }
+                // What was sent before the answer is here.
+                while let Some(Some((source, message))) =
+                    unconstrained(self.feeds.next()).now_or_never()
+                {
+                    self.deliver(state, source, message);
+                    state.flush();
+                }
+                state.node.handle_probe(asked, heads, now);
             }
             Done::Ensured(created) => {
                 self.subscribe(Source::Proofs, PROOFS.to_owned());
@@ -420,6 +448,17 @@ impl Life {
                 }
             }
         });
+    }
+
+    /// Closes a connection within [`SPREAD`].
+    fn leave(&mut self, conn: ConnId) {
+        if self.leaving.insert(conn) {
+            let pause = Duration::from_millis(entropy() % SPREAD);
+            self.work(async move {
+                sleep(pause).await;
+                Done::Leave(conn)
+            });
+        }
     }
 
     fn watch_public(&mut self) {
