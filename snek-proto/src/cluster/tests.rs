@@ -441,7 +441,7 @@ fn a_node_is_current_when_all_that_differs_is_read() {
     assert!(world.nodes[0].is_current());
     assert!(!world.nodes[1].is_current());
     world.lose = Box::new(|what| what == Lost::Probe);
-    world.pass(3 * SECOND);
+    world.pass(2 * SECOND);
     assert_eq!(world.texts(1, 2), ["one"]);
     assert!(world.nodes[1].is_current());
     world.check();

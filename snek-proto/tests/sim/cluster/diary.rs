@@ -140,6 +140,10 @@ impl Diary {
                 ensure(said != Said::No || count == 0, || {
                     format!("not sent: {who} hears {text}, which was refused")
                 })?;
+                let is_old = said == Said::Yes && due < stretch.start;
+                ensure(!is_old || count == 0, || {
+                    format!("old: {who} hears {text}, which was said long before")
+                })?;
                 let is_there = stretch.start <= call.at && stretch.end.is_none_or(|end| end > due);
                 let must = said == Said::Yes && is_there && !may_be_lost;
                 ensure(!must || count == 1, || {
