@@ -142,8 +142,9 @@ impl Feed {
         true
     }
 
-    /// Takes what the live feed brings. Returns an event to deliver at once.
-    pub(super) fn handle_live(&mut self, live: Live, now: Instant) -> Option<Text> {
+    /// Takes what the live feed brings; `is_sure`: of the stream that was compared. Returns an event to deliver
+    /// at once.
+    pub(super) fn handle_live(&mut self, live: Live, is_sure: bool, now: Instant) -> Option<Text> {
         match live {
             // It must come neither before a message that is missing, nor after one that was read.
             Live::Fleeting { event } => match &self.state {
@@ -160,8 +161,16 @@ impl Feed {
                 if self.read <= sequence {
                     self.read = 0;
                 }
+                let seen = &self.history.seen;
+                let known = seen.binary_search_by_key(&sequence, |(it, _)| *it);
+                let known = known.ok().and_then(|at| seen.get(at));
                 match &mut self.state {
+                    // It was read before it came.
+                    State::Open(_) if known.is_some_and(|(_, key)| *key == message.key) => {}
                     State::Open(sequencer) => {
+                        if !is_sure {
+                            sequencer.check(now);
+                        }
                         sequencer.handle_live(sequence, previous, message, now);
                     }
                     State::Opening { held, .. } if held.len() < MAX_HELD => {

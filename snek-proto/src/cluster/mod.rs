@@ -364,7 +364,7 @@ impl Node {
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
         };
-        if let Some(event) = feed.handle_live(live, now) {
+        if let Some(event) = feed.handle_live(live, self.is_compared, now) {
             // With a full queue it is dropped.
             let _ = self.hub.send_encoded(channel.as_str(), &event);
         }

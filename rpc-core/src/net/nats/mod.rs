@@ -3,9 +3,11 @@
 mod config;
 mod error;
 mod log;
+mod remake;
 mod violations;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_nats::client::PublishErrorKind;
@@ -50,8 +52,18 @@ struct Shared {
     timeout: Duration,
     gap_count: watch::Receiver<u64>,
     violations: Arc<Violations>,
-    /// The streams that were opened: what is gone is made again.
-    opened: Mutex<Vec<stream::Config>>,
+    opened: Mutex<Opened>,
+    /// How often it was begun to look for them.
+    searches: AtomicU64,
+}
+
+/// The streams that were opened: what is gone is made again.
+#[derive(Default)]
+struct Opened {
+    /// Those of buckets first: leases and claims decide about all else.
+    streams: Vec<stream::Config>,
+    /// Whether all were there or made at the last search.
+    is_complete: bool,
 }
 
 /// How many bytes the headers of a record may have, which the server counts with its payload.
@@ -160,6 +172,7 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
             gap_count,
             violations,
             opened: Mutex::default(),
+            searches: AtomicU64::new(0),
         }),
     };
     let prefix = &nats.shared.prefix;
@@ -236,17 +249,18 @@ impl Nats {
         answer_in(&answer)
     }
 
-    /// Makes a stream that does not exist. Returns how long the one that is there keeps messages.
-    async fn make(&self, config: &stream::Config) -> Result<Duration, StoreError> {
-        let name = &config.name;
-        let mut info: Answer<stream::Info> = self.ask_jetstream("STREAM.INFO", name, &()).await?;
-        if let Err(error) = &info
-            && error.error_code() == ErrorCode::STREAM_NOT_FOUND
-        {
-            info = self.ask_jetstream("STREAM.CREATE", name, config).await?;
+    /// Returns a stream as it is; `None` if there is none.
+    async fn find(&self, name: &str) -> Result<Option<stream::Info>, StoreError> {
+        match self.ask_jetstream("STREAM.INFO", name, &()).await? {
+            Ok(info) => Ok(Some(info)),
+            Err(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
+            Err(error) => Err(of_answer(&error)),
         }
-        let info = info.map_err(|error| of_answer(&error))?;
-        Ok(info.config.max_age)
+    }
+
+    async fn create(&self, config: &stream::Config) -> Result<stream::Info, StoreError> {
+        let made = self.ask_jetstream("STREAM.CREATE", &config.name, config);
+        made.await?.map_err(|error| of_answer(&error))
     }
 
     /// The configuration of a log that was made as this stream.
@@ -338,7 +352,11 @@ impl Store for Nats {
             num_replicas: *replicas,
             ..stream::Config::default()
         };
-        let kept = self.make(&stream).await?;
+        let info = match self.find(&stream.name).await? {
+            Some(info) => info,
+            None => self.create(&stream).await?,
+        };
+        let kept = info.config.max_age;
         // A node that counts on more time than the log gives would be taken for dead.
         if !kept.is_zero() && (max_age.is_zero() || kept < max_age) {
             return Err(error::config(format_args!(
@@ -350,9 +368,10 @@ impl Store for Nats {
             name: stream.name.clone(),
             keeps_last: config.max_per_subject == Some(1),
         };
-        let mut opened = self.shared.opened.lock().await;
-        if opened.iter().all(|known| known.name != stream.name) {
-            opened.push(stream);
+        let streams = &mut self.shared.opened.lock().await.streams;
+        if streams.iter().all(|known| known.name != stream.name) {
+            streams.push(stream);
+            streams.sort_by_key(|it| it.max_messages_per_subject != 1);
         }
         Ok(Arc::new(log))
     }
@@ -370,12 +389,10 @@ impl Store for Nats {
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
-        // One at a time: who comes second finds them made.
-        let opened = self.shared.opened.lock().await;
-        for config in &*opened {
-            self.make(config).await?;
-        }
-        Ok(())
+        let nats = self.clone();
+        // It ends whatever happens to the caller, who may have less patience.
+        let ensuring = tokio::spawn(async move { nats.remake().await });
+        ensuring.await.map_err(StoreError::unavailable)?
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {

@@ -144,7 +144,7 @@ impl Diary {
                 ensure(!is_old || count == 0, || {
                     format!("old: {who} hears {text}, which was said long before")
                 })?;
-                let is_there = stretch.start <= call.at && stretch.end.is_none_or(|end| end > due);
+                let is_there = stretch.start < call.at && stretch.end.is_none_or(|end| end > due);
                 let must = said == Said::Yes && is_there && !may_be_lost;
                 ensure(!must || count == 1, || {
                     let at = self.since(call.at);
