@@ -393,7 +393,7 @@ fn an_older_copy_of_the_stream_is_delivered_from_the_first_difference() {
 #[test]
 fn a_copy_older_than_all_that_was_seen_is_read_from_its_end() {
     // More is lost than a feed remembers, or than it has seen since it began.
-    for (before, after) in [(400, 300), (400, 1), (1, 300)] {
+    for (before, after) in [(60, 260), (60, 1), (1, 260)] {
         let mut world = three();
         for _ in 0..before {
             world.send(0, 1, "old");

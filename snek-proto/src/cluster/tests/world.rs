@@ -72,12 +72,13 @@ impl Store {
 
     fn heads(&self) -> Heads {
         let channels = self.stream.iter().map(|(channel, ..)| channel);
+        let channels: HashSet<&ChannelUid> = channels.collect();
         let head = |channel: &ChannelUid| Some((channel.clone(), self.last(channel)?.0));
         Heads {
             first: 1,
             last: self.stream.len() as u64,
             newest: self.stream.iter().map(|it| it.3).max().unwrap_or(0),
-            channels: Some(channels.filter_map(head).collect()),
+            channels: Some(channels.into_iter().filter_map(head).collect()),
             ..Heads::default()
         }
     }

@@ -13,7 +13,7 @@ use rpc_core::{Secret, Str, Text};
 use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
-use super::password::{Checked, Passwords, Proof};
+use super::password::{Checked, Passwords, Verified};
 use crate::cluster::{Attempt, Heads, History, Live, Membership, Seen, SendError, SendReply, Stored};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
@@ -85,8 +85,8 @@ impl Known {
         match (records.passwords.check(&self.username, hashed, password)).await {
             Checked::Wrong => return false,
             Checked::Known => {}
-            Checked::Right { proof, is_weak } => {
-                records.vouch(&self.username, proof);
+            Checked::Right { verified, is_weak } => {
+                records.vouch(&self.username, verified);
                 if is_weak {
                     let (records, known) = (Arc::clone(records), self.clone());
                     let password = password.clone();
@@ -310,32 +310,36 @@ impl Records {
         Ok(!self.bucket.keys(&user_key(username)?).await?.is_empty())
     }
 
-    pub(super) async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), StoreError> {
-        let hashed = self.passwords.hash(password).await;
+    pub(super) async fn hash(
+        &self,
+        username: &Str,
+        password: &Secret<Str>,
+    ) -> Result<Verified, StoreError> {
+        let hashed = self.passwords.hash(username, password).await;
         hashed.ok_or_else(|| failed("the system has no randomness".to_owned()))
     }
 
     /// Remembers that a user's password was right, and informs the other nodes.
-    pub(super) fn vouch(&self, username: &Str, proof: Proof) {
-        self.passwords.remember(username.clone(), proof);
+    pub(super) fn vouch(&self, username: &Str, verified: Verified) {
         let subject = format!("snek.v.{}", token(username));
         // A node without this message checks for itself.
-        self.store.try_publish(&subject, proof.to_vec().into());
+        self.store.try_publish(&subject, verified.encode().into());
+        self.passwords.remember(username.clone(), verified);
     }
 
     /// Stores the password of a record with a strong hash, unless the record has another one by now.
     async fn strengthen(&self, known: &Known, password: &Secret<Str>) {
         let changed = async {
-            let (hashed, proof) = self.hash(password).await?;
+            let verified = self.hash(&known.username, password).await?;
             let change = |record: &mut Record| {
                 let is_same = record.password == known.record.password;
                 if is_same {
-                    record.password.clone_from(&hashed);
+                    record.password.clone_from(&verified.hashed);
                 }
                 is_same
             };
             self.change(&known.username, change).await?;
-            self.vouch(&known.username, proof);
+            self.vouch(&known.username, verified);
             Ok::<_, ClusterError>(())
         };
         if let Err(error) = changed.await {
@@ -349,15 +353,15 @@ impl Records {
         password: &Secret<Str>,
     ) -> Result<Known, ClusterError> {
         let key = user_key(&user.username)?;
-        let (hashed, proof) = self.hash(password).await?;
+        let verified = self.hash(&user.username, password).await?;
         let record = Record {
             nick: user.nick.clone(),
-            password: hashed,
+            password: verified.hashed.clone(),
             channels: Vec::new(),
         };
         match self.bucket.create(&key, json(&record)).await {
             Ok(revision) => {
-                self.vouch(&user.username, proof);
+                self.vouch(&user.username, verified);
                 Ok(Known {
                     username: user.username.clone(),
                     record,
@@ -478,4 +482,41 @@ pub(super) fn read_live(message: Message) -> Option<Live> {
 /// Our own records are always JSON, so the fallback is never taken.
 pub(super) fn json(record: &impl Serialize) -> Bytes {
     serde_json::to_vec(record).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::store::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_page_of_a_gap_ends_at_its_last_message() {
+        let store = Arc::new(MemoryStore::new());
+        let records = Records::open(store, &ClusterOptions::default()).await;
+        let (records, channel) = (records.unwrap(), ChannelUid::from("general"));
+        let last = PAGE as u64 + 2;
+        for number in 1..=last {
+            let text = format!("\"{number}\"");
+            let expect = Expect::default();
+            let (log, subject) = (&records.messages, stored(&channel));
+            let stored = log.append(&subject, text.into(), expect).await;
+            assert_eq!(stored.unwrap().sequence, number);
+        }
+        for (after, until, through) in [
+            (0, last - 1, PAGE as u64),
+            (0, 3, 3),
+            (last - 3, last - 1, last - 1),
+        ] {
+            let fill = Fill {
+                after,
+                until: Some(until),
+            };
+            let page = records.fill(&channel, fill, None).await.unwrap();
+            let Page::Messages(messages, found) = page else {
+                panic!("replaced")
+            };
+            assert_eq!((messages.len() as u64, found), (through - after, through));
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::future::{Future, pending};
 use std::iter;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use rpc_core::{CloseFrame, Instant, Str};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::unconstrained;
 
+use super::password::Verified;
 use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, name_in};
 use super::state::{Phase, Shared, State, node};
 use crate::cluster::{Heads, Membership, Request, Seen, SendId, SendReply};
@@ -31,9 +33,9 @@ const BATCH: usize = 64;
 const RETRY: Duration = Duration::from_millis(500);
 /// The close code of a server that restarts.
 const SERVICE_RESTART: u16 = 1012;
-/// In which time the clients are closed that may have missed something, in milliseconds: each login costs
-/// something.
-const SPREAD: u64 = 5_000;
+/// When those clients are closed that may have missed something, in milliseconds: not before they get what
+/// follows, and not all at once, because each login costs something.
+const CLOSES: Range<u64> = 500..5_000;
 
 /// The task between a [`ClusterBackend`](super::ClusterBackend) and its store.
 #[derive(Debug)]
@@ -345,9 +347,9 @@ impl Life {
                 }
             }
             Source::Proofs => {
-                let proof = message.payload[..].try_into().ok();
-                if let (Some(username), Some(proof)) = (name_in(&message.subject), proof) {
-                    self.shared.records.passwords.remember(username, proof);
+                let verified = Verified::decode(&message.payload);
+                if let (Some(username), Some(verified)) = (name_in(&message.subject), verified) {
+                    self.shared.records.passwords.remember(username, verified);
                 }
             }
             Source::Users => {
@@ -450,10 +452,11 @@ impl Life {
         });
     }
 
-    /// Closes a connection within [`SPREAD`].
+    /// Closes a connection, at some time of [`CLOSES`].
     fn leave(&mut self, conn: ConnId) {
         if self.leaving.insert(conn) {
-            let pause = Duration::from_millis(entropy() % SPREAD);
+            let spread = entropy() % (CLOSES.end - CLOSES.start);
+            let pause = Duration::from_millis(CLOSES.start + spread);
             self.work(async move {
                 sleep(pause).await;
                 Done::Leave(conn)
