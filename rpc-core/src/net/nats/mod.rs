@@ -90,6 +90,10 @@ type Answer<T> = Result<T, jetstream::Error>;
 /// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
 /// else asks the leader.
 ///
+/// A stream that the server has lost is made again by the node that looks first after a wait of up to 1.25 s: a
+/// server that is still deleting it would make a broken one. It counts as made when it takes a record, has it and
+/// publishes it in its feed; the record is then removed. Requests wait meanwhile.
+///
 /// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
 /// [bytes](LogConfig::max_bytes) are used up.
 ///
