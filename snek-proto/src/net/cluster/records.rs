@@ -156,11 +156,9 @@ impl Records {
         Ok(self.messages.state().await?.created)
     }
 
-    /// Makes what the store has lost, and puts there again what this node has put there. Returns when the
-    /// log of messages was made.
-    pub(super) async fn ensure(&self) -> Result<u128, StoreError> {
+    /// Makes what the store has lost, and puts there again what this node has put there.
+    pub(super) async fn ensure(&self) -> Result<(), StoreError> {
         self.store.ensure().await?;
-        let created = self.created().await?;
         let all = self.put.lock().clone();
         for (key, record) in all {
             // One that was removed is not missing.
@@ -169,7 +167,7 @@ impl Records {
                 added => drop(added?),
             }
         }
-        Ok(created)
+        Ok(())
     }
 
     /// Returns the last message of a channel, which may have none, and when it was stored.

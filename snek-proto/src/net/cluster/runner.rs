@@ -65,7 +65,7 @@ enum Done {
     Removed(Str),
     Probed(Instant, Option<Heads>),
     Leave(ConnId),
-    Ensured(u128),
+    Ensured,
     Failed(StoreError),
     Public(Option<Watch>),
     Nothing,
@@ -405,8 +405,9 @@ impl Life {
                 }
             }
             Done::Probed(asked, heads) => {
-                let created = heads.as_ref().map(|it| it.created);
-                if created.is_some() && self.created.is_some() && created != self.created {
+                if let Some(Heads { created, .. }) = heads
+                    && self.created.replace(created).is_some_and(|it| it != created)
+                {
                     self.ensure();
                 }
                 // What was sent before the answer is here.
@@ -418,13 +419,7 @@ impl Life {
                 }
                 state.node.handle_probe(asked, heads, now);
             }
-            Done::Ensured(created) => {
-                self.subscribe(Source::Proofs, PROOFS.to_owned());
-                let before = self.created.replace(created);
-                if before.is_some_and(|it| it != created) {
-                    state.node.check(now);
-                }
-            }
+            Done::Ensured => self.subscribe(Source::Proofs, PROOFS.to_owned()),
             Done::Failed(error) => {
                 state.is_lost = true;
                 self.failed = Some(error);
@@ -444,7 +439,7 @@ impl Life {
         self.work(async move {
             loop {
                 match records.ensure().await {
-                    Ok(created) => return Done::Ensured(created),
+                    Ok(()) => return Done::Ensured,
                     Err(error) if error.is_permanent() => return Done::Failed(error),
                     Err(_) => sleep(RETRY).await,
                 }
