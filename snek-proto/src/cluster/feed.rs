@@ -33,8 +33,6 @@ pub(crate) type Seen = (u64, Str);
 /// What is known of the stream that a feed has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct History {
-    /// When the stream was made, in nanoseconds since 1970; 0 if that is not known.
-    pub(crate) created: u128,
     /// No message that was there was stored later, in seconds since 1970 by the stream's clock.
     pub(crate) newest: u64,
     /// The channel's last messages in it.
@@ -44,6 +42,7 @@ pub(crate) struct History {
 /// The last message of each channel, as the stream has them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heads {
+    /// When it was made, in nanoseconds since 1970.
     pub(crate) created: u128,
     /// The numbers of its first message, and of the last one that was ever stored.
     pub(crate) first: u64,
@@ -200,17 +199,16 @@ impl Feed {
     }
 
     /// Goes on in another stream, after this message of it; from its beginning if there is none.
-    pub(super) fn replaced(&mut self, created: u128, after: Option<Seen>, now: Instant) {
+    pub(super) fn replaced(&mut self, after: Option<Seen>, now: Instant) {
         let State::Open(sequencer) = &mut self.state else {
             return;
         };
-        let History { seen, .. } = &mut self.history;
+        let seen = &mut self.history.seen;
         // In an older copy the messages before one that is there are there.
         let common = seen.iter().position(|it| Some(it) == after.as_ref());
         seen.truncate(common.unwrap_or(0));
         let begin = after.as_ref().map_or(0, |(sequence, _)| *sequence);
         seen.extend(after);
-        self.history.created = created;
         self.read = 0;
         *sequencer = Sequencer::new(begin, MAX_HELD);
         sequencer.check(now);
@@ -221,18 +219,15 @@ impl Feed {
         let State::Open(sequencer) = &mut self.state else {
             return true;
         };
-        let History { created, seen, .. } = &self.history;
+        let seen = &self.history.seen;
         let is_same = match (seen.back(), head) {
-            // What has come since is there too.
-            (Some(_), Some(head)) => seen.contains(head),
-            // It is too old to be kept.
+            // Too old to be kept.
             (Some((last, _)), None) => *last < heads.first && *last <= heads.last,
-            (None, None) => *created == heads.created || *created == 0,
-            (None, Some(_)) => false,
+            (last, head) => last == head,
         };
-        self.differs = !is_same;
+        // Others may have come since the look.
+        self.differs = !is_same && head.is_none_or(|head| !seen.contains(head));
         if is_same {
-            self.history.created = heads.created;
             self.history.newest = self.history.newest.max(heads.newest);
         } else {
             sequencer.check(now);

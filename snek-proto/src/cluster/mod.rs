@@ -98,8 +98,8 @@ pub(crate) struct Node {
     is_compared: bool,
     /// When the stream was made and its last number, if nothing differed at the last look.
     compared: Option<(u128, u64)>,
-    /// What is known of the stream, without messages.
-    history: History,
+    /// No message that was there at the last look was stored later.
+    newest: u64,
     is_lost: bool,
     out: Output,
 }
@@ -124,7 +124,7 @@ impl Node {
             gap_at: now,
             is_compared: false,
             compared: None,
-            history: History::default(),
+            newest: 0,
             is_lost: false,
             out: Output::default(),
         }
@@ -344,11 +344,11 @@ impl Node {
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
         };
-        let mut history = self.history.clone();
-        if let Some((last, time)) = last {
-            history.newest = history.newest.max(time);
-            history.seen.push_back(last);
-        }
+        let time = last.as_ref().map_or(0, |(_, time)| *time);
+        let history = History {
+            newest: self.newest.max(time),
+            seen: last.into_iter().map(|(last, _)| last).collect(),
+        };
         if !feed.opened(ticket, history, now) {
             return;
         }
@@ -393,14 +393,13 @@ impl Node {
     pub(crate) fn handle_replaced(
         &mut self,
         channel: &ChannelUid,
-        created: u128,
         after: Option<Seen>,
         now: Instant,
     ) -> Vec<ConnId> {
         let Some(feed) = self.feeds.get_mut(channel) else {
             return Vec::new();
         };
-        feed.replaced(created, after, now);
+        feed.replaced(after, now);
         let members = feed.users.iter().filter_map(|it| self.members.get(it));
         let conns = members.flat_map(|it| it.conns.iter().copied()).collect();
         self.drive(channel);
@@ -448,8 +447,7 @@ impl Node {
         };
         self.heard_at = self.heard_at.max(asked);
         self.is_compared |= self.gap_at <= asked;
-        self.history.created = heads.created;
-        self.history.newest = self.history.newest.max(heads.newest);
+        self.newest = self.newest.max(heads.newest);
         let Some(channels) = &heads.channels else {
             return;
         };

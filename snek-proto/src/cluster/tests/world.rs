@@ -282,7 +282,7 @@ impl World {
                 let replaced = history.and_then(|it| self.store.replaced(&channel, &it));
                 if let Some(after) = replaced {
                     let node = &mut self.nodes[at];
-                    let leaving = node.handle_replaced(&channel, 0, after, now);
+                    let leaving = node.handle_replaced(&channel, after, now);
                     self.leaving.extend(leaving);
                     return;
                 }

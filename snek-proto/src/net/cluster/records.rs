@@ -128,7 +128,7 @@ pub(super) enum Page {
     /// Messages, and up to where they go.
     Messages(Vec<(u64, Stored)>, u64),
     /// Another log has taken the place of the first one: what follows this message is new.
-    Replaced { created: u128, after: Option<Seen> },
+    Replaced { after: Option<Seen> },
 }
 
 impl Records {
@@ -242,10 +242,6 @@ impl Records {
         {
             return Ok(None);
         }
-        let created = self.created().await?;
-        if history.seen.is_empty() && (history.created == created || history.created == 0) {
-            return Ok(None);
-        }
         // What both have comes first, as in an older copy.
         let (mut low, mut high) = (0, history.seen.len().saturating_sub(1));
         while low < high {
@@ -260,8 +256,10 @@ impl Records {
         let next = self.messages.read(subject, from, 1).await?;
         if next.first().is_some_and(|next| next.time < history.newest) {
             after = self.messages.last(subject).await?.as_ref().map(seen);
+        } else if history.seen.is_empty() {
+            return Ok(None);
         }
-        Ok(Some(Page::Replaced { created, after }))
+        Ok(Some(Page::Replaced { after }))
     }
 
     /// Whether this message is in the log, or was and is too old to be kept.

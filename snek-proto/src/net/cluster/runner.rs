@@ -376,11 +376,11 @@ impl Life {
                 let node = &mut state.node;
                 node.handle_fill(&channel, fill, messages, through, now);
             }
-            Done::Filled(channel, _, Page::Replaced { created, after }) => {
+            Done::Filled(channel, _, Page::Replaced { after }) => {
                 tracing::error!(%channel, "the store has other messages than before: some may be missing");
                 // What waits there is from before.
                 self.unsubscribe(channel.clone());
-                for conn in state.node.handle_replaced(&channel, created, after, now) {
+                for conn in state.node.handle_replaced(&channel, after, now) {
                     self.leave(conn);
                 }
             }
