@@ -157,7 +157,9 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
             "it says that it was made when the lost one was".to_owned()
         });
         let number = rule.append(&*log, "a", "it").await;
-        rule.equal("its first number", number, 1);
+        // An engine may have tried it with records that are gone.
+        let numbers = rule.numbers(&*log, ">").await;
+        rule.equal("what it has then", numbers, vec![number]);
         before = after;
     }
     engine.fault(Fault::DeleteLog(rule.name)).await;
@@ -166,7 +168,8 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
         Ok(stored) => stored.sequence,
         Err(_) => rule.append(&*log, "a", "it").await,
     };
-    rule.equal("the first number by an append", number, 1);
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("what an append leaves there", numbers, vec![number]);
 }
 
 /// A watch of a log that is lost ends with an error, or goes on with the new one.
@@ -226,5 +229,6 @@ pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) 
         "it says that it was made when the lost one was".to_owned()
     });
     let number = rule.append(&*log, "a", "it").await;
-    rule.equal("its first number", number, 1);
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("what it has then", numbers, vec![number]);
 }
