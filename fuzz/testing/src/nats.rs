@@ -148,7 +148,10 @@ impl NatsServer {
     pub fn delete_stream(&self, name: &str) {
         let deleting = || {
             let mut tcp = TcpStream::connect(&self.address)?;
-            write!(tcp, "CONNECT {{\"verbose\":false}}\r\nPUB $JS.API.STREAM.DELETE.{name} _ 0\r\n\r\nPING\r\n")?;
+            write!(
+                tcp,
+                "CONNECT {{\"verbose\":false}}\r\nPUB $JS.API.STREAM.DELETE.{name} _ 0\r\n\r\nPING\r\n"
+            )?;
             let mut lines = BufReader::new(tcp).lines().map_while(Result::ok);
             Ok::<_, std::io::Error>(lines.any(|line| line == "PONG"))
         };

@@ -129,13 +129,24 @@ impl Diary {
             let (name, from) = (&session.name, session.from);
             let mut places = HashMap::new();
             for (place, (at, text)) in session.heard.iter().enumerate() {
-                assert_eq!(places.insert(text, place), None, "{name} hears {text} twice");
+                assert_eq!(
+                    places.insert(text, place),
+                    None,
+                    "{name} hears {text} twice"
+                );
                 let acknowledged = said.get(text).map_or(*at, |it| it.2);
-                assert!(acknowledged + LATE > from, "{name} hears {text}, which is old");
+                assert!(
+                    acknowledged + LATE > from,
+                    "{name} hears {text}, which is old"
+                );
             }
             for (text, sent, acknowledged) in &self.said {
-                let is_there = *sent > from && session.until.is_none_or(|at| at > *acknowledged + LATE);
-                assert!(!is_there || places.contains_key(text), "{name} misses {text}");
+                let is_there =
+                    *sent > from && session.until.is_none_or(|at| at > *acknowledged + LATE);
+                assert!(
+                    !is_there || places.contains_key(text),
+                    "{name} misses {text}"
+                );
             }
             for other in &self.sessions {
                 let common = other.heard.iter().filter_map(|(_, it)| places.get(it));
@@ -151,7 +162,10 @@ async fn whatever_nats_loses_all_hear_the_same_and_nothing_from_before() {
     let losses = std::env::var("SIM_SCHEDULES").ok();
     let losses = losses.and_then(|it| it.parse().ok()).unwrap_or(4);
     let mut server = NatsServer::start();
-    let (data, copy) = (server.folder().join("jetstream"), server.folder().join("copy"));
+    let (data, copy) = (
+        server.folder().join("jetstream"),
+        server.folder().join("copy"),
+    );
     let (diary, mut talking) = (Arc::new(Mutex::new(Diary::default())), JoinSet::new());
     let mut backends = Vec::new();
     for name in ["ann", "bob", "cid"] {
@@ -184,7 +198,11 @@ async fn whatever_nats_loses_all_hear_the_same_and_nothing_from_before() {
     talking.abort_all();
     let diary = diary.lock();
     let heard: usize = diary.sessions.iter().map(|it| it.heard.len()).sum();
-    println!("{} said, {heard} heard, {} sessions", diary.said.len(), diary.sessions.len());
+    println!(
+        "{} said, {heard} heard, {} sessions",
+        diary.said.len(),
+        diary.sessions.len()
+    );
     diary.check();
     for backend in backends {
         assert_eq!(backend.ready(), Ok(()));

@@ -93,7 +93,9 @@ impl Nats {
             let removed = self.ask_jetstream("STREAM.DELETE", name, &());
             let _: Answer<DeleteStatus> = removed.await?;
         }
-        Err(StoreError::unavailable("a stream that was made again is broken"))
+        Err(StoreError::unavailable(
+            "a stream that was made again is broken",
+        ))
     }
 
     /// Whether a feed brings the record with this id in time.

@@ -7,8 +7,8 @@ use rpc_core::store::{PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
-    Handled, Heads, History, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen, SendError, SendId,
-    Stored,
+    Handled, Heads, History, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen,
+    SendError, SendId, Stored,
 };
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
@@ -40,11 +40,12 @@ impl Store {
 
     pub(super) fn of(&self, channel: &ChannelUid) -> impl Iterator<Item = (u64, Stored)> {
         let all = (1..).zip(&self.stream);
-        all.filter(move |(_, (other, ..))| other == channel)
-            .map(|(sequence, (_, key, event, _))| {
+        all.filter(move |(_, (other, ..))| other == channel).map(
+            |(sequence, (_, key, event, _))| {
                 let (key, event) = (key.clone(), event.clone());
                 (sequence, Stored { key, event })
-            })
+            },
+        )
     }
 
     fn last(&self, channel: &ChannelUid) -> Option<(Seen, u64)> {

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
 use super::password::{Checked, Passwords, Verified};
-use crate::cluster::{Attempt, Heads, History, Live, Membership, Seen, SendError, SendReply, Stored};
+use crate::cluster::{
+    Attempt, Heads, History, Live, Membership, Seen, SendError, SendReply, Stored,
+};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
 use crate::hub::{NO_SUCH_USER, exists};
@@ -251,7 +253,10 @@ impl Records {
                 _ => high = middle,
             }
         }
-        let mut after = low.checked_sub(1).and_then(|at| history.seen.get(at)).cloned();
+        let mut after = low
+            .checked_sub(1)
+            .and_then(|at| history.seen.get(at))
+            .cloned();
         let from = after.as_ref().map_or(0, |(sequence, _)| *sequence);
         let next = self.messages.read(subject, from, 1).await?;
         if next.first().is_some_and(|next| next.time < history.newest) {

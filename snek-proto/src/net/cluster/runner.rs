@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::unconstrained;
 
 use super::password::Verified;
-use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, name_in};
+use super::records::{self, PROOFS, Page, USERS, name_in, public, read_live, uid_of};
 use super::state::{Phase, Shared, State, node};
 use crate::cluster::{Heads, Membership, Request, Seen, SendId, SendReply};
 use crate::hub::ConnId;
@@ -406,7 +406,10 @@ impl Life {
             }
             Done::Probed(asked, heads) => {
                 if let Some(Heads { created, .. }) = heads
-                    && self.created.replace(created).is_some_and(|it| it != created)
+                    && self
+                        .created
+                        .replace(created)
+                        .is_some_and(|it| it != created)
                 {
                     self.ensure();
                 }

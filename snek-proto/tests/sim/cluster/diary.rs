@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// How long a message may take to those who stay connected.
 const DELAY: Duration = Duration::from_secs(75);
-/// How long a call may take.
-const CALL: Duration = Duration::from_secs(60);
+/// How long a call may take: a node may stand still for a minute.
+const CALL: Duration = Duration::from_secs(80);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
