@@ -13,9 +13,9 @@ use crate::console;
 use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::{SessionId, session_id as new_id};
 use crate::limits::ALREADY_AUTHENTICATED;
-use crate::merge::merge;
+use crate::merge::{has_later_turn, merge};
 use crate::replay::EventLog;
-use crate::storage::{Record, StorageError};
+use crate::storage::{Record, RecordStatus, StorageError};
 
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
@@ -113,11 +113,29 @@ impl Hub {
         if let Some(error) = self.hold(need, now) {
             return self.refuse_connect(conn, error);
         }
+        let handed = connect.session.as_ref();
+        let theirs = handed.map(Json::get);
+        // Its client has gone on since the prompt of an interrupted run.
+        let is_later = |ours: Option<&Json>| has_later_turn(theirs, ours.map(Json::get));
+        let mut is_stopped = false;
         if let Some(record) = &mut stored
             && record.owner == Some(owner)
         {
             let id = SessionId::from(&*record.session_id);
-            self.begin_again(&id, record, now);
+            if is_later(record.session.as_ref()) {
+                is_stopped = record.status == RecordStatus::Interrupted;
+            } else {
+                self.begin_again(&id, record, now);
+            }
+        }
+        if let Some(id) = connect.session_id.as_deref()
+            && let Some(session) = self.sessions.get(id)
+            && session.owner == owner
+            && session.is_rerun()
+            && is_later(session.settled())
+        {
+            self.stop_rerun(&SessionId::from(id));
+            is_stopped = true;
         }
         let stored_owner = stored.as_ref().and_then(|record| record.owner);
         let (id, is_new) = match self.seat(conn, request, stored_owner, now) {
@@ -136,9 +154,8 @@ impl Hub {
             self.held.add(request.caller, session.bytes());
         }
         let is_running = session.started().is_some();
-        let handed = connect.session.as_ref();
         let ours = session.settled().map(|it| it.get().to_owned());
-        let merged = merge(ours.as_deref(), handed.map(Json::get));
+        let merged = merge(ours.as_deref(), theirs);
         // What the client has of an interrupted run is over.
         let mut newer = merged.server_newer || session.rerun.is_some();
         if !newer
@@ -148,6 +165,7 @@ impl Hub {
             session.is_handed |= ours.as_deref() != Some(theirs.get());
             session.copy = Some(theirs.clone());
             session.is_only_here = false;
+            session.is_unsaved |= is_stopped;
         }
         let mut copy = session.settled().filter(|_| newer).cloned();
         if let Some(run) = session.started().filter(|_| has_gap) {
@@ -182,6 +200,9 @@ impl Hub {
         self.reply(conn, Reply::Accept(Box::new(connected)));
         if let Some(failure) = failure {
             self.reply(conn, Reply::Frame(failure));
+        }
+        if is_stopped {
+            self.next_prompt(&id, now);
         }
     }
 

@@ -126,6 +126,12 @@ impl Session {
         run.filter(|run| run.is_running())
     }
 
+    /// Returns whether an interrupted run begins again, or has, and is not over.
+    fn is_rerun(&self) -> bool {
+        let run = self.run.as_deref();
+        self.rerun.is_some() || run.is_some_and(|run| run.reruns > 0 && run.phase != Phase::Ending)
+    }
+
     /// Returns whether the result of the run is being stored.
     fn is_ending(&self) -> bool {
         matches!(&self.run, Some(run) if run.phase == Phase::Ending)
