@@ -1,0 +1,190 @@
+//! Passing a client on: [`Forwards`], the connections that this node passes on, and [`forward`], which copies
+//! their messages.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join;
+use futures_util::{FutureExt as _, Sink, SinkExt as _, Stream, StreamExt as _};
+use rpc_core::net::{Message, Transport, TransportError, entropy};
+use rpc_core::sync::Mutex;
+use rpc_core::{CloseFrame, Outgoing, Str};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::limits::SERVICE_RESTART;
+
+/// How long a connection may take for its Close.
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the owner's last messages may take once nothing can be sent to it.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+/// The connections that a node passes on; `None` once its life is over.
+pub(super) struct Forwards(Mutex<Option<HashMap<u64, Entry>>>);
+
+struct Entry {
+    session_id: String,
+    owner: Str,
+    /// Dropped to end the connection.
+    _end: oneshot::Sender<()>,
+}
+
+/// A connection that is passed on. Dropping it forgets it.
+pub(super) struct Forward {
+    id: u64,
+    forwards: Arc<Forwards>,
+    end: oneshot::Receiver<()>,
+}
+
+impl Forwards {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Some(HashMap::new())))
+    }
+
+    /// Adds a connection of a session with this owner.
+    pub(super) fn add(self: &Arc<Self>, session_id: &str, owner: &Str) -> Forward {
+        let (sender, end) = oneshot::channel();
+        let id = entropy();
+        let entry = Entry {
+            session_id: session_id.to_owned(),
+            owner: owner.clone(),
+            _end: sender,
+        };
+        if let Some(all) = &mut *self.0.lock() {
+            all.insert(id, entry);
+        }
+        Forward {
+            id,
+            forwards: Arc::clone(self),
+            end,
+        }
+    }
+
+    /// Returns whether there are some of this session.
+    pub(super) fn has(&self, session_id: &str) -> bool {
+        let all = self.0.lock();
+        let mut all = all.iter().flat_map(HashMap::values);
+        all.any(|it| it.session_id == session_id)
+    }
+
+    /// Closes those for whose session and owner this holds.
+    pub(super) fn close_if(&self, closes: impl Fn(&str, &Str) -> bool) {
+        if let Some(all) = &mut *self.0.lock() {
+            all.retain(|_, it| !closes(&it.session_id, &it.owner));
+        }
+    }
+
+    /// Closes all, and whatever is added from now on.
+    pub(super) fn close(&self) {
+        self.0.lock().take();
+    }
+}
+
+impl Forward {
+    /// Waits until the owner is none any more.
+    pub(super) async fn moved(&mut self) {
+        let _ = (&mut self.end).await;
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        if let Some(all) = &mut *self.forwards.0.lock() {
+            all.remove(&self.id);
+        }
+    }
+}
+
+/// Which end of a copy is gone without a Close.
+enum Cut {
+    From,
+    To,
+}
+
+/// Copies the messages of a client and of the owner of its session, one in each direction at a time, until one of them
+/// closes; `first` was read already. When `ended` is ready, the client is closed with its frame.
+pub(super) async fn forward(
+    client: impl Transport,
+    first: Message,
+    owner: impl Transport,
+    ended: impl Future<Output = CloseFrame>,
+) {
+    let (mut to_client, from_client) = client.split();
+    let (mut to_owner, mut from_owner) = owner.split();
+    let first = futures_util::stream::iter([Ok(first)]);
+    let mut from_client = first.chain(from_client);
+    let lost = || CloseFrame::new(SERVICE_RESTART, "the session's host is gone");
+    // What is still sent to each of them; nothing to one that is gone.
+    let (client_close, owner_close) = {
+        let mut down = std::pin::pin!(copy(&mut from_owner, &mut to_client));
+        let both = |frame: CloseFrame| (Some(frame.clone()), Some(frame));
+        let of_owner = |end| match end {
+            Ok(frame) => both(frame),
+            Err(Cut::From) => (Some(lost()), None),
+            Err(Cut::To) => (None, None),
+        };
+        tokio::select! {
+            biased;
+            frame = ended => (Some(frame), None),
+            end = &mut down => of_owner(end),
+            end = copy(&mut from_client, &mut to_owner) => match end {
+                Ok(frame) => both(frame),
+                Err(Cut::From) => (None, None),
+                // It may have closed with a reason.
+                Err(Cut::To) => of_owner(timeout(LAST_MESSAGES, down).await.unwrap_or(Err(Cut::From))),
+            },
+        }
+    };
+    let client = close(to_client, from_client, client_close);
+    let owner = close(to_owner, from_owner, owner_close);
+    let _ = timeout(CLOSE_TIMEOUT, join(client, owner)).await;
+}
+
+/// Copies messages until a Close, which it returns.
+async fn copy(
+    from: &mut (impl Stream<Item = Result<Message, TransportError>> + Unpin),
+    to: &mut (impl Sink<Outgoing> + Unpin),
+) -> Result<CloseFrame, Cut> {
+    loop {
+        let message = match from.next().now_or_never() {
+            Some(message) => message,
+            None => {
+                to.flush().await.map_err(|_| Cut::To)?;
+                from.next().await
+            }
+        };
+        let message = match message {
+            Some(Ok(Message::Text(text))) => Outgoing::Text(text),
+            Some(Ok(Message::Binary(bytes))) => Outgoing::Binary(bytes),
+            Some(Ok(Message::Close(frame))) => {
+                return Ok(frame.unwrap_or_else(|| CloseFrame::new(CloseFrame::NORMAL, "")));
+            }
+            // Each transport answers pings itself.
+            Some(Ok(_)) => continue,
+            // It has been told.
+            Some(Err(TransportError::TooLarge { .. })) => {
+                return Ok(CloseFrame::new(CloseFrame::TOO_BIG, "a message is too large"));
+            }
+            Some(Err(TransportError::Overloaded)) => {
+                return Ok(CloseFrame::new(CloseFrame::TRY_AGAIN, "there is no room"));
+            }
+            Some(Err(_)) | None => return Err(Cut::From),
+        };
+        to.feed(message).await.map_err(|_| Cut::To)?;
+    }
+}
+
+/// Closes a connection with a frame, if there is one, and waits until it has ended.
+pub(super) async fn close(
+    mut to: impl Sink<Outgoing> + Unpin,
+    mut from: impl Stream<Item = Result<Message, TransportError>> + Unpin,
+    frame: Option<CloseFrame>,
+) {
+    if let Some(frame) = frame {
+        // One that has sent a Close itself takes none.
+        let _ = to.send(Outgoing::Close(frame)).await;
+        while matches!(from.next().await, Some(Ok(_))) {}
+    }
+}
