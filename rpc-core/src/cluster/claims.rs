@@ -10,7 +10,9 @@ use futures_util::StreamExt as _;
 use super::NodeLease;
 use super::node_lease::{log_once, named, node_in, read};
 use crate::Str;
-use crate::store::{Bucket, BucketConfig, Change, NameTooLong, Store, StoreError, name_of, try_token};
+use crate::store::{
+    Bucket, BucketConfig, Change, NameTooLong, Store, StoreError, name_of, try_token,
+};
 use crate::timers::later;
 
 /// How long to wait for an answer of the store before asking again.
@@ -180,7 +182,9 @@ impl Claims {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn watch(&self) -> Result<BoxStream<'static, Result<String, StoreError>>, StoreError> {
+    pub async fn watch(
+        &self,
+    ) -> Result<BoxStream<'static, Result<String, StoreError>>, StoreError> {
         let changes = self.names.watch("*").await?;
         let names = changes.filter_map(async |change| match change {
             Ok(Change::Put(entry)) => name_of(&entry.key).map(Ok),

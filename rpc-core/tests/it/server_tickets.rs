@@ -25,7 +25,11 @@ fn address(text: &str) -> SocketAddr {
 /// The client's request: from a page, for a name that is not served here.
 fn head() -> Parts {
     let head = Request::get("/rpc.ws?a=b").header("origin", "https://app.example");
-    head.header("host", "chat.example").body(()).unwrap().into_parts().0
+    head.header("host", "chat.example")
+        .body(())
+        .unwrap()
+        .into_parts()
+        .0
 }
 
 fn config(tickets: &Arc<Tickets>) -> HttpConfig {
@@ -35,7 +39,10 @@ fn config(tickets: &Arc<Tickets>) -> HttpConfig {
 
 /// Says who has connected, and with which request.
 async fn describe(mut accepted: Accepted) {
-    let text = format!("{} {} {}", accepted.peer, accepted.caller, accepted.parts.uri);
+    let text = format!(
+        "{} {} {}",
+        accepted.peer, accepted.caller, accepted.parts.uri
+    );
     let text = Outgoing::Text(Text::from(text));
     accepted.socket.send(text).await.unwrap();
     while matches!(accepted.socket.next().await, Some(Ok(_))) {}
@@ -57,7 +64,10 @@ async fn a_ticket_counts_once_and_makes_the_connection_the_clients() {
     let expected = "192.0.2.7:5000 192.0.2.7 /rpc.ws?a=b";
     assert_eq!(said, Message::Text(Text::from(expected)));
     let again = dialer.dial().await;
-    assert!(matches!(again, Err(DialError::Status { status: 404, .. })), "{again:?}");
+    assert!(
+        matches!(again, Err(DialError::Status { status: 404, .. })),
+        "{again:?}"
+    );
 }
 
 /// A mounted server, whose peers are told.
@@ -107,13 +117,16 @@ async fn a_forged_or_late_ticket_is_answered_as_an_unknown_path_and_slowed_down(
 async fn an_address_with_its_most_connections_gets_no_more_through_another_server() {
     let tickets = Arc::<Tickets>::default();
     let limits = ServerLimits::default().with_max_connections_per_ip(Some(2));
-    let server = start_with(config(&tickets).with_limits(limits), async |mut accepted: Accepted| {
-        while let Some(Ok(message)) = accepted.socket.next().await {
-            if let Message::Text(text) = message {
-                accepted.socket.send(Outgoing::Text(text)).await.unwrap();
+    let server = start_with(
+        config(&tickets).with_limits(limits),
+        async |mut accepted: Accepted| {
+            while let Some(Ok(message)) = accepted.socket.next().await {
+                if let Message::Text(text) = message {
+                    accepted.socket.send(Outgoing::Text(text)).await.unwrap();
+                }
             }
-        }
-    })
+        },
+    )
     .await;
     let mut open = Vec::new();
     for (client, has_room) in [(7, true), (7, true), (7, false), (8, true), (8, true)] {

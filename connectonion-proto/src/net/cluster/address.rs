@@ -48,17 +48,26 @@ impl Cluster {
     {
         let open = move |dialer| {
             let opened = open(dialer);
-            async move { opened.await.map(|transport| Box::new(transport) as Box<dyn Transport>) }
-                .boxed()
+            async move {
+                opened
+                    .await
+                    .map(|transport| Box::new(transport) as Box<dyn Transport>)
+            }
+            .boxed()
         };
         let _ = self.shared.links.open.set(Box::new(open));
     }
 
-    /// Adds to the configuration of the server that it serves what other hosts pass on. Those of the
-    /// connections to them are `ws`.
+    /// Adds to the configuration of the server that it serves what other hosts pass on. The configuration of
+    /// the connections to them is `ws`.
     pub(in crate::net) fn configure(&self, http: HttpConfig, ws: WsConfig) -> HttpConfig {
-        let ws = ws.with_connect_timeout(DIAL_TIMEOUT);
-        let _ = self.shared.links.ws.set(ws);
+        let links = &self.shared.links;
+        let _ = links.ws.set(ws.with_connect_timeout(DIAL_TIMEOUT));
+        if let Some(url) = &self.shared.options.advertise {
+            let _ = links
+                .url
+                .set(url.trim_end_matches('/').to_owned() + WS_PATH);
+        }
         http.with_tickets(Arc::clone(&self.shared.tickets))
     }
 
@@ -67,27 +76,25 @@ impl Cluster {
     /// # Errors
     /// Other hosts cannot reach it there.
     pub(in crate::net) fn listens_at(&self, local: SocketAddr, is_tls: bool) -> io::Result<()> {
+        let wrong = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         let ip = local.ip().to_canonical();
-        let is_hidden = ip.is_loopback() && !self.shared.store.is_local();
-        let url = match &self.shared.options.advertise {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None if ip.is_unspecified() || is_hidden => {
-                let why = format!(
-                    "the other hosts of the cluster cannot reach {local}: name the URL at which they can with advertise"
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        let is_reached = !ip.is_loopback() || self.shared.store.is_local();
+        let scheme = if is_tls { "wss" } else { "ws" };
+        let listened = format!("{scheme}://{local}{WS_PATH}");
+        let url = &self.shared.links.url;
+        if url.get().is_none() && (ip.is_unspecified() || !is_reached) {
+            return Err(wrong(format!(
+                "the other hosts of the cluster do not reach {local}: name a URL at which they do (advertise)"
+            )));
+        }
+        let url = url.get_or_init(|| listened);
+        match WsDialer::new(url) {
+            Ok(_) if url.contains(['?', ',']) => {
+                Err(wrong("advertise: one URL without a query".into()))
             }
-            None if is_tls => format!("wss://{local}"),
-            None => format!("ws://{local}"),
-        };
-        let url = url + WS_PATH;
-        let checked = WsDialer::new(&url).map_err(|error| error.to_string());
-        let is_one = !url.contains(['?', ',']);
-        checked
-            .and_then(|_| is_one.then_some(()).ok_or_else(|| "one URL without a query".to_owned()))
-            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, format!("advertise: {why}")))?;
-        let _ = self.shared.links.url.set(url);
-        Ok(())
+            Ok(_) => Ok(()),
+            Err(error) => Err(wrong(format!("advertise: {error}"))),
+        }
     }
 
     /// Returns the URL with a ticket for a client, if there is room.
@@ -120,7 +127,11 @@ impl Cluster {
         };
         let head = || {
             let nowhere = (Ipv4Addr::UNSPECIFIED, 0).into();
-            Head::new(nowhere, &http::Request::new(()).into_parts().0, time::system_now())
+            Head::new(
+                nowhere,
+                &http::Request::new(()).into_parts().0,
+                time::system_now(),
+            )
         };
         if let Some(url) = self.ticket(&head()) {
             let _ = node.ask(&other, &Question::Dial(url)).await;

@@ -165,7 +165,10 @@ async fn copy(
             Some(Ok(_)) => continue,
             // It has been told.
             Some(Err(TransportError::TooLarge { .. })) => {
-                return Ok(CloseFrame::new(CloseFrame::TOO_BIG, "a message is too large"));
+                return Ok(CloseFrame::new(
+                    CloseFrame::TOO_BIG,
+                    "a message is too large",
+                ));
             }
             Some(Err(TransportError::Overloaded)) => {
                 return Ok(CloseFrame::new(CloseFrame::TRY_AGAIN, "there is no room"));

@@ -44,8 +44,9 @@ impl Node {
                     if self.forwards.has(&session_id)
                         && let Ok(owner) = self.claims.holder(&session_id).await
                     {
-                        self.forwards
-                            .close_if(|id, before| id == session_id && owner.as_ref() != Some(before));
+                        self.forwards.close_if(|id, before| {
+                            id == session_id && owner.as_ref() != Some(before)
+                        });
                     }
                 }
             }

@@ -7,8 +7,8 @@ mod tests;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::io;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
