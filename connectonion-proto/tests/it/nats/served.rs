@@ -30,7 +30,7 @@ async fn a_session_is_served_through_any_host() {
         let frames = client.hear_until("OUTPUT").await;
         assert_eq!(types(&frames), ["user_input", "thinking", "OUTPUT"]);
     }
-    // A conversation that is larger than a message and than the window of a relay.
+    // A conversation that is larger than a message of the store.
     let long = format!("echo {}", "x".repeat(350_000));
     assert!(elsewhere.ask(&long).await.len() > 350_000);
     let output = at_owner.output().await;
