@@ -11,9 +11,11 @@ use axum::serve::Listener;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::net::DialError;
+use rcgen::{CertifiedKey, KeyPair};
 use rpc_core::net::server::PeerAddr;
+use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
 use rpc_core::net::ws::{WsDialer, WsStream};
+use rpc_core::net::{DialError, Dialer as _};
 use rpc_core::store::{Bucket, BucketConfig, MemoryStore, Store};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, split};
@@ -370,4 +372,69 @@ async fn a_host_that_others_cannot_reach_does_not_start() {
             }
         }
     }
+}
+
+/// A host on a socket, with a certificate for `localhost`, which trusts the others if they have the same.
+async fn on_tls(
+    store: &MemoryStore,
+    made: &CertifiedKey<KeyPair>,
+    trusted: &str,
+) -> (String, Cluster) {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr();
+    let address = free.unwrap();
+    let options = ClusterOptions {
+        advertise: Some(format!("wss://localhost:{}", address.port())),
+        ..ClusterOptions::default()
+    };
+    let store: Arc<dyn Store> = Arc::new(store.connect());
+    let cluster = Cluster::open(store, *host_key().address(), options);
+    let cluster = cluster.await.unwrap();
+    let trusted = TlsConfig::with_root_certificates(trusted.as_bytes()).unwrap();
+    cluster.dial_with(move |dialer| {
+        let dialer = dialer.with_tls(trusted.clone());
+        async move { dialer.dial().await }
+    });
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let acceptor = TlsAcceptor::from_pem(cert.as_bytes(), key.as_bytes());
+    options.http = http_config().with_tls(acceptor.unwrap());
+    let server = Server::bind(address, Scripted, options.with_cluster(cluster.clone()));
+    let server = server.await.unwrap();
+    tokio::spawn(server.run());
+    cluster.joined().await;
+    (format!("wss://{address}/ws"), cluster)
+}
+
+#[tokio::test]
+async fn hosts_check_each_others_certificates() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (store, pem) = (MemoryStore::new(), made.cert.pem());
+    let (a, _) = on_tls(&store, &made, &pem).await;
+    let (b, _) = on_tls(&store, &made, &pem).await;
+    let (c, _) = on_tls(&store, &made, &other.cert.pem()).await;
+    let client = async |url: &str| {
+        let url = url.replace("127.0.0.1", "localhost");
+        let tls = TlsConfig::with_root_certificates(pem.as_bytes()).unwrap();
+        let line = WsDialer::new(&url)
+            .unwrap()
+            .with_tls(tls)
+            .dial()
+            .await
+            .unwrap();
+        let mut client = Client { line };
+        client
+            .say(&connect(&client_key(), json!({"session_id": "s"})))
+            .await;
+        client
+    };
+    let mut owner = client(&a).await;
+    owner.hear_a("CONNECTED").await;
+    let mut through = client(&b).await;
+    through.hear_a("CONNECTED").await;
+    assert_eq!(through.ask("hello").await, "echo: hello");
+    // What it does not trust it does not dial.
+    assert_eq!(client(&c).await.close_frame().await.code, 1013);
 }

@@ -84,16 +84,16 @@ impl Cluster {
         let url = &self.shared.links.url;
         if url.get().is_none() && (ip.is_unspecified() || !is_reached) {
             return Err(wrong(format!(
-                "the other hosts of the cluster do not reach {local}: name a URL at which they do (advertise)"
+                "the other hosts of the cluster do not reach {local}: advertise a URL at which they do"
             )));
         }
         let url = url.get_or_init(|| listened);
         match WsDialer::new(url) {
             Ok(_) if url.contains(['?', ',']) => {
-                Err(wrong("advertise: one URL without a query".into()))
+                Err(wrong("advertise one URL without a query".into()))
             }
             Ok(_) => Ok(()),
-            Err(error) => Err(wrong(format!("advertise: {error}"))),
+            Err(error) => Err(wrong(format!("the URL to advertise: {error}"))),
         }
     }
 
