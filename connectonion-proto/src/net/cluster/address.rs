@@ -150,7 +150,7 @@ impl Cluster {
             }
             Err(error) => tracing::warn!(
                 %error,
-                "this host does not reach another one of its cluster, and does not serve the sessions that are in use there"
+                "this host does not reach another one, nor does it serve the sessions that are in use there"
             ),
         }
     }

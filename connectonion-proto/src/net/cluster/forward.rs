@@ -191,3 +191,90 @@ pub(super) async fn close(
         while matches!(from.next().await, Some(Ok(_))) {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::net::mem::{self, MemTransport};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A client and the owner of its session, with this between them.
+    fn line(ended: impl Future<Output = CloseFrame> + Send + 'static) -> [MemTransport; 2] {
+        let ((client, from), (to, owner)) = (mem::duplex(1), mem::duplex(1));
+        tokio::spawn(forward(from, Message::Text("first".into()), to, ended));
+        [client, owner]
+    }
+
+    async fn next(end: &mut MemTransport) -> Option<Message> {
+        let next = timeout(60 * SECOND, end.next()).await;
+        next.expect("in time").and_then(Result::ok)
+    }
+
+    async fn close_code(end: &mut MemTransport) -> Option<u16> {
+        while let Some(message) = next(end).await {
+            if let Message::Close(frame) = message {
+                return frame.map(|frame| frame.code);
+            }
+        }
+        None
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_message_is_held_in_each_direction() {
+        let [mut client, mut owner] = line(std::future::pending());
+        assert_eq!(next(&mut owner).await, Some(Message::Text("first".into())));
+        for (from, to) in [(0, 1), (1, 0)] {
+            let ends = [&mut client, &mut owner];
+            let mut sent = 0;
+            let text = |number: u8| Outgoing::Text(number.to_string().into());
+            while timeout(SECOND, ends[from].send(text(sent))).await.is_ok() {
+                sent += 1;
+            }
+            // One on each line, too.
+            assert_eq!(sent, 3);
+            for number in 0..sent {
+                let expected = Message::Text(number.to_string().into());
+                assert_eq!(next(ends[to]).await, Some(expected));
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_close_keeps_its_code_and_an_owner_that_is_gone_is_a_restart() {
+        let close = |code| Outgoing::Close(CloseFrame::new(code, "why"));
+        let [mut client, mut owner] = line(std::future::pending());
+        client.send(close(4000)).await.unwrap();
+        assert_eq!(close_code(&mut owner).await, Some(4000));
+        let [mut client, mut owner] = line(std::future::pending());
+        owner.send(close(1008)).await.unwrap();
+        assert_eq!(close_code(&mut client).await, Some(1008));
+        let [client, mut owner] = line(std::future::pending());
+        drop(client);
+        assert_eq!(close_code(&mut owner).await, None);
+        let [mut client, owner] = line(std::future::pending());
+        drop(owner);
+        assert_eq!(close_code(&mut client).await, Some(SERVICE_RESTART));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_to_a_node_that_is_no_owner_any_more_end_and_later_ones_at_once() {
+        let forwards = Arc::new(Forwards::new());
+        let mut all = [("s", "a"), ("s", "b"), ("t", "a")].map(|(session_id, owner)| {
+            let mut forward = forwards.add(session_id, &owner.into());
+            Some(tokio::spawn(async move { forward.moved().await }))
+        });
+        forwards.close_if(|session_id, owner| session_id == "s" && owner == "a");
+        all[0].take().unwrap().await.unwrap();
+        sleep(SECOND).await;
+        assert!(all.iter().flatten().all(|it| !it.is_finished()));
+        assert!(forwards.has("s") && !forwards.has("u"));
+        forwards.close();
+        for it in all.into_iter().flatten() {
+            it.await.unwrap();
+        }
+        forwards.add("s", &"a".into()).moved().await;
+    }
+}

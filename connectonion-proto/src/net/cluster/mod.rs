@@ -4,8 +4,9 @@
 //! so that any load balancer will do. A session has one owner at a time, which runs its agent and
 //! writes its records.
 //! A client that comes to another host is passed on: that host asks the owner, through the store, for a
-//! ticket that counts once, opens a WebSocket to the [address](ClusterOptions::advertise) of the owner with it, and copies messages both ways. To the owner
-//! the connection is the client's own, with its address and its request. The store carries no frames.
+//! ticket that counts once, opens a WebSocket to the [address](ClusterOptions::advertise) of the owner with
+//! it, and copies messages both ways. To the owner the connection is the client's own, with its address and
+//! its request. The store carries no frames.
 //!
 //! # What holds
 //!
@@ -112,10 +113,11 @@ rpc_core::config! {
         /// a new session until its host is in the cluster, before it is refused with "try again later".
         /// Default 5 s.
         pub patience: Duration = Duration::from_secs(5),
-        /// The URL under which other hosts reach this one, such as `wss://one.example`, of each host its own. The
-        /// certificate of a `wss` URL is checked for its name. Default `None`: the address listened at. A host that
-        /// listens at an unspecified address, or at a loopback one while the store is at another machine, does not start
-        /// without it.
+        /// The URL at which other hosts reach this one, such as `wss://one.example`, of each host its own. The
+        /// certificate of a `wss` URL is checked for its name. Default `None`: the address listened at, without
+        /// which a [mounted](rpc_core::net::server::ProtocolServer::mount) host is not reached. A host does not
+        /// start that listens at an unspecified address, or at a loopback one while the store is on another
+        /// machine, and has no URL.
         pub advertise: Option<String> = None,
         /// The longest record of a session in bytes. Default 64 MiB.
         pub max_record_bytes: usize = MAX_CLIENT_MESSAGE,

@@ -249,17 +249,14 @@ impl Opening {
     pub(super) fn count_for(&self, address: IpAddr) -> Result<(), Refusal> {
         let mut slot = self.slot.lock();
         let slot = slot.as_mut().ok_or(Refusal::ServerFull)?;
-        let counters = Arc::clone(&slot.counters);
         let of_address = |it: &Waiting| it.slot.is_from(address);
-        let mut has_room = slot.move_to(address);
-        if !has_room && evict(&self.openings, &counters, of_address) {
-            has_room = slot.move_to(address);
+        let has_room = slot.move_to(address)
+            || evict(&self.openings, &slot.counters, of_address) && slot.move_to(address);
+        if has_room {
+            return Ok(());
         }
-        if !has_room {
-            counters.count_over_limit();
-            return Err(Refusal::AddressFull);
-        }
-        Ok(())
+        slot.counters.count_over_limit();
+        Err(Refusal::AddressFull)
     }
 
     pub(super) fn is_finished(&self) -> bool {

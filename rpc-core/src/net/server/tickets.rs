@@ -18,12 +18,12 @@ const MAX_OPEN: usize = 4_096;
 /// The tickets with which other servers pass connections on to a server. Each counts for one connection
 /// within five seconds.
 ///
-/// A server that accepts a client for another one tells that one the client's address and request, in a
-/// way that no stranger has, such as a [store](crate::store). The other one [issues](Self::issue) a ticket, with which the
-/// first one opens a WebSocket: at an upgrade path, followed by a slash and the ticket. That WebSocket is the
-/// client's in all that is counted there: connections and bytes of an address, wrong secrets. Its
-/// [`Accepted`](super::Accepted) has the client's address and the head of the client's request. `Host`, `Origin` and
-/// peer were checked by the first server.
+/// A server that accepts a client for another one sends that one the client's address and request, in a
+/// way that no stranger has, such as a [store](crate::store). The other one [issues](Self::issue) a ticket,
+/// with which the first one opens a WebSocket: at an upgrade path, followed by a slash and the ticket. That
+/// WebSocket is the client's in all that is counted there: connections and bytes of an address, wrong secrets.
+/// Its [`Accepted`](super::Accepted) has the client's address and the head of the client's request. `Host`,
+/// `Origin` and peer were checked by the first server.
 ///
 /// Any other ticket is answered as an unknown path is, and slowed down by the [brake](super::Brake).
 #[derive(Debug, Default)]
@@ -41,8 +41,8 @@ struct Ticket {
 }
 
 impl Tickets {
-    /// Issues a ticket for a client with this address, `0.0.0.0:0` if it is not known, and the head of its request,
-    /// with whatever extensions the handler needs. `None` if too many are open: try again in a second.
+    /// Issues a ticket for a client with this address, `0.0.0.0:0` if it is not known, and the head of its
+    /// request, with whatever extensions the handler needs. `None` if too many are open: try again in a second.
     #[must_use]
     pub fn issue(&self, peer: SocketAddr, head: Parts) -> Option<Secret> {
         let now = time::now();
@@ -72,13 +72,14 @@ impl Tickets {
     pub(super) fn redeem(&self, offered: &str) -> Option<(SocketAddr, Parts)> {
         let now = time::now();
         let mut open = self.open.lock();
-        let mut found = None;
-        for (at, ticket) in open.iter().enumerate() {
-            if constant_time_eq(ticket.secret.expose().as_bytes(), offered.as_bytes()) {
-                found = Some(at);
-            }
-        }
-        let ticket = open.remove(found?).filter(|ticket| ticket.until > now)?;
+        let is_it = |ticket: &Ticket| {
+            constant_time_eq(ticket.secret.expose().as_bytes(), offered.as_bytes())
+        };
+        let all = open.iter().enumerate();
+        let at = all.fold(None, |found, (at, ticket)| {
+            is_it(ticket).then_some(at).or(found)
+        })?;
+        let ticket = open.remove(at).filter(|ticket| ticket.until > now)?;
         Some((ticket.peer, *ticket.head))
     }
 }
