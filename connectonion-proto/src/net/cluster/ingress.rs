@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use http::request::Parts;
 use rpc_core::net::server::Accepted;
-use rpc_core::net::{Cancellation, DialError, Message, Transport, TransportError};
+use rpc_core::net::{Cancellation, DialError, Message, Transport, TransportError, mem};
 use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, Outgoing};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that is served here, until it names a session of another node in its first CONNECT: then
 /// it ends here, and is left to be passed on.
 pub(in crate::net) struct Incoming {
-    transport: Option<Box<dyn Transport>>,
+    transport: Box<dyn Transport>,
     /// `None` once it is clear that this node serves it.
     router: Option<Router>,
     finding: Option<(BoxFuture<'static, Found>, Message)>,
@@ -71,7 +71,7 @@ impl Cluster {
         let (permit, cancellation) = (accepted.permit.clone(), accepted.cancellation.clone());
         let mut accepted = accepted;
         accepted.socket = Box::new(Incoming {
-            transport: Some(accepted.socket),
+            transport: accepted.socket,
             router: Some(router),
             finding: None,
             elsewhere: Arc::clone(&elsewhere),
@@ -208,14 +208,11 @@ impl Stream for Incoming {
                 if let Ok(None) = found {
                     return Poll::Ready(first.map(Ok));
                 }
-                let left = this.transport.take().zip(first);
-                let left = left.map(|(transport, first)| (transport, first, found));
-                *this.elsewhere.lock() = left;
+                // One that is cut.
+                let transport = std::mem::replace(&mut this.transport, Box::new(mem::duplex(1).0));
+                *this.elsewhere.lock() = first.map(|first| (transport, first, found));
             }
-            let Some(transport) = &mut this.transport else {
-                return Poll::Ready(None);
-            };
-            let message = ready!(transport.poll_next_unpin(cx));
+            let message = ready!(this.transport.poll_next_unpin(cx));
             let session_id = match &message {
                 Some(Ok(message)) if this.router.is_some() => session_of(message),
                 _ => None,
@@ -233,18 +230,6 @@ impl Stream for Incoming {
     }
 }
 
-impl Incoming {
-    fn poll_sink(
-        &mut self,
-        poll: impl FnOnce(&mut Box<dyn Transport>) -> Poll<Result<(), TransportError>>,
-    ) -> Poll<Result<(), TransportError>> {
-        match &mut self.transport {
-            Some(transport) => poll(transport),
-            None => Poll::Ready(Err(TransportError::Closed)),
-        }
-    }
-}
-
 impl Sink<Outgoing> for Incoming {
     type Error = TransportError;
 
@@ -252,27 +237,24 @@ impl Sink<Outgoing> for Incoming {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.poll_sink(|transport| transport.poll_ready_unpin(cx))
+        self.transport.poll_ready_unpin(cx)
     }
 
     fn start_send(mut self: Pin<&mut Self>, frame: Outgoing) -> Result<(), TransportError> {
-        match &mut self.transport {
-            Some(transport) => transport.start_send_unpin(frame),
-            None => Err(TransportError::Closed),
-        }
+        self.transport.start_send_unpin(frame)
     }
 
     fn poll_flush(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.poll_sink(|transport| transport.poll_flush_unpin(cx))
+        self.transport.poll_flush_unpin(cx)
     }
 
     fn poll_close(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TransportError>> {
-        self.poll_sink(|transport| transport.poll_close_unpin(cx))
+        self.transport.poll_close_unpin(cx)
     }
 }

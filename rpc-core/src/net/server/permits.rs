@@ -160,28 +160,20 @@ impl Slots {
     }
 
     fn take_served(&mut self, address: IpAddr) -> Result<(Opening, Evicted), Refusal> {
-        let is_its_own = |slot: &Slot| slot.is_from(address);
-        let per_ip = self.per_ip.as_ref();
-        if per_ip.is_some_and(|it| it.is_full(address)) {
-            if !self.evict(is_its_own) {
-                return Err(Refusal::AddressFull);
-            }
-        } else if self.counters.open() >= self.max
-            // Whoever opens many makes room for itself first.
-            && !self.evict(is_its_own)
-            && !self.evict(|_| true)
-        {
-            return Err(Refusal::ServerFull);
-        }
-        // No one else adds meanwhile, so nothing came between.
         self.counters.open.fetch_add(1, Ordering::Relaxed);
         let mut slot = Slot {
             counters: Arc::clone(&self.counters),
             per_ip: self.per_ip.clone(),
             address: UNKNOWN.ip(),
         };
-        // It has room, but for who was passed on meanwhile.
-        slot.move_to(address);
+        slot.count_for(address, &self.openings)?;
+        if self.counters.open() > self.max
+            // Whoever opens many makes room for itself first.
+            && !self.evict(|slot| slot.is_from(address))
+            && !self.evict(|_| true)
+        {
+            return Err(Refusal::ServerFull);
+        }
         let (evict, evicted) = oneshot::channel();
         let number = self.next;
         self.next += 1;
@@ -249,14 +241,8 @@ impl Opening {
     pub(super) fn count_for(&self, address: IpAddr) -> Result<(), Refusal> {
         let mut slot = self.slot.lock();
         let slot = slot.as_mut().ok_or(Refusal::ServerFull)?;
-        let of_address = |it: &Waiting| it.slot.is_from(address);
-        let has_room = slot.move_to(address)
-            || evict(&self.openings, &slot.counters, of_address) && slot.move_to(address);
-        if has_room {
-            return Ok(());
-        }
-        slot.counters.count_over_limit();
-        Err(Refusal::AddressFull)
+        slot.count_for(address, &self.openings)
+            .inspect_err(|_| slot.counters.count_over_limit())
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -323,7 +309,14 @@ impl Slot {
         self.per_ip.is_some() && self.address == address && !address.is_unspecified()
     }
 
-    /// Counts for another address from now on, if that one has room.
+    /// Counts for another address from now on, of which an older connection makes room if needed.
+    fn count_for(&mut self, address: IpAddr, openings: &Openings) -> Result<(), Refusal> {
+        let is_its_own = |it: &Waiting| it.slot.is_from(address);
+        let has_room = self.move_to(address)
+            || evict(openings, &self.counters, is_its_own) && self.move_to(address);
+        has_room.then_some(()).ok_or(Refusal::AddressFull)
+    }
+
     fn move_to(&mut self, address: IpAddr) -> bool {
         if let Some(per_ip) = self.per_ip.as_ref().filter(|_| self.address != address) {
             if !per_ip.add(address) {
@@ -337,11 +330,6 @@ impl Slot {
 }
 
 impl PerAddress {
-    fn is_full(&self, address: IpAddr) -> bool {
-        let open = self.open.lock().get(&address).copied();
-        open.unwrap_or(0) >= self.max
-    }
-
     /// Counts a connection, if there is room. An unspecified address has no limit.
     fn add(&self, address: IpAddr) -> bool {
         if address.is_unspecified() {
