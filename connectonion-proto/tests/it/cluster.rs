@@ -275,6 +275,20 @@ async fn the_clients_of_an_owner_that_is_paused_are_sent_to_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn hosts_that_lose_each_other_without_a_sign_notice_it_while_their_clients_are_idle() {
+    let (net, _, [_a, _b]) = Host::two().await;
+    let (_owner, _) = net.inside("a", "s").await;
+    let (mut client, _) = net.inside("b", "s").await;
+    for _ in 0..10 {
+        sleep(60 * SECOND).await;
+        assert_eq!(client.ask("hello").await, "echo: hello");
+    }
+    net.freeze("a");
+    let closed = timeout(60 * SECOND, client.close_frame()).await;
+    assert_eq!(closed.expect("soon").code, 1012);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_with_another_owner_ends_the_connections_to_the_former_one_at_once() {
     let (net, store, [_a, _b]) = Host::two().await;
     let (_owner, _) = net.inside("a", "s").await;

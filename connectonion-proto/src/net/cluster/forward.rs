@@ -6,13 +6,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::join;
-use futures_util::{FutureExt as _, Sink, SinkExt as _, Stream, StreamExt as _};
+use futures_util::{FutureExt as _, Sink, SinkExt as _, Stream, StreamExt as _, stream};
 use rpc_core::net::{Message, Transport, TransportError, entropy};
 use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, Outgoing, Str};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::limits::SERVICE_RESTART;
 
@@ -20,6 +21,10 @@ use crate::limits::SERVICE_RESTART;
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the owner's last messages may take once nothing can be sent to it.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
+/// How often the owner is pinged, and how long it may send nothing while it is read: the network between two
+/// hosts may fail without a sign.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_SILENCE: Duration = Duration::from_secs(40);
 
 /// The connections that a node passes on; `None` once its life is over.
 pub(super) struct Forwards(Mutex<Option<HashMap<u64, Entry>>>);
@@ -103,8 +108,8 @@ enum Cut {
     To,
 }
 
-/// Copies the messages of a client and of the owner of its session, one in each direction at a time, until one of them
-/// closes; `first` was read already. When `ended` is ready, the client is closed with its frame.
+/// Copies the messages of a client and of the owner of its session, one in each direction at a time, until one
+/// of them closes; `first` was read already. When `ended` is ready, the client is closed with its frame.
 pub(super) async fn forward(
     client: impl Transport,
     first: Message,
@@ -113,12 +118,11 @@ pub(super) async fn forward(
 ) {
     let (mut to_client, from_client) = client.split();
     let (mut to_owner, mut from_owner) = owner.split();
-    let first = futures_util::stream::iter([Ok(first)]);
-    let mut from_client = first.chain(from_client);
+    let mut from_client = stream::iter([Ok(first)]).chain(from_client);
     let lost = || CloseFrame::new(SERVICE_RESTART, "the session's host is gone");
     // What is still sent to each of them; nothing to one that is gone.
     let (client_close, owner_close) = {
-        let mut down = std::pin::pin!(copy(&mut from_owner, &mut to_client));
+        let mut down = std::pin::pin!(copy(&mut from_owner, &mut to_client, false));
         let both = |frame: CloseFrame| (Some(frame.clone()), Some(frame));
         let of_owner = |end| match end {
             Ok(frame) => both(frame),
@@ -129,7 +133,7 @@ pub(super) async fn forward(
             biased;
             frame = ended => (Some(frame), None),
             end = &mut down => of_owner(end),
-            end = copy(&mut from_client, &mut to_owner) => match end {
+            end = copy(&mut from_client, &mut to_owner, true) => match end {
                 Ok(frame) => both(frame),
                 Err(Cut::From) => (None, None),
                 // It may have closed with a reason.
@@ -142,17 +146,31 @@ pub(super) async fn forward(
     let _ = timeout(CLOSE_TIMEOUT, join(client, owner)).await;
 }
 
-/// Copies messages until a Close, which it returns.
+/// Copies messages until a Close, which it returns. Pings an owner that they go to; one that they come from
+/// must not be silent.
 async fn copy(
     from: &mut (impl Stream<Item = Result<Message, TransportError>> + Unpin),
     to: &mut (impl Sink<Outgoing> + Unpin),
+    is_to_owner: bool,
 ) -> Result<CloseFrame, Cut> {
+    let mut ping_at = Instant::now() + PING_INTERVAL;
     loop {
         let message = match from.next().now_or_never() {
             Some(message) => message,
             None => {
                 to.flush().await.map_err(|_| Cut::To)?;
-                from.next().await
+                let silent_at = Instant::now() + MAX_SILENCE;
+                let until = if is_to_owner { ping_at } else { silent_at };
+                match timeout_at(until, from.next()).await {
+                    Ok(message) => message,
+                    Err(_) if is_to_owner => {
+                        ping_at = Instant::now() + PING_INTERVAL;
+                        let ping = Outgoing::Ping(Bytes::new());
+                        to.feed(ping).await.map_err(|_| Cut::To)?;
+                        continue;
+                    }
+                    Err(_) => return Err(Cut::From),
+                }
             }
         };
         let message = match message {

@@ -90,7 +90,7 @@ impl Head {
 }
 
 impl Cluster {
-    /// Answers the question of another host. `None` if it makes no sense.
+    /// Answers the question of another host, if there is an answer.
     pub(super) fn answer(&self, runtime: &HostRuntime, question: &Question) -> Option<Answer> {
         Some(match question {
             Question::Status { session_id, asker } => {
@@ -102,6 +102,8 @@ impl Cluster {
                 let status = runtime.read(|hub| hub.status(asker, Some(session_id)));
                 Answer::Status(status.status.name().into())
             }
+            // It does not serve any more, and is about to leave.
+            Question::Ticket(_) if runtime.is_closing() => return None,
             Question::Ticket(head) => self.ticket(head).map_or(Answer::Full, Answer::Ticket),
             Question::Release { session_id } => Answer::Released(runtime.release(session_id)),
             Question::Dial(_) => Answer::Dialling,
