@@ -1,7 +1,7 @@
 //! Passing a client on: [`Forwards`], the connections that this node passes on, and [`forward`], which copies
 //! their messages.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,12 @@ const LAST_MESSAGES: Duration = Duration::from_secs(1);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_SILENCE: Duration = Duration::from_secs(40);
 
-/// The connections that a node passes on; `None` once its life is over.
-pub(super) struct Forwards(Mutex<Option<HashMap<u64, Entry>>>);
+/// The connections that a node passes on, by session and a number; `None` once its life is over.
+pub(super) struct Forwards(Mutex<Option<BTreeMap<Key, Entry>>>);
+
+type Key = (String, u64);
 
 struct Entry {
-    session_id: String,
     owner: Str,
     /// Dropped to end the connection.
     _end: oneshot::Sender<()>,
@@ -38,30 +39,29 @@ struct Entry {
 
 /// A connection that is passed on. Dropping it forgets it.
 pub(super) struct Forward {
-    id: u64,
+    key: Key,
     forwards: Arc<Forwards>,
     end: oneshot::Receiver<()>,
 }
 
 impl Forwards {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Some(HashMap::new())))
+        Self(Mutex::new(Some(BTreeMap::new())))
     }
 
     /// Adds a connection of a session with this owner.
     pub(super) fn add(self: &Arc<Self>, session_id: &str, owner: &Str) -> Forward {
         let (sender, end) = oneshot::channel();
-        let id = entropy();
+        let key = (session_id.to_owned(), entropy());
         let entry = Entry {
-            session_id: session_id.to_owned(),
             owner: owner.clone(),
             _end: sender,
         };
         if let Some(all) = &mut *self.0.lock() {
-            all.insert(id, entry);
+            all.insert(key.clone(), entry);
         }
         Forward {
-            id,
+            key,
             forwards: Arc::clone(self),
             end,
         }
@@ -70,14 +70,15 @@ impl Forwards {
     /// Returns whether there are some of this session.
     pub(super) fn has(&self, session_id: &str) -> bool {
         let all = self.0.lock();
-        let mut all = all.iter().flat_map(HashMap::values);
-        all.any(|it| it.session_id == session_id)
+        let first = (session_id.to_owned(), 0);
+        let next = all.as_ref().and_then(|all| all.range(first..).next());
+        next.is_some_and(|((id, _), _)| id == session_id)
     }
 
     /// Closes those for whose session and owner this holds.
     pub(super) fn close_if(&self, closes: impl Fn(&str, &Str) -> bool) {
         if let Some(all) = &mut *self.0.lock() {
-            all.retain(|_, it| !closes(&it.session_id, &it.owner));
+            all.retain(|(session_id, _), it| !closes(session_id, &it.owner));
         }
     }
 
@@ -97,7 +98,7 @@ impl Forward {
 impl Drop for Forward {
     fn drop(&mut self) {
         if let Some(all) = &mut *self.forwards.0.lock() {
-            all.remove(&self.id);
+            all.remove(&self.key);
         }
     }
 }
@@ -153,6 +154,7 @@ async fn copy(
     to: &mut (impl Sink<Outgoing> + Unpin),
     is_to_owner: bool,
 ) -> Result<CloseFrame, Cut> {
+    use TransportError::{Overloaded, Protocol, TooLarge};
     let mut ping_at = Instant::now() + PING_INTERVAL;
     loop {
         let message = match from.next().now_or_never() {
@@ -182,14 +184,8 @@ async fn copy(
             // Each transport answers pings itself.
             Some(Ok(_)) => continue,
             // It has been told.
-            Some(Err(TransportError::TooLarge { .. })) => {
-                return Ok(CloseFrame::new(
-                    CloseFrame::TOO_BIG,
-                    "a message is too large",
-                ));
-            }
-            Some(Err(TransportError::Overloaded)) => {
-                return Ok(CloseFrame::new(CloseFrame::TRY_AGAIN, "there is no room"));
+            Some(Err(error @ (TooLarge { .. } | Overloaded | Protocol(_)))) => {
+                return Ok(CloseFrame::new(CloseFrame::POLICY, error.to_string()));
             }
             Some(Err(_)) | None => return Err(Cut::From),
         };

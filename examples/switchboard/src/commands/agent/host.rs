@@ -83,27 +83,19 @@ pub(crate) struct Args {
     nats: NatsArgs,
     #[command(flatten)]
     lease: LeaseArgs,
-    #[command(flatten)]
-    others: OthersArgs,
+    /// With --nats: the URL at which the other hosts reach this one, as wss://NAME or ws://HOST:PORT, to pass
+    /// clients on. Default: the address of --listen, unless that is 0.0.0.0 or [::], or a loopback address and
+    /// NATS is on another machine.
+    #[arg(long, value_name = "URL", help_heading = "Cluster", hide = cfg!(not(feature = "nats")))]
+    advertise: Option<String>,
+    /// With --nats: trust other hosts with a certificate of these issuers, or with one of these, and no others: a
+    /// PEM file.
+    #[arg(long, value_name = "FILE", help_heading = "Cluster", hide = cfg!(not(feature = "nats")))]
+    ca: Option<PathBuf>,
     #[command(flatten)]
     pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
-}
-
-/// How the hosts of a cluster reach each other.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Cluster")]
-struct OthersArgs {
-    /// With --nats: the URL at which the other hosts reach this one, as wss://NAME or ws://HOST:PORT, to pass
-    /// clients on. Default: the address of --listen, unless that is 0.0.0.0 or [::], or a loopback address and
-    /// NATS is on another machine.
-    #[arg(long, value_name = "URL", hide = cfg!(not(feature = "nats")))]
-    advertise: Option<String>,
-    /// With --nats: trust other hosts with a certificate of these issuers, or with one of these, and no others: a
-    /// PEM file.
-    #[arg(long, value_name = "FILE", hide = cfg!(not(feature = "nats")))]
-    ca: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -248,14 +240,14 @@ async fn join(
     };
     let mut config = ClusterOptions {
         lease: args.lease.config(None),
-        advertise: args.others.advertise.clone(),
+        advertise: args.advertise.clone(),
         ..ClusterOptions::default()
     };
     config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
     let cluster = Cluster::open(nats, address, config).await;
     let cluster = cluster.map_err(|error| nats_failure(&error))?;
-    if let Some(tls) = cli::trusted("--ca", args.others.ca.as_deref())? {
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
         cluster.dial_with(move |dialer| {
             let dialer = dialer.with_tls(tls.clone());
             async move { dialer.dial().await }
