@@ -61,14 +61,23 @@ impl Cluster {
     /// Adds to the configuration of the server that it serves what other hosts pass on. The configuration of
     /// the connections to them is `ws`.
     pub(in crate::net) fn configure(&self, http: HttpConfig, ws: WsConfig) -> HttpConfig {
-        let links = &self.shared.links;
-        let _ = links.ws.set(ws.with_connect_timeout(DIAL_TIMEOUT));
-        if let Some(url) = &self.shared.options.advertise {
-            let _ = links
-                .url
-                .set(url.trim_end_matches('/').to_owned() + WS_PATH);
+        let Links { url, ws: ours, .. } = &self.shared.links;
+        let _ = ours.set(ws.with_connect_timeout(DIAL_TIMEOUT));
+        if let Some(Ok(advertised)) = self.advertised() {
+            let _ = url.set(advertised);
         }
         http.with_tickets(Arc::clone(&self.shared.tickets))
+    }
+
+    /// Returns what is advertised, or what is wrong with it.
+    fn advertised(&self) -> Option<Result<String, String>> {
+        let url = self.shared.options.advertise.as_ref()?;
+        let url = url.trim_end_matches('/').to_owned() + WS_PATH;
+        Some(match WsDialer::new(&url) {
+            Ok(_) if url.contains(['?', ',']) => Err("advertise one URL without a query".into()),
+            Ok(_) => Ok(url),
+            Err(error) => Err(format!("the URL to advertise: {error}")),
+        })
     }
 
     /// Notes where the server listens.
@@ -76,33 +85,30 @@ impl Cluster {
     /// # Errors
     /// Other hosts cannot reach it there.
     pub(in crate::net) fn listens_at(&self, local: SocketAddr, is_tls: bool) -> io::Result<()> {
-        let wrong = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         let ip = local.ip().to_canonical();
         let is_reached = !ip.is_loopback() || self.shared.store.is_local();
         let scheme = if is_tls { "wss" } else { "ws" };
-        let listened = format!("{scheme}://{local}{WS_PATH}");
-        let url = &self.shared.links.url;
-        if url.get().is_none() && (ip.is_unspecified() || !is_reached) {
-            return Err(wrong(format!(
+        let url = match self.advertised() {
+            Some(url) => url,
+            None if ip.is_unspecified() || !is_reached => Err(format!(
                 "the other hosts of the cluster do not reach {local}: advertise a URL at which they do"
-            )));
-        }
-        let url = url.get_or_init(|| listened);
-        match WsDialer::new(url) {
-            Ok(_) if url.contains(['?', ',']) => {
-                Err(wrong("advertise one URL without a query".into()))
-            }
-            Ok(_) => Ok(()),
-            Err(error) => Err(wrong(format!("the URL to advertise: {error}"))),
-        }
+            )),
+            None => Ok(format!("{scheme}://{local}{WS_PATH}")),
+        };
+        let url = url.map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let _ = self.shared.links.url.set(url);
+        Ok(())
     }
 
     /// Returns the URL with a ticket for a client, if there is room.
     pub(super) fn ticket(&self, head: &Head) -> Option<Str> {
         let (peer, head) = head.parts()?;
         let ticket = self.shared.tickets.issue(peer, head)?;
-        let url = self.shared.links.url.get().map_or("", String::as_str);
-        Some(format!("{url}/{}", ticket.expose()).into())
+        // Without a URL there is none to dial.
+        let url = self.shared.links.url.get();
+        Some(url.map_or(Str::EMPTY, |url| {
+            format!("{url}/{}", ticket.expose()).into()
+        }))
     }
 
     /// Opens a connection to another host with a ticket of it.
