@@ -88,25 +88,6 @@ async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_session_is_found_by_a_client_whose_first_frame_is_not_connect() {
-    let nats = NatsServer::start();
-    let [a, b] = Host::two(&nats.url(), long()).await;
-    let session = json!({"session_id": "s"});
-    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
-    client.ask("hello").await;
-    for host in [&a, &b] {
-        let mut late = Client::dial(&host.url).await;
-        late.say(&input("hello?")).await;
-        late.hear_a("ERROR").await;
-        late.say(&connect(&client_key(), session.clone())).await;
-        assert_eq!(late.hear_a("CONNECTED").await["status"], "connected");
-        assert_eq!(late.ask("again").await, "echo: again");
-    }
-    assert_eq!((a.runtime.sessions(), b.runtime.sessions()), (1, 0));
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
 async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
     let nats = NatsServer::start();
     let start = async || {
