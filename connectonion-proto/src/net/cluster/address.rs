@@ -122,7 +122,7 @@ impl Cluster {
     }
 
     /// Dials another host that is alive, and has it dial this one, for the logs of both.
-    pub(super) async fn try_ways(self, node: Arc<Node>) {
+    pub(super) async fn probe_another(self, node: Arc<Node>) {
         if self.shared.links.url.get().is_none() {
             tracing::warn!("other hosts cannot reach this one: it does not advertise a URL");
         }
@@ -143,12 +143,12 @@ impl Cluster {
             let _ = node.ask(&other, &Question::Dial(url)).await;
         }
         if let Ok(Answer::Ticket(url)) = node.ask(&other, &Question::Ticket(head())).await {
-            self.try_way(url).await;
+            self.probe(url).await;
         }
     }
 
     /// Dials another host.
-    pub(super) async fn try_way(self, url: Str) {
+    pub(super) async fn probe(self, url: Str) {
         match self.dial(&url).await {
             Ok(mut transport) => {
                 let close = CloseFrame::new(CloseFrame::NORMAL, "");

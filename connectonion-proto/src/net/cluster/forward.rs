@@ -183,7 +183,7 @@ async fn copy(
             }
             // Each transport answers pings itself.
             Some(Ok(_)) => continue,
-            // It has been told.
+            // Its transport has sent it the reason.
             Some(Err(error @ (TooLarge { .. } | Overloaded | Protocol(_)))) => {
                 return Ok(CloseFrame::new(CloseFrame::POLICY, error.to_string()));
             }

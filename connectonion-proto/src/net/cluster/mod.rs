@@ -93,7 +93,7 @@ use super::sessions::{Sessions, log_config};
 use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
-pub(super) use peers::Came;
+pub(super) use peers::Arrival;
 
 /// The bucket of the owners of sessions.
 const OWNERS: &str = "onion_owners";
@@ -272,7 +272,7 @@ impl Cluster {
     /// Answers the questions of other hosts, until the connection to the store is closed.
     async fn answer_all(&self, node: &Arc<Node>, runtime: &HostRuntime, mut messages: Messages) {
         let mut tasks = JoinSet::new();
-        tasks.spawn(self.clone().try_ways(Arc::clone(node)));
+        tasks.spawn(self.clone().probe_another(Arc::clone(node)));
         while let Some(message) = messages.next().await {
             while tasks.try_join_next().is_some() {}
             let question = serde_json::from_slice::<Question>(&message.payload);
@@ -284,7 +284,7 @@ impl Cluster {
                 self.shared.store.answer(&reply_to, answer.into());
             }
             if let Question::Dial(url) = question {
-                tasks.spawn(self.clone().try_way(url));
+                tasks.spawn(self.clone().probe(url));
             }
         }
     }

@@ -61,7 +61,7 @@ pub(super) struct Head {
 /// In the head of a connection that another host passes on: the time there when the client came, in seconds since
 /// 1970, and when that was here.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::net) struct Came(pub(in crate::net) f64, pub(in crate::net) Instant);
+pub(in crate::net) struct Arrival(pub(in crate::net) f64, pub(in crate::net) Instant);
 
 impl Head {
     pub(super) fn new(peer: SocketAddr, head: &Parts, now: SystemTime) -> Self {
@@ -82,7 +82,7 @@ impl Head {
         let request = http::Request::builder()
             .method(self.method.as_str())
             .uri(self.uri.as_str())
-            .extension(Came(self.time, rpc_core::net::time::now()));
+            .extension(Arrival(self.time, rpc_core::net::time::now()));
         let headers = self.headers.iter();
         let request = headers.fold(request, |it, (name, value)| it.header(name, value));
         Some((self.peer, request.body(()).ok()?.into_parts().0))

@@ -21,7 +21,7 @@ use rpc_core::net::ws::WsConfig;
 use rpc_core::net::{DrainReport, DriverConfig};
 
 use self::http::Pages;
-use super::cluster::{Came, Cluster};
+use super::cluster::{Arrival, Cluster};
 use super::runtime::{Agent, HostRuntime};
 use crate::limits::WS_PATH;
 use crate::server::{ServerConfig, ServerConn, ServerState};
@@ -144,7 +144,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
     }
 
     async fn serve(self: Arc<Self>, accepted: Accepted) {
-        let is_passed_on = accepted.parts.extensions.get::<Came>().is_some();
+        let is_passed_on = accepted.parts.extensions.get::<Arrival>().is_some();
         match self.cluster.as_ref().filter(|_| !is_passed_on) {
             Some(cluster) => {
                 let clock = self.runtime.clock();
@@ -194,7 +194,7 @@ impl<A: Agent> Host<A> {
         let head = Some(Arc::clone(&accepted.parts));
         let (handle, mut handler) = self.runtime.connection(peer, head, config);
         (handler.caller, handler.brake) = (accepted.caller, Arc::clone(&self.brake));
-        let came = accepted.parts.extensions.get::<Came>();
+        let came = accepted.parts.extensions.get::<Arrival>();
         handler.came = came.map(|came| (came.0, came.1));
         handler.drain_timeout = self.shutdown_timeout / 2;
         let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;
