@@ -21,6 +21,20 @@ impl Hub {
         self.drop_session(id, &elsewhere(), words, now);
     }
 
+    /// Gives up a session without connections and runs, all of which is stored. Returns `false` if it is in
+    /// use.
+    pub(crate) fn release_idle(&mut self, id: &SessionId, now: Now) -> bool {
+        let is_used = |it: &Session| {
+            it.parked.is_none() || !it.is_idle() || it.is_only_here || it.unstored.is_some()
+        };
+        let session = self.sessions.get(id.as_str());
+        if self.loading.contains_key(id) || session.is_some_and(is_used) {
+            return false;
+        }
+        self.give_up(id, now);
+        true
+    }
+
     /// Deletes the session of this owner, here and in the storage: its run is stopped, and its connections
     /// are closed. Calls `then` with whether there was one. That of another owner stays, as if there were none.
     pub fn delete(

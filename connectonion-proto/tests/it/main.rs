@@ -4,6 +4,7 @@
 
 mod allocations;
 mod client;
+mod cluster;
 mod conformance;
 mod examples;
 mod faults_client;

@@ -251,6 +251,12 @@ impl HostRuntime {
         self.hub().with(|state, now| state.hub.give_up_all(now));
     }
 
+    /// Gives up a session that no one uses. Returns whether this host does not have it any more.
+    pub(super) fn release(&self, session_id: &str) -> bool {
+        self.hub()
+            .with(|state, now| state.hub.release_idle(&session_id.into(), now))
+    }
+
     /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
     /// is shutting down.
     pub(super) fn recover(&self, session_id: &str) -> bool {

@@ -173,10 +173,9 @@ impl Sessions {
             let until = Instant::now() + PATIENCE;
             return Ok(Place::Alone { until });
         };
+        // Otherwise another host may own the session.
         let node = member.current().map(Place::Among);
-        node.ok_or_else(|| {
-            StorageError::passing("this host is not a part of the cluster at the moment")
-        })
+        node.ok_or(StorageError::Fenced)
     }
 
     /// Returns the last record of a session that has not expired, and becomes its owner.

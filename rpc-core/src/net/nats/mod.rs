@@ -6,6 +6,7 @@ mod log;
 mod remake;
 mod violations;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -51,6 +52,7 @@ struct Shared {
     prefix: String,
     replicas: usize,
     timeout: Duration,
+    is_local: bool,
     gap_count: watch::Receiver<u64>,
     violations: Arc<Violations>,
     opened: Mutex<Opened>,
@@ -112,6 +114,11 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
     let parse = |it: &String| it.parse().map_err(|error| bad_address(it, &error));
     let servers = config.servers.iter().map(parse);
     let servers: Vec<async_nats::ServerAddr> = servers.collect::<Result<_, _>>()?;
+    let is_here = |it: &async_nats::ServerAddr| {
+        let address = it.host().parse().map(|ip: IpAddr| ip.is_loopback());
+        address.unwrap_or_else(|_| it.host() == "localhost")
+    };
+    let is_local = servers.iter().all(is_here);
     let (gaps, mut gap_count) = watch::channel(0);
     let inbox = format!("{}._inbox", config.prefix);
     let violations = Arc::new(Violations::new(&inbox));
@@ -176,6 +183,7 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
             prefix: config.prefix,
             replicas: config.replicas,
             timeout: config.timeout,
+            is_local,
             gap_count,
             violations,
             opened: Mutex::default(),
@@ -479,6 +487,10 @@ impl Store for Nats {
 
     fn is_connected(&self) -> bool {
         self.shared.client.connection_state() == State::Connected
+    }
+
+    fn is_local(&self) -> bool {
+        self.shared.is_local
     }
 
     fn gaps(&self) -> watch::Receiver<u64> {
