@@ -1,18 +1,21 @@
 //! SmartHole: frames, both machines, the hub, direct routing and validation.
 
 mod client;
-mod direct;
 mod frames;
 mod hub;
+#[path = "../../../../smarthole-proto/tests/it/hub_checked.rs"]
+mod hub_checked;
+#[path = "../../../../smarthole-proto/tests/it/hub_naive.rs"]
+mod hub_naive;
+#[allow(dead_code, reason = "plays scripts, too")]
+#[path = "../../../../smarthole-proto/tests/it/hub_play.rs"]
+mod hub_play;
 mod server;
-mod validate;
 
 pub use client::client_conn;
-pub use direct::direct;
-pub use frames::{client_frames, server_frames};
+pub use frames::{client_frames, direct, server_frames, validate};
 pub use hub::hub;
 pub use server::server_conn;
-pub use validate::validate;
 
 /// What a peer may say.
 const TEXTS: &[&str] = &[
