@@ -63,6 +63,12 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
         self.calls.iter_mut().find(|call| call.state == State::Open)
     }
 
+    /// The id of the first open one of this kind.
+    pub(crate) fn first_open_of(&self, kind: &K) -> Option<I> {
+        let is_it = |call: &&Call<I, K>| call.state == State::Open && call.kind == *kind;
+        self.calls.iter().find(is_it).map(|call| call.id)
+    }
+
     fn find(&mut self, id: I) -> &mut Call<I, K> {
         match self.calls.iter_mut().find(|call| call.id == id) {
             Some(call) => call,

@@ -1,9 +1,14 @@
 //! [`drive`]: a machine under a list of operations, and the rules that hold for every machine.
 
+use std::collections::VecDeque;
+use std::mem::{Discriminant, discriminant, take};
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Disconnect, Incoming, Instant, Limits, Machine, Outgoing};
+use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Limits, Machine, Outgoing, Refused};
+use serde::Serialize;
+
+use crate::frames::written;
 
 use crate::script::Script;
 
@@ -32,8 +37,8 @@ pub(crate) trait Model {
 
     /// What a peer may say. Nothing comes of it once the machine is closed.
     const TEXTS: &'static [&'static str];
-    /// Whether the machine may drop the line at once.
-    const MAY_ABORT: bool = false;
+    /// Most requests in flight.
+    const IN_FLIGHT: usize = FEW;
 
     /// Does one operation, from 0 to 63.
     fn operate(&mut self, op: u8, run: &mut Run<'_, Self::Conn>);
@@ -49,9 +54,6 @@ pub(crate) trait Model {
 
     fn event(&mut self, event: <Self::Conn as Machine>::Event, run: &Run<'_, Self::Conn>);
 
-    /// Whether this is the event of the end.
-    fn is_end(event: &<Self::Conn as Machine>::Event) -> bool;
-
     /// No more events wait; so many were taken.
     fn all_told(&mut self, _events: usize, _run: &mut Run<'_, Self::Conn>) {}
 
@@ -60,7 +62,7 @@ pub(crate) trait Model {
 }
 
 /// A machine, its clock, and the operations that are left.
-pub(crate) struct Run<'s, C> {
+pub(crate) struct Run<'s, C: Machine> {
     pub(crate) conn: C,
     pub(crate) now: Instant,
     pub(crate) script: Script<'s>,
@@ -68,16 +70,18 @@ pub(crate) struct Run<'s, C> {
     pub(crate) left: bool,
     /// The end was told.
     pub(crate) closed: bool,
+    /// The kind of event that tells it.
+    end: Option<Discriminant<C::Event>>,
 }
 
 /// Runs a new machine through the operations and to the end of its line. Gives what is left of both.
 ///
-/// An operation of 128 or more is done without taking frames and events first, one of 64 to 127
-/// without taking events.
+/// An operation of 64 to 127 is done without taking events first, one of 128 to 191 without taking
+/// frames and events, one of 192 or more with taking one frame.
 pub(crate) fn drive<'s, M: Model>(
     mut model: M,
     script: Script<'s>,
-    conn: impl FnOnce(Instant) -> M::Conn,
+    conn: impl Fn(Instant) -> M::Conn,
 ) -> (M, Run<'s, M::Conn>) {
     let now = Instant::now();
     let mut run = Run {
@@ -86,15 +90,19 @@ pub(crate) fn drive<'s, M: Model>(
         script,
         left: false,
         closed: false,
+        end: end_of(conn(now), now),
     };
     while let Some(op) = run.script.byte() {
-        if op & 0x80 == 0 {
-            run.take_frames(&mut model);
+        match op & 0xc0 {
+            0x80 => {}
+            0xc0 => run.take_frame(&mut model),
+            _ => run.take_frames(&mut model),
         }
         if op & 0xc0 == 0 {
             run.take_events(&mut model);
         }
         model.operate(op & 0x3f, &mut run);
+        assert!(run.conn.in_flight() <= M::IN_FLIGHT, "too much in flight");
     }
     model.settle(&mut run);
     run.disconnect(Disconnect::PeerClosed(None));
@@ -104,33 +112,45 @@ pub(crate) fn drive<'s, M: Model>(
     (model, run)
 }
 
+/// The kind of the last event of a machine whose line ends at once.
+fn end_of<C: Machine>(mut conn: C, now: Instant) -> Option<Discriminant<C::Event>> {
+    conn.handle_disconnect(Disconnect::Eof, now);
+    let last = std::iter::from_fn(|| conn.poll_event()).last();
+    last.as_ref().map(discriminant)
+}
+
 impl<C: Machine> Run<'_, C> {
     pub(crate) fn take_frames<M: Model<Conn = C>>(&mut self, model: &mut M) {
         let mut texts = 0;
         while let Some(frame) = self.conn.poll_transmit() {
-            assert!(!self.left, "a frame after a Close");
-            match &frame {
-                Outgoing::Text(text) => {
-                    texts += 1;
-                    model.sent(text.as_str(), &self.conn);
-                }
-                Outgoing::Ping(_) => model.sent_control(&frame, &self.conn),
-                Outgoing::Close(_) => {
-                    self.left = true;
-                    model.sent_control(&frame, &self.conn);
-                }
-                Outgoing::Abort if M::MAY_ABORT => self.left = true,
-                other => panic!("a machine sends texts, not {other:?}"),
-            }
+            texts += usize::from(matches!(frame, Outgoing::Text(_)));
+            self.frame(model, &frame);
         }
         model.all_sent(texts, &self.conn);
+    }
+
+    fn take_frame<M: Model<Conn = C>>(&mut self, model: &mut M) {
+        if let Some(frame) = self.conn.poll_transmit() {
+            self.frame(model, &frame);
+        }
+    }
+
+    fn frame<M: Model<Conn = C>>(&mut self, model: &mut M, frame: &Outgoing) {
+        assert!(!self.left, "a frame after a Close");
+        self.left = matches!(frame, Outgoing::Close(_) | Outgoing::Abort);
+        match frame {
+            Outgoing::Text(text) => model.sent(text.as_str(), &self.conn),
+            Outgoing::Ping(_) | Outgoing::Close(_) => model.sent_control(frame, &self.conn),
+            Outgoing::Abort => {}
+            other => panic!("a machine sends texts, not {other:?}"),
+        }
     }
 
     pub(crate) fn take_events<M: Model<Conn = C>>(&mut self, model: &mut M) {
         let mut events = 0;
         while let Some(event) = self.conn.poll_event() {
             assert!(!self.closed, "an event after the last one");
-            self.closed = M::is_end(&event);
+            self.closed = self.end == Some(discriminant(&event));
             events += 1;
             model.event(event, self);
         }
@@ -164,8 +184,37 @@ impl<C: Machine> Run<'_, C> {
         }
     }
 
-    pub(crate) fn ping(&mut self) {
-        self.conn.handle_message(Incoming::Ping(b"x"), self.now);
+    /// Something happens to the line, as the next byte says.
+    pub(crate) fn line(&mut self) {
+        let what = self.script.byte_or_zero();
+        self.happen(what);
+    }
+
+    /// The line is closed here, in one of two ways, or lost, bytes arrive, or a ping does.
+    pub(crate) fn happen(&mut self, what: u8) {
+        match what {
+            0 => self.conn.close(self.now),
+            1 => self.disconnect(Disconnect::Eof),
+            2 => {
+                let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "bye");
+                self.conn.close_with(frame, self.now);
+            }
+            3 => self.hear_binary(b"{\xff"),
+            _ => self.conn.handle_message(Incoming::Ping(b"x"), self.now),
+        }
+    }
+
+    /// Whether a command was taken: one that may be has to be unless there is no room, and no other.
+    pub(crate) fn took<T>(&self, result: &Result<T, Refused>, may: bool) -> bool {
+        match result {
+            Ok(_) => assert!(may, "it was taken"),
+            Err(Refused::Closed) => assert!(self.conn.is_closed(), "it is open"),
+            Err(Refused::UnknownId | Refused::NotReady) => {
+                assert!(!may || self.conn.is_closed(), "it was refused");
+            }
+            Err(_) => {}
+        }
+        result.is_ok()
     }
 
     pub(crate) fn pong(&mut self) {
@@ -214,5 +263,59 @@ impl<C: Machine> Run<'_, C> {
         assert!(conn.poll_timeout().is_none(), "closed: a deadline remains");
         assert!(conn.poll_transmit().is_none(), "closed: a frame comes out");
         assert!(conn.poll_event().is_none(), "closed: an event comes out");
+    }
+}
+
+/// What has to come out of a machine, in order.
+#[derive(Default)]
+pub(crate) struct Expected<E> {
+    pub(crate) frames: VecDeque<String>,
+    pub(crate) events: VecDeque<E>,
+}
+
+impl<E: PartialEq + std::fmt::Debug> Expected<E> {
+    /// A frame was taken, so it has to leave.
+    pub(crate) fn leaves(&mut self, frame: &impl Serialize) {
+        self.frames.push_back(written(frame).as_str().to_owned());
+    }
+
+    /// Whether this is the next frame, which has left then.
+    pub(crate) fn is_next(&mut self, text: &str) -> bool {
+        let is_next = self.frames.front().is_some_and(|next| next == text);
+        is_next.then(|| self.frames.pop_front()).is_some()
+    }
+
+    pub(crate) fn told(&mut self, event: E) {
+        assert_eq!(Some(event), self.events.pop_front(), "what is told");
+    }
+
+    /// All frames were taken.
+    pub(crate) fn all_sent(&self, conn: &impl Machine) {
+        let none = self.frames.is_empty();
+        assert!(none || conn.is_closed(), "a frame is missing");
+    }
+}
+
+/// Whether a command found no room, and the machine told of room since.
+#[derive(Default)]
+pub(crate) struct Room {
+    blocked: bool,
+    writable: bool,
+}
+
+impl Room {
+    pub(crate) fn note<T>(&mut self, result: &Result<T, Refused>) {
+        self.blocked |= matches!(result, Err(Refused::QueueFull));
+    }
+
+    pub(crate) const fn is_back(&mut self) {
+        self.writable = true;
+    }
+
+    /// All frames were taken, and then all events.
+    pub(crate) fn check(&mut self, closed: bool) {
+        let room = take(self);
+        let is_told = !room.blocked || room.writable || closed;
+        assert!(is_told, "room came back and nobody was told");
     }
 }

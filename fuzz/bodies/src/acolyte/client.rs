@@ -8,7 +8,7 @@ use acolyte_proto::client::{
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Request};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
-use rpc_core::{Disconnect, Machine as _, Refused};
+use rpc_core::Refused;
 
 use super::TEXTS;
 use crate::calls::{Call, Calls, State};
@@ -139,17 +139,8 @@ impl Model for Client {
             }
             15 => run.pong(),
             16 => run.hear_binary(b"{\xff"),
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                2 => run.disconnect(Disconnect::PeerClosed(None)),
-                _ => run.ping(),
-            },
+            _ => run.line(),
         }
-        assert!(
-            run.conn.in_flight() <= FEW,
-            "requests in flight are bounded"
-        );
     }
 
     /// Requests leave, with new ids.
@@ -191,7 +182,8 @@ impl Model for Client {
                 ChatUpdate::Ended(outcome) => {
                     let is_wire = !matches!(outcome, Outcome::NotSent(_));
                     assert!(is_wire, "what was asked was sent");
-                    self.ended(id, Kind::Chat);
+                    // What was cancelled may end all the same: its end may lie there already.
+                    self.calls.end(id, Some(&Kind::Chat));
                 }
                 _ => self.calls.goes_on(id, &Kind::Chat),
             },
@@ -202,21 +194,10 @@ impl Model for Client {
         }
     }
 
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
-    }
-
     fn all_told(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {
         // What is in flight, and a few events of the last operation.
         let most = 2 * FEW + SLACK + self.calls.recent;
         assert!(events <= most, "events that wait are bounded");
         self.calls.events_taken();
-    }
-}
-
-impl Client {
-    /// What was cancelled may end all the same: its end may lie there already.
-    fn ended(&mut self, id: CallId, kind: Kind) {
-        self.calls.end(id, Some(&kind));
     }
 }

@@ -13,10 +13,10 @@ use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
-use rpc_core::{Disconnect, Json, Machine as _, Refused};
+use rpc_core::{Json, Machine as _, Refused};
 
 use super::{OrderChecker, TEXTS};
-use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, small};
 use crate::script::Script;
 
 /// Most chats that wait.
@@ -43,10 +43,7 @@ struct Server {
     /// How many chats and how many other requests were made; their ids are made of it.
     chats: u64,
     asked: u64,
-    /// A command found no room since frames were last taken.
-    blocked: bool,
-    /// Room was told since events were last taken.
-    writable: bool,
+    room: Room,
 }
 
 /// Runs a server's connection through operations: one chat runs at a time, everything that was
@@ -86,9 +83,10 @@ fn configured(settings: u8) -> ServerConfig {
 impl Model for Server {
     type Conn = ServerConn;
     const TEXTS: &'static [&'static str] = TEXTS;
+    /// One runs, some wait, and a few more questions than may be unanswered.
+    const IN_FLIGHT: usize = 1 + QUEUED + FEW + SLACK;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let now = run.now;
         match op % 18 {
             0 => {
                 let text = run.script.text();
@@ -152,11 +150,8 @@ impl Model for Server {
             15 => run.timeout(),
             16 => run.pong(),
             _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
                 2 => run.conn.stop_taking(),
-                3 => run.hear_binary(b"{\xff"),
-                _ => run.ping(),
+                other => run.happen(other),
             },
         }
         assert!(run.conn.waiting() <= QUEUED, "chats that wait are bounded");
@@ -202,7 +197,7 @@ impl Model for Server {
             }
             ServerEvent::StatusGet { id } => self.status.insert(0, id),
             ServerEvent::TaskStatus { id, .. } => self.task_status.insert(0, id),
-            ServerEvent::Writable => self.writable = true,
+            ServerEvent::Writable => self.room.is_back(),
             ServerEvent::Warning(_) => {}
             ServerEvent::Closed(_) => {
                 self.work = None;
@@ -213,20 +208,11 @@ impl Model for Server {
         }
     }
 
-    fn is_end(event: &ServerEvent) -> bool {
-        matches!(event, ServerEvent::Closed(_))
-    }
-
     fn all_told(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
         // What is in flight ends with events of its own.
         let most = 4 * (FEW + QUEUED) + SLACK;
         assert!(events <= most, "events that wait are bounded: {events}");
-        // Frames were taken just before, all of them.
-        assert!(
-            !self.blocked || self.writable || run.closed,
-            "room came back and nobody was told"
-        );
-        (self.blocked, self.writable) = (false, false);
+        self.room.check(run.closed);
     }
 
     /// Answers everything. Whatever was accepted has then been told its end, unless the line is closed.
@@ -312,11 +298,11 @@ impl Server {
         let is_stray = !work.called && matches!(event, Event::ToolOutput(_) | Event::ToolResult(_));
         assert!(!is_stray || result.is_err(), "a result without its call");
         work.called |= result.is_ok() && matches!(event, Event::ToolCall(_));
-        self.blocked |= result == Err(Refused::QueueFull);
+        self.room.note(&result);
     }
 
     fn ended(&mut self, id: &RpcId, result: &Result<(), Refused>) {
-        self.blocked |= *result == Err(Refused::QueueFull);
+        self.room.note(result);
         if result.is_ok() && self.worked_on().as_ref() == Some(id) {
             self.work = None;
         }
@@ -329,8 +315,8 @@ impl Server {
         owed: impl Fn(&mut Self) -> &mut Vec<RpcId>,
     ) {
         assert!(*result != Err(Refused::UnknownId), "an answer is owed");
+        self.room.note(result);
         if *result == Err(Refused::QueueFull) {
-            self.blocked = true;
             owed(self).push(id);
         }
     }

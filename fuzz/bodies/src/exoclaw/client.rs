@@ -7,7 +7,7 @@ use exoclaw_proto::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent, 
 use exoclaw_proto::frame::{
     BudgetOf, Call, ChatHistory, ChatSend, ClientFrame, SessionRef, StreamEvent,
 };
-use rpc_core::{CallError, CallId, Delivery, Disconnect, Limits, Machine as _, Outgoing, Refused};
+use rpc_core::{CallError, CallId, Delivery, Limits, Outgoing, Refused};
 
 use super::{TEXTS, TOKEN};
 use crate::calls::{Calls, State};
@@ -60,7 +60,8 @@ pub fn client_conn(data: &[u8]) {
         with_token: config.token.is_some(),
         ..Client::default()
     };
-    let (_, mut run) = drive(model, script, |now| ClientConn::new(config, 0x5eed, now));
+    let conn = |now| ClientConn::new(config.clone(), 0x5eed, now);
+    let (_, mut run) = drive(model, script, conn);
     let refused = run.conn.ping(run.now);
     assert_eq!(refused, Err(Refused::Closed), "a command after the end");
 }
@@ -143,17 +144,8 @@ impl Model for Client {
             }
             15 => run.pong(),
             16 => run.hear_binary(b"x"),
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                2 => run.disconnect(Disconnect::PeerClosed(None)),
-                _ => run.ping(),
-            },
+            _ => run.line(),
         }
-        assert!(
-            run.conn.in_flight() <= FEW,
-            "requests in flight are bounded"
-        );
     }
 
     /// The token comes first, and requests only after the hello.
@@ -228,10 +220,6 @@ impl Model for Client {
             ClientEvent::Closed(_) => self.calls.assert_none_open(),
             other => panic!("no rule for {other:?}"),
         }
-    }
-
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
     }
 
     fn all_told(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {

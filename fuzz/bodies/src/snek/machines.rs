@@ -1,6 +1,8 @@
 //! The client's and the server's machine.
 
-use rpc_core::{CallId, Disconnect, Incoming, Limits, Machine as _, Text};
+use std::time::Duration;
+
+use rpc_core::{CallId, Limits, Text};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use snek_proto::frame::{ClientFrame, Final, ServerFrame, User};
 use snek_proto::id::WireId;
@@ -32,6 +34,7 @@ pub fn client_conn(data: &[u8]) {
     drive(Client::default(), Script::new(data), |now| {
         let mut config = ClientConfig::new("mybot", "mypassword");
         config.limits = limits();
+        config.call_timeout = Duration::from_secs(10);
         ClientConn::new(config, 0x5eed, now)
     });
 }
@@ -39,7 +42,7 @@ pub fn client_conn(data: &[u8]) {
 impl Client {
     fn answer(id: &str, data: &str, run: &mut Run<'_, ClientConn>) {
         let text = format!(r#"{{"callId":"{id}","data":{data}}}"#);
-        run.conn.handle_message(Incoming::Text(&text), run.now);
+        run.hear(&text);
     }
 }
 
@@ -50,10 +53,7 @@ impl Model for Client {
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
         match op % 12 {
-            0 => {
-                let text = run.script.text();
-                run.conn.handle_message(Incoming::Text(text), now);
-            }
+            0 => run.hear_text(),
             1 => {
                 let data = run.script.text();
                 let id = run.script.pick(&self.ids).cloned().unwrap_or_default();
@@ -86,11 +86,7 @@ impl Model for Client {
                 let _ = run.conn.set_typing(run.script.text(), "#FF0000");
                 run.pong();
             }
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                _ => run.conn.handle_message(Incoming::Binary(b"x"), now),
-            },
+            _ => run.line(),
         }
     }
 
@@ -112,10 +108,6 @@ impl Model for Client {
             ClientEvent::Closed(_) => self.calls.assert_none_open(),
             _ => {}
         }
-    }
-
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
     }
 }
 
@@ -142,30 +134,20 @@ impl Model for Server {
     const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let now = run.now;
         match op % 11 {
-            0 => {
-                let text = run.script.text();
-                run.conn.handle_message(Incoming::Text(text), now);
-            }
-            1 => {
-                let text = r#"{"method":"login","args":["a","b"],"callId":"L"}"#;
-                run.conn.handle_message(Incoming::Text(text), now);
-            }
-            2 => {
-                if let Some(id) = self.logins.pop() {
-                    let _ = run.conn.accept_login(id, User::new("a", "A"));
-                }
-            }
-            3 => {
-                if let Some(id) = self.logins.pop() {
-                    let _ = run.conn.fail(id, "no");
-                }
+            0 => run.hear_text(),
+            1 => run.hear(r#"{"method":"login","args":["a","b"],"callId":"L"}"#),
+            step @ 2..=3 => {
+                let login = self.logins.pop();
+                let _ = login.map(|id| match step {
+                    2 => run.conn.accept_login(id, User::new("a", "A")),
+                    _ => run.conn.fail(id, "no"),
+                });
             }
             4 | 5 => {
                 let args = run.script.text();
                 let text = format!(r#"{{"method":"search_user","args":[{args}],"callId":7}}"#);
-                run.conn.handle_message(Incoming::Text(&text), now);
+                run.hear(&text);
             }
             6 => {
                 if let Some(id) = self.open.pop()
@@ -181,16 +163,8 @@ impl Model for Server {
                 run.timeout();
                 run.pong();
             }
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                _ => run.conn.handle_message(Incoming::Binary(b"x"), now),
-            },
+            _ => run.line(),
         }
-        assert!(
-            run.conn.in_flight() <= FEW,
-            "requests in flight are bounded"
-        );
     }
 
     fn sent(&mut self, text: &str, _: &ServerConn) {
@@ -205,9 +179,5 @@ impl Model for Server {
             ServerEvent::Request { id, .. } => self.open.push(id),
             _ => {}
         }
-    }
-
-    fn is_end(event: &ServerEvent) -> bool {
-        matches!(event, ServerEvent::Closed(_))
     }
 }
