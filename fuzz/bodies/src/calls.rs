@@ -69,6 +69,15 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
         self.calls.iter().find(is_it).map(|call| call.id)
     }
 
+    pub(crate) fn open(&self) -> usize {
+        let open = self.calls.iter().filter(|call| call.state == State::Open);
+        open.count()
+    }
+
+    pub(crate) fn kind(&mut self, id: I) -> &K {
+        &self.find(id).kind
+    }
+
     fn find(&mut self, id: I) -> &mut Call<I, K> {
         match self.calls.iter_mut().find(|call| call.id == id) {
             Some(call) => call,

@@ -1,6 +1,7 @@
 //! [`drive`]: a machine under a list of operations, and the rules that hold for every machine.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::mem::{Discriminant, discriminant, take};
 use std::time::Duration;
 
@@ -267,13 +268,19 @@ impl<C: Machine> Run<'_, C> {
 }
 
 /// What has to come out of a machine, in order.
-#[derive(Default)]
 pub(crate) struct Expected<E> {
     pub(crate) frames: VecDeque<String>,
     pub(crate) events: VecDeque<E>,
 }
 
-impl<E: PartialEq + std::fmt::Debug> Expected<E> {
+impl<E> Default for Expected<E> {
+    fn default() -> Self {
+        let (frames, events) = Default::default();
+        Self { frames, events }
+    }
+}
+
+impl<E: PartialEq + Debug> Expected<E> {
     /// A frame was taken, so it has to leave.
     pub(crate) fn leaves(&mut self, frame: &impl Serialize) {
         self.frames.push_back(written(frame).as_str().to_owned());
@@ -285,8 +292,12 @@ impl<E: PartialEq + std::fmt::Debug> Expected<E> {
         is_next.then(|| self.frames.pop_front()).is_some()
     }
 
-    pub(crate) fn told(&mut self, event: E) {
-        assert_eq!(Some(event), self.events.pop_front(), "what is told");
+    pub(crate) fn told(&mut self, event: &E) {
+        assert_eq!(
+            Some(event),
+            self.events.pop_front().as_ref(),
+            "what is told"
+        );
     }
 
     /// All frames were taken.
@@ -318,4 +329,15 @@ impl Room {
         let is_told = !room.blocked || room.writable || closed;
         assert!(is_told, "room came back and nobody was told");
     }
+}
+
+/// The name of an event; of a warning, what it warns of.
+pub(crate) fn name_of(event: &impl Debug) -> String {
+    let words = format!("{event:?}");
+    let words = words.strip_prefix("Warning(").unwrap_or(&words);
+    words
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -2,13 +2,14 @@
 
 mod client;
 mod frames;
+#[path = "../../../../acolyte-proto/tests/it/order.rs"]
 mod order;
 mod server;
 mod sse;
 
 pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
-pub use order::OrderChecker;
+use order::OrderChecker;
 pub use server::server_conn;
 pub use sse::sse;
 

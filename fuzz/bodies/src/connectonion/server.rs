@@ -11,10 +11,10 @@ use connectonion_proto::frame::{
 };
 use connectonion_proto::limits;
 use connectonion_proto::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
-use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState, Warning};
+use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState};
 use rpc_core::{Incoming, Json, Limits, Machine as _, Refused, Text};
 
-use crate::machine::{Expected, Model, Run, drive, frequent_pings};
+use crate::machine::{Expected, Model, Run, drive, frequent_pings, name_of};
 use crate::script::Script;
 
 /// Small enough for short scripts to reach.
@@ -73,7 +73,7 @@ struct Server {
     signs: bool,
     wish: bool,
     stash: bool,
-    expected: Expected<&'static str>,
+    expected: Expected<String>,
 }
 
 impl Server {
@@ -88,7 +88,7 @@ impl Server {
     fn take(&mut self, text: &str) {
         let frame = match ClientFrame::decode(text, &small()) {
             Ok(frame) => frame,
-            Err(error) => return self.object(&refusal(text, &error), "Decode"),
+            Err(error) => return self.object(&refusal(text, &error), "BadFrame"),
         };
         let is_newcomer = match frame {
             ClientFrame::Pong => self.is_newcomer,
@@ -97,12 +97,12 @@ impl Server {
         let outside = ErrorFrame::new(AUTHENTICATE_FIRST);
         let is_inside = self.stage == Stage::Inside;
         match frame {
-            ClientFrame::Pong => self.expected.events.push_back("Pong"),
+            ClientFrame::Pong => self.tell("Pong"),
             ClientFrame::Connect(connect) => {
                 self.wish = connect.signs_commands();
                 self.ask(Command::Connect, "Connect");
             }
-            ClientFrame::SessionQuery(_) => self.expected.events.push_back("SessionQuery"),
+            ClientFrame::SessionQuery(_) => self.tell("SessionQuery"),
             ClientFrame::Unknown { tag, .. } => self.object(&unknown_type(&tag), "UnknownType"),
             ClientFrame::OnboardSubmit(_) => match self.stage {
                 Stage::Gated => self.ask(Command::Onboard, "Onboard"),
@@ -112,23 +112,23 @@ impl Server {
                 }
             },
             command if self.signs && is_inside => self.take_signed(text, &command),
-            ClientFrame::Admin(_) => self.expected.events.push_back("Admin"),
+            ClientFrame::Admin(_) => self.tell("Admin"),
             ClientFrame::Input(input) => {
                 let signed = input.signed.text("prompt").unwrap_or_default();
                 let has_prompt =
                     input.prompt.is_some_and(|it| !it.is_empty()) || !signed.is_empty();
                 match (has_prompt, is_newcomer, is_inside) {
-                    (false, true, _) => self.expected.events.push_back("EmptyInput"),
+                    (false, true, _) => self.tell("EmptyInput"),
                     (_, _, false) => self.object(&outside, "NotConnected"),
                     (false, ..) => self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt"),
                     (true, ..) => self.ask(Command::Input, "Input"),
                 }
             }
             _ if !is_inside => self.object(&outside, "NotConnected"),
-            ClientFrame::Response(_) => self.expected.events.push_back("Response"),
-            ClientFrame::ModeChange(_) => self.expected.events.push_back("ModeChange"),
-            ClientFrame::PromptUpdate(_) => self.expected.events.push_back("PromptUpdate"),
-            ClientFrame::Interrupt => self.expected.events.push_back("Interrupt"),
+            ClientFrame::Response(_) => self.tell("Response"),
+            ClientFrame::ModeChange(_) => self.tell("ModeChange"),
+            ClientFrame::PromptUpdate(_) => self.tell("PromptUpdate"),
+            ClientFrame::Interrupt => self.tell("Interrupt"),
             other => panic!("no rule for {other:?}"),
         }
     }
@@ -136,7 +136,7 @@ impl Server {
     /// A command, of a client that signs them.
     fn take_signed(&mut self, text: &str, frame: &ClientFrame) {
         let Ok(signed) = rpc_core::json::decode::<Signed>(text, &small()) else {
-            return self.object(&ErrorFrame::new(""), "Decode");
+            return self.object(&ErrorFrame::new(""), "BadFrame");
         };
         let word = |name| signed.text(name).unwrap_or_default();
         let is_signed = signed.payload.is_some() && signed.signature.is_some();
@@ -147,17 +147,17 @@ impl Server {
             () if word("type") != frame.name() => AuthError::WrongCommand,
             () if word("nonce").is_empty() => AuthError::NonceRequired,
             () if matches!(frame, ClientFrame::Admin(_)) => {
-                return self.expected.events.push_back("Admin");
+                return self.tell("Admin");
             }
             () => {
                 let payload = signed.payload.as_ref().map_or("", |payload| payload.get());
                 return match ClientFrame::decode(payload, &small()) {
-                    Err(error) => self.object(&refusal(payload, &error), "Decode"),
+                    Err(error) => self.object(&refusal(payload, &error), "BadFrame"),
                     Ok(_) if is_input && word("prompt").is_empty() => {
                         self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt");
                     }
                     Ok(_) if is_input => self.ask(Command::Input, "Signed"),
-                    Ok(_) => self.expected.events.push_back("Signed"),
+                    Ok(_) => self.tell("Signed"),
                 };
             }
         };
@@ -168,11 +168,15 @@ impl Server {
 
     fn ask(&mut self, asked: Command, event: &'static str) {
         self.asked = Some(asked);
-        self.expected.events.push_back(event);
+        self.tell(event);
+    }
+
+    fn tell(&mut self, event: &str) {
+        self.expected.events.push_back(event.to_owned());
     }
 
     fn object(&mut self, error: &ErrorFrame, event: &'static str) {
-        self.expected.events.push_back(event);
+        self.tell(event);
         self.expected.leaves(error);
     }
 
@@ -286,34 +290,14 @@ impl Model for Server {
     }
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
-        let told = match event {
-            ServerEvent::Connect(..) => "Connect",
-            ServerEvent::Onboard { identity, .. } => {
-                let is_it = identity == Address::from_bytes([7; 32]);
-                assert!(is_it, "who is at the gate");
-                "Onboard"
-            }
-            ServerEvent::Onboarded { .. } => "Onboarded",
-            ServerEvent::Input(..) => "Input",
-            ServerEvent::Response(..) => "Response",
-            ServerEvent::ModeChange(..) => "ModeChange",
-            ServerEvent::PromptUpdate(..) => "PromptUpdate",
-            ServerEvent::Interrupt => "Interrupt",
-            ServerEvent::SessionQuery(..) => "SessionQuery",
-            ServerEvent::Admin(..) => "Admin",
-            ServerEvent::Signed { .. } => "Signed",
-            ServerEvent::Pong => "Pong",
-            ServerEvent::Writable | ServerEvent::Closed(_) => return,
-            ServerEvent::Warning(Warning::BadFrame(_) | Warning::Binary) => "Decode",
-            ServerEvent::Warning(Warning::NotConnected { .. }) => "NotConnected",
-            ServerEvent::Warning(Warning::NoPrompt) => "NoPrompt",
-            ServerEvent::Warning(Warning::EmptyInput) => "EmptyInput",
-            ServerEvent::Warning(Warning::NotGated) => "NotGated",
-            ServerEvent::Warning(Warning::Unsigned { .. }) => "Unsigned",
-            ServerEvent::Warning(Warning::UnknownType { .. }) => "UnknownType",
-            other => panic!("no rule for {other:?}"),
-        };
-        self.expected.told(told);
+        if let ServerEvent::Onboard { identity, .. } = &event {
+            let is_it = *identity == Address::from_bytes([7; 32]);
+            assert!(is_it, "who is at the gate");
+        }
+        match &*name_of(&event) {
+            "Closed" | "Writable" => {}
+            name => self.expected.told(&name.to_owned()),
+        }
     }
 
     fn all_told(&mut self, _: usize, run: &mut Run<'_, ServerConn>) {

@@ -30,17 +30,6 @@ const FRAMES: [&str; 12] = [
     "junk",
 ];
 
-/// What an event says, without its details.
-#[derive(Debug, Default, PartialEq)]
-enum Seen {
-    Registration(String),
-    Response(String, String),
-    NotRegistered,
-    UnknownType(String),
-    #[default]
-    Bad,
-}
-
 /// What has to happen: frames are handled in order, none before a registration is decided.
 #[derive(Default)]
 struct Server {
@@ -48,7 +37,7 @@ struct Server {
     /// The name that waits to be decided.
     undecided: Option<String>,
     registered: bool,
-    expected: Expected<Seen>,
+    expected: Expected<ServerEvent>,
 }
 
 impl Server {
@@ -67,20 +56,20 @@ impl Server {
             }
             Ok(ClientFrame::Registration(payload)) => match validate::payload(payload.get()) {
                 Ok(registration) => {
-                    let name = String::from(registration.name);
-                    self.undecided = Some(name.clone());
-                    Seen::Registration(name)
+                    self.undecided = Some(registration.name.to_string());
+                    ServerEvent::Registration { registration }
                 }
                 Err(error) => return self.refused(error),
             },
             Ok(ClientFrame::Response(response)) if self.registered => {
-                let answer = response.answer.tag().to_owned();
-                Seen::Response(response.message_id.to_string(), answer)
+                ServerEvent::Response { response }
             }
-            Ok(ClientFrame::Response(_)) => Seen::NotRegistered,
-            Ok(ClientFrame::Unknown { tag, .. }) => Seen::UnknownType(tag.into()),
+            Ok(ClientFrame::Response(_)) => ServerEvent::Warning(Warning::NotRegistered),
+            Ok(ClientFrame::Unknown { tag, .. }) => {
+                ServerEvent::Warning(Warning::UnknownType { tag })
+            }
             Ok(other) => panic!("no rule for {other:?}"),
-            Err(_) => Seen::Bad,
+            Err(error) => ServerEvent::Warning(Warning::BadFrame(error)),
         };
         self.expected.events.push_back(told);
     }
@@ -169,23 +158,9 @@ impl Model for Server {
     }
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
-        let told = match event {
-            ServerEvent::Registration { registration } => {
-                Seen::Registration(registration.name.as_str().to_owned())
-            }
-            ServerEvent::Response { response } => Seen::Response(
-                response.message_id.as_str().to_owned(),
-                response.answer.tag().to_owned(),
-            ),
-            ServerEvent::Warning(Warning::NotRegistered) => Seen::NotRegistered,
-            ServerEvent::Warning(Warning::UnknownType { tag }) => {
-                Seen::UnknownType(tag.as_str().to_owned())
-            }
-            ServerEvent::Warning(Warning::BadFrame(_)) => Seen::Bad,
-            ServerEvent::Closed(_) => return,
-            other => panic!("no rule for {other:?}"),
-        };
-        self.expected.told(told);
+        if !matches!(event, ServerEvent::Closed(_)) {
+            self.expected.told(&event);
+        }
     }
 
     fn all_told(&mut self, _: usize, run: &mut Run<'_, ServerConn>) {
