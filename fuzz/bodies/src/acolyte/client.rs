@@ -10,7 +10,6 @@ use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
 use rpc_core::Refused;
 
-use super::TEXTS;
 use crate::calls::{Call, Calls, State};
 use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
 use crate::script::Script;
@@ -86,7 +85,6 @@ fn configured(settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;

@@ -13,14 +13,6 @@ use order::OrderChecker;
 pub use server::server_conn;
 pub use sse::sse;
 
-/// What a peer may say.
-const TEXTS: &[&str] = &[
-    r#"{"id":"rpc_a","type":"status.get"}"#,
-    r#"{"id":"rpc_a","type":"chat.start","payload":{"request":{"message":"x","history":[],"model":"m"}}}"#,
-    r#"{"id":"rpc_unknown","type":"error","error":"x"}"#,
-    "[",
-];
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -15,7 +15,7 @@ use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
 use rpc_core::{Json, Machine as _, Refused};
 
-use super::{OrderChecker, TEXTS};
+use super::OrderChecker;
 use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, small};
 use crate::script::Script;
 
@@ -82,7 +82,6 @@ fn configured(settings: u8) -> ServerConfig {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
     /// One runs, some wait, and a few more questions than may be unanswered.
     const IN_FLIGHT: usize = 1 + QUEUED + FEW + SLACK;
 

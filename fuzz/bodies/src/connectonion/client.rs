@@ -100,7 +100,6 @@ fn configured(settings: u8) -> ClientConfig {
 impl Model for Client {
     type Conn = ClientConn;
     const IN_FLIGHT: usize = FEW + 1;
-    const TEXTS: &'static [&'static str] = &FRAMES;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;

@@ -12,7 +12,7 @@ use connectonion_proto::frame::{
 use connectonion_proto::limits;
 use connectonion_proto::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState};
-use rpc_core::{Incoming, Json, Limits, Machine as _, Refused, Text};
+use rpc_core::{Json, Limits, Machine as _, Refused, Text};
 
 use crate::machine::{Expected, Model, Run, drive, frequent_pings, name_of};
 use crate::script::Script;
@@ -225,7 +225,6 @@ fn configured(settings: u8) -> ServerConfig {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = &FRAMES;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
         match op % 16 {
@@ -315,7 +314,7 @@ impl Server {
             self.go_on();
         }
         // It is read although the machine wants no input.
-        run.conn.handle_message(Incoming::Text(text), run.now);
+        run.force(text);
     }
 
     fn answered(&mut self) {

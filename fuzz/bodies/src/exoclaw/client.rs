@@ -9,7 +9,7 @@ use exoclaw_proto::frame::{
 };
 use rpc_core::{CallError, CallId, Delivery, Limits, Outgoing, Refused};
 
-use super::{TEXTS, TOKEN};
+use super::TOKEN;
 use crate::calls::{Calls, State};
 use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
 use crate::script::Script;
@@ -83,7 +83,6 @@ fn configured(settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;

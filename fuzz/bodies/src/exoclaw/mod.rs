@@ -13,15 +13,6 @@ pub use server::server_conn;
 /// The token of the machines that want one.
 const TOKEN: &str = "s3cret-token";
 
-/// What a peer may say.
-const TEXTS: &[&str] = &[
-    r#"{"ok":true,"version":"0.1.0"}"#,
-    r#"{"token":"s3cret-token"}"#,
-    r#"{"id":"1","method":"ping"}"#,
-    r#"{"id":"0","error":"x"}"#,
-    "[",
-];
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

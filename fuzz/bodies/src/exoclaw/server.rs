@@ -10,7 +10,7 @@ use exoclaw_proto::limits::AUTH_FAILED_CODE;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent, ServerState};
 use rpc_core::{Json, Limits, Machine as _, Outgoing, Refused};
 
-use super::{TEXTS, TOKEN};
+use super::TOKEN;
 use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, small};
 use crate::script::Script;
 
@@ -132,7 +132,6 @@ fn has_own_id(text: &str) -> bool {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
     const IN_FLIGHT: usize = REQUESTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
@@ -155,47 +154,7 @@ impl Model for Server {
                 self.request(run, "chat.send", params);
             }
             7 => self.request(run, "status", "null"),
-            8 => {
-                if let Some(at) = self.pick(run) {
-                    let result = run.conn.reply(self.open[at].id, &"value");
-                    self.ended(at, &result, run);
-                }
-            }
-            9 => {
-                if let Some(at) = self.pick(run) {
-                    let error = RpcError::provider(run.script.text());
-                    let result = run.conn.fail(self.open[at].id, &error);
-                    let begun = self.open[at].begun;
-                    assert!(!begun || result.is_err(), "an answer within a stream");
-                    self.ended(at, &result, run);
-                }
-            }
-            10 | 11 => {
-                if let Some(at) = self.pick(run) {
-                    let result = step(&mut run.script, &mut run.conn, self.open[at].id);
-                    self.stepped(at, &result);
-                }
-            }
-            12 => {
-                if let Some(at) = self.pick(run) {
-                    let id = self.open[at].id;
-                    let result = match run.script.byte_or_zero() % 2 {
-                        0 => run.conn.done(id),
-                        _ => run.conn.error(id, "provider error: x"),
-                    };
-                    self.ended(at, &result, run);
-                }
-            }
-            13 => {
-                if let Some(at) = self.pick(run) {
-                    let id = self.open.swap_remove(at).id;
-                    self.forgot = true;
-                    // Whoever waits has its turn then, and may find no room: that ends the connection.
-                    let was_open = !run.conn.is_closed();
-                    let known = run.conn.forget(id);
-                    assert_eq!(known, was_open, "an open request is known");
-                }
-            }
+            8..=13 => self.work(op % 18, run),
             14 => run.wait(),
             15 => run.timeout(),
             16 => run.pong(),
@@ -319,8 +278,36 @@ impl Server {
         }
     }
 
-    fn pick(&self, run: &mut Run<'_, ServerConn>) -> Option<usize> {
-        usize::from(run.script.byte_or_zero()).checked_rem(self.open.len())
+    /// The application works on one of the open requests.
+    fn work(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
+        let Some(at) = usize::from(run.script.byte_or_zero()).checked_rem(self.open.len()) else {
+            return;
+        };
+        let Open { id, begun, .. } = self.open[at];
+        let (conn, script) = (&mut run.conn, &mut run.script);
+        let result = match op {
+            8 => conn.reply(id, &"value"),
+            9 => {
+                let result = conn.fail(id, &RpcError::provider(script.text()));
+                assert!(!begun || result.is_err(), "an answer within a stream");
+                result
+            }
+            10 | 11 => {
+                let result = step(script, conn, id);
+                return self.stepped(at, &result);
+            }
+            12 if script.byte_or_zero() % 2 == 0 => conn.done(id),
+            12 => conn.error(id, "provider error: x"),
+            _ => {
+                self.open.swap_remove(at);
+                self.forgot = true;
+                // Whoever waits has its turn then, and may find no room: that ends the connection.
+                let was_open = !conn.is_closed();
+                assert_eq!(conn.forget(id), was_open, "an open request is known");
+                return;
+            }
+        };
+        self.ended(at, &result, run);
     }
 
     fn stepped(&mut self, at: usize, result: &Result<(), Refused>) {

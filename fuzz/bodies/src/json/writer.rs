@@ -165,6 +165,14 @@ impl Display for Pieces<'_> {
     }
 }
 
+macro_rules! each {
+    ($to:ident, $items:ident, $item:pat => $write:ident($($part:ident),+)) => {{
+        let mut to = $to;
+        $items.iter().try_for_each(|$item| to.$write($($part),+))?;
+        to.end()
+    }};
+}
+
 impl Serialize for Value {
     #[allow(
         clippy::cast_possible_truncation,
@@ -203,50 +211,32 @@ impl Serialize for Value {
             Self::NewtypeStruct(value) => to.serialize_newtype_struct("N", value),
             Self::NewtypeVariant(name, value) => to.serialize_newtype_variant("E", 0, name, value),
             Self::Seq(announced, items) => {
-                let mut seq = to.serialize_seq(announced.then_some(items.len()))?;
-                items
-                    .iter()
-                    .try_for_each(|item| seq.serialize_element(item))?;
-                seq.end()
+                let seq = to.serialize_seq(announced.then_some(items.len()))?;
+                each!(seq, items, item => serialize_element(item))
             }
             Self::Tuple(items) => {
-                let mut tuple = to.serialize_tuple(items.len())?;
-                items
-                    .iter()
-                    .try_for_each(|item| tuple.serialize_element(item))?;
-                tuple.end()
+                let tuple = to.serialize_tuple(items.len())?;
+                each!(tuple, items, item => serialize_element(item))
             }
             Self::TupleStruct(items) => {
-                let mut tuple = to.serialize_tuple_struct("T", items.len())?;
-                items
-                    .iter()
-                    .try_for_each(|item| tuple.serialize_field(item))?;
-                tuple.end()
+                let tuple = to.serialize_tuple_struct("T", items.len())?;
+                each!(tuple, items, item => serialize_field(item))
             }
             Self::TupleVariant(name, items) => {
-                let mut tuple = to.serialize_tuple_variant("E", 0, name, items.len())?;
-                items
-                    .iter()
-                    .try_for_each(|item| tuple.serialize_field(item))?;
-                tuple.end()
+                let tuple = to.serialize_tuple_variant("E", 0, name, items.len())?;
+                each!(tuple, items, item => serialize_field(item))
             }
             Self::Map(announced, entries) => {
-                let mut map = to.serialize_map(announced.then_some(entries.len()))?;
-                let mut entries = entries.iter();
-                entries.try_for_each(|(key, value)| map.serialize_entry(key, value))?;
-                map.end()
+                let map = to.serialize_map(announced.then_some(entries.len()))?;
+                each!(map, entries, (key, value) => serialize_entry(key, value))
             }
             Self::Struct(name, fields) => {
-                let mut object = to.serialize_struct(name, fields.len())?;
-                let mut fields = fields.iter();
-                fields.try_for_each(|(name, value)| object.serialize_field(name, value))?;
-                object.end()
+                let object = to.serialize_struct(name, fields.len())?;
+                each!(object, fields, (name, value) => serialize_field(name, value))
             }
             Self::StructVariant(name, fields) => {
-                let mut object = to.serialize_struct_variant("E", 0, name, fields.len())?;
-                let mut fields = fields.iter();
-                fields.try_for_each(|(name, value)| object.serialize_field(name, value))?;
-                object.end()
+                let object = to.serialize_struct_variant("E", 0, name, fields.len())?;
+                each!(object, fields, (name, value) => serialize_field(name, value))
             }
         }
     }

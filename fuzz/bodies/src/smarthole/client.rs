@@ -8,7 +8,6 @@ use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState
 use smarthole_proto::frame::{Answer, ClientFrame, Notification, Registration, Response};
 use smarthole_proto::limits::REGISTRATION_FAILED_CODE;
 
-use super::TEXTS;
 use crate::frames::written;
 use crate::machine::{FEW, Model, Run, drive, frequent_pings, small};
 use crate::script::Script;
@@ -81,7 +80,6 @@ fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         match op % 16 {

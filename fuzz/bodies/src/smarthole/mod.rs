@@ -17,15 +17,6 @@ pub use frames::{client_frames, direct, server_frames, validate};
 pub use hub::hub;
 pub use server::server_conn;
 
-/// What a peer may say.
-const TEXTS: &[&str] = &[
-    r#"{"type":"registration","payload":{"name":"a","description":"d"}}"#,
-    r#"{"type":"registration_response","payload":{"success":true}}"#,
-    r#"{"type":"message","payload":{"id":"m","text":"t","timestamp":"z"}}"#,
-    r#"{"type":"response","payload":{"messageId":"m","type":"ack","payload":{}}}"#,
-    "[",
-];
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

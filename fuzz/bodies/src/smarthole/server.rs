@@ -10,7 +10,6 @@ use smarthole_proto::id::client_id;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState, Warning};
 use smarthole_proto::validate;
 
-use super::TEXTS;
 use crate::machine::{Expected, FEW, Model, Run, drive, frequent_pings, small};
 use crate::script::Script;
 
@@ -112,7 +111,6 @@ fn configured(settings: u8) -> ServerConfig {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
         match op % 16 {
@@ -193,7 +191,10 @@ impl Server {
             self.inbox.extend(text.map(str::to_owned));
             self.go_on();
         }
-        run.conn.handle_message(message, run.now);
+        match message {
+            Incoming::Text(text) => run.force(text),
+            message => run.conn.handle_message(message, run.now),
+        }
     }
 
     fn accept(&mut self, run: &mut Run<'_, ServerConn>) {

@@ -12,8 +12,6 @@ use crate::calls::{Calls, State};
 use crate::machine::{FEW, Model, Run, drive, small};
 use crate::script::Script;
 
-const TEXTS: &[&str] = &[r#"{"event":"x","method":"ping","callId":1}"#];
-
 fn limits() -> Limits {
     Limits {
         max_message_bytes: 4096,
@@ -48,7 +46,6 @@ impl Client {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
@@ -131,7 +128,6 @@ pub fn server_conn(data: &[u8]) {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
         match op % 11 {
