@@ -45,10 +45,6 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
         self.calls.push(Call { id, kind, state });
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.calls.len()
-    }
-
     pub(crate) fn any(&self, of: impl Fn(&Call<I, K>) -> bool) -> bool {
         self.calls.iter().any(of)
     }

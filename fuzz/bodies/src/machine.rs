@@ -1,7 +1,7 @@
 //! [`drive`]: a machine under a list of operations, and the rules that hold for every machine.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::mem::{Discriminant, discriminant, take};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub(crate) trait Model {
 
     /// Most requests in flight.
     const IN_FLIGHT: usize = FEW;
+    /// Most texts that wait to leave.
+    const FRAMES: usize = FEW;
 
     /// Does one operation, from 0 to 63.
     fn operate(&mut self, op: u8, run: &mut Run<'_, Self::Conn>);
@@ -49,8 +51,8 @@ pub(crate) trait Model {
     /// A ping or a Close leaves.
     fn sent_control(&mut self, _frame: &Outgoing, _conn: &Self::Conn) {}
 
-    /// Nothing more waits to leave; so many texts were taken.
-    fn all_sent(&mut self, _texts: usize, _conn: &Self::Conn) {}
+    /// Nothing more waits to leave.
+    fn all_sent(&mut self, _conn: &Self::Conn) {}
 
     fn event(&mut self, event: <Self::Conn as Machine>::Event, run: &Run<'_, Self::Conn>);
 
@@ -74,6 +76,11 @@ pub(crate) struct Run<'s, C: Machine> {
     pub(crate) closed: bool,
     /// The kind of event that tells it.
     end: Option<Discriminant<C::Event>>,
+}
+
+/// What leaves a machine can be read.
+pub(crate) fn readable<T, E: Display>(read: Result<T, E>) -> T {
+    read.unwrap_or_else(|error| panic!("a machine sends its own frames only: {error}"))
 }
 
 /// Runs a new machine through the operations and to the end of its line. Gives what is left of both.
@@ -130,7 +137,8 @@ impl<C: Machine> Run<'_, C> {
             texts += usize::from(matches!(frame, Outgoing::Text(_)));
             self.frame(model, &frame);
         }
-        model.all_sent(texts, &self.conn);
+        assert!(texts <= M::FRAMES, "frames that wait are bounded: {texts}");
+        model.all_sent(&self.conn);
     }
 
     fn take_frame<M: Model<Conn = C>>(&mut self, model: &mut M) {

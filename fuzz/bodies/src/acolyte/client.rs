@@ -11,36 +11,11 @@ use acolyte_proto::limits;
 use rpc_core::Refused;
 
 use crate::calls::{Call, Calls, State};
-use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, readable, small};
 use crate::script::Script;
 
 /// What may follow `{"id":"...","type":` in a frame.
-const ANSWERS: [&str; 24] = [
-    r#""chat.accepted","taskId":"task_a"}"#,
-    r#""chat.queued","position":1}"#,
-    r#""chat.queued","position":0}"#,
-    r#""chat.started"}"#,
-    r#""chat.event","event":{"type":"text-delta","text":"Hello"}}"#,
-    r#""chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t"}}"#,
-    r#""chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"t","content":"x"}}"#,
-    r#""chat.event","event":{"type":"tool-result","toolCallId":"d","toolName":"t"}}"#,
-    r#""chat.event","event":{"type":"error","errorMessage":"x"}}"#,
-    r#""chat.event","event":{"type":"later"}}"#,
-    r#""chat.event","event":"x"}"#,
-    r#""chat.done","reply":{"output":"x","model":""}}"#,
-    r#""chat.done","reply":{"output":"","model":"m","error":"x"}}"#,
-    r#""chat.done","payload":{}}"#,
-    r#""chat.error","errorMessage":"x","errorId":null}"#,
-    r#""chat.error","errorMessage":"x","errorCode":"E_ABORTED"}"#,
-    r#""error","error":"refused"}"#,
-    r#""error","error":{"message":"x"}}"#,
-    r#""status.result","status":{"ok":true,"protocol_version":"1"}}"#,
-    r#""status.result"}"#,
-    r#""task.status.result","task":null}"#,
-    r#""chat.abort.result","requestId":"rpc_a","aborted":true}"#,
-    r#""chat.abort.result","requestId":"rpc_a","aborted":false}"#,
-    r#""later","x":[1]}"#,
-];
+const ANSWERS: &str = include_str!("../../frames/acolyte_answers.txt");
 
 /// What the application saw of a client.
 #[derive(Default)]
@@ -85,6 +60,8 @@ fn configured(settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
+    /// Aborts of chats that no one waits for follow as soon as there is room.
+    const FRAMES: usize = usize::MAX;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
@@ -92,7 +69,7 @@ impl Model for Client {
             0 => run.hear_text(),
             1..=4 => {
                 let id = run.script.pick(&self.sent).map_or("rpc_a", RpcId::as_str);
-                let rest = run.script.pick_text(&ANSWERS);
+                let rest = run.script.pick_line(ANSWERS);
                 run.hear(&format!(r#"{{"id":"{id}","type":{rest}"#));
             }
             5 => run.hear_one_of(&[
@@ -143,10 +120,7 @@ impl Model for Client {
 
     /// Requests leave, with new ids.
     fn sent(&mut self, text: &str, _: &ClientConn) {
-        let frame = match ClientFrame::decode(text, &limits::defaults()) {
-            Ok(frame) => frame,
-            Err(error) => panic!("a client must send requests only: {error}"),
-        };
+        let frame = readable(ClientFrame::decode(text, &limits::defaults()));
         assert!(!self.sent.contains(&frame.id), "an id is new");
         assert!(!frame.id.is_unreadable(), "an id is one of its own");
         if let Request::ChatAbort(id) = &frame.request {
@@ -155,12 +129,6 @@ impl Model for Client {
             assert!(self.calls.any(is_chat), "an abort is of a chat");
         }
         self.sent.push(frame.id);
-    }
-
-    fn all_sent(&mut self, texts: usize, _: &ClientConn) {
-        // Aborts of chats that no one waits for follow as soon as there is room.
-        let most = FEW + self.calls.len();
-        assert!(texts <= most, "frames that wait are bounded");
     }
 
     fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {

@@ -17,32 +17,7 @@ use crate::machine::{Expected, FEW, Model, Run, drive, small};
 use crate::script::Script;
 
 /// What a host may send.
-const FRAMES: [&str; 24] = [
-    r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
-    r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#,
-    r#"{"type":"PING"}"#,
-    r#"{"type":"user_input","content":"p","turn":1,"id":"u","ts":1.5,"session_id":"s"}"#,
-    r#"{"type":"user_input","content":"p","runtime_input":true,"id":"r","ts":1.5}"#,
-    r#"{"type":"thinking","content":"t","id":"t","ts":1.5,"session_id":"s"}"#,
-    r#"{"type":"session_sync","session":{},"id":"y","ts":1.5}"#,
-    r#"{"type":"mode_changed","mode":"plan","id":"m","ts":1.5}"#,
-    r#"{"type":"ask_user","question":"?","id":"q","ts":1.5}"#,
-    r#"{"type":"OUTPUT","result":"r","session_id":"s","duration_ms":1}"#,
-    r#"{"type":"RUNTIME_INPUT_ACK","session_id":"s","id":"r"}"#,
-    r#"{"type":"ONBOARD_REQUIRED","identity":"0x","methods":["invite_code"]}"#,
-    r#"{"type":"ONBOARD_SUCCESS","identity":"0x","level":"contact"}"#,
-    r#"{"type":"SESSION_STATUS","session_id":"s","status":"running"}"#,
-    r#"{"type":"ADMIN_RESULT","action":"promote","success":true}"#,
-    r#"{"type":"ERROR","message":"boom"}"#,
-    r#"{"type":"ERROR","message":"prompt required"}"#,
-    r#"{"type":"ERROR","message":"forbidden: admin only"}"#,
-    r#"{"type":"ERROR","message":"unknown message type: 'mode_change'"}"#,
-    r#"{"type":"ERROR","code":"RUNTIME_INPUT_REJECTED","message":"m","retryable":true}"#,
-    r#"{"type":"ERROR","code":"STALE_ANSWER","message":"m","request_id":"q"}"#,
-    r#"{"type":"LATER","x":[1]}"#,
-    r#"{"type":"OUTPUT"}"#,
-    "junk",
-];
+const FRAMES: &str = include_str!("../../frames/connectonion_server.txt");
 
 /// What is known of the client from outside.
 #[derive(Default)]
@@ -109,7 +84,7 @@ impl Model for Client {
                 self.hear(run, text);
             }
             1..=5 => {
-                let text = run.script.pick_text(&FRAMES);
+                let text = run.script.pick_line(FRAMES);
                 self.hear(run, text);
             }
             6 | 7 => {
@@ -181,7 +156,7 @@ impl Model for Client {
         }
     }
 
-    fn all_sent(&mut self, _: usize, conn: &ClientConn) {
+    fn all_sent(&mut self, conn: &ClientConn) {
         self.expected.all_sent(conn);
     }
 

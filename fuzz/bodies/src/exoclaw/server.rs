@@ -11,7 +11,7 @@ use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent, Se
 use rpc_core::{Json, Limits, Machine as _, Outgoing, Refused};
 
 use super::TOKEN;
-use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, small};
+use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, readable, small};
 use crate::script::Script;
 
 /// Most requests that are worked on.
@@ -165,10 +165,7 @@ impl Model for Server {
     /// The hello or a refusal comes first.
     fn sent(&mut self, text: &str, _: &ServerConn) {
         assert!(!self.refused, "a frame after a refusal");
-        let frame = match ServerFrame::decode(text, &Limits::default()) {
-            Ok(frame) => frame,
-            Err(error) => panic!("a server must send frames only: {error}"),
-        };
+        let frame = readable(ServerFrame::decode(text, &Limits::default()));
         match &frame {
             ServerFrame::Hello(_) => {
                 assert_eq!(self.frames, 0, "the hello comes first");
@@ -207,10 +204,6 @@ impl Model for Server {
             let is_refusal = close.code == AUTH_FAILED_CODE;
             assert_eq!(self.refused, is_refusal, "a refusal closes with its code");
         }
-    }
-
-    fn all_sent(&mut self, texts: usize, _: &ServerConn) {
-        assert!(texts <= FEW, "frames that wait are bounded");
     }
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {

@@ -19,17 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const IDS: [&str; 6] = ["m0", "m1", "m2", "m3", "m4", "m5"];
 
 /// What else a server may send.
-const FRAMES: [&str; 9] = [
-    r#"{"type":"registration_response","payload":{"success":true,"clientId":"c","message":"hi"}}"#,
-    r#"{"payload":{"success":true},"type":"registration_response"}"#,
-    r#"{"type":"registration_response","payload":{"success":false,"code":"DUPLICATE_NAME"}}"#,
-    r#"{"type":"registration_response","payload":{"success":false,"code":"INVALID_NAME","message":"no"}}"#,
-    r#"{"type":"registration_response","payload":{}}"#,
-    r#"{"type":"later","payload":[1]}"#,
-    r#"{"type":"message","payload":{"id":"m0"}}"#,
-    r#"{"type":7}"#,
-    "junk",
-];
+const FRAMES: &str = include_str!("../../frames/smarthole_server.txt");
 
 #[derive(Default)]
 struct Client {
@@ -84,7 +74,10 @@ impl Model for Client {
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         match op % 16 {
             0 => run.hear_text(),
-            1 | 2 => run.hear_one_of(&FRAMES),
+            1 | 2 => {
+                let text = run.script.pick_line(FRAMES);
+                run.hear(text);
+            }
             3..=6 => {
                 let id = run.script.pick_text(&IDS);
                 run.hear(&format!(
@@ -134,7 +127,7 @@ impl Model for Client {
         }
     }
 
-    fn all_sent(&mut self, _: usize, conn: &ClientConn) {
+    fn all_sent(&mut self, conn: &ClientConn) {
         if !conn.is_closed() {
             let held = conn.state() == ClientState::AwaitRegistered;
             assert!(self.frames.is_empty(), "a frame is missing");

@@ -9,7 +9,7 @@ use snek_proto::id::WireId;
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 use crate::calls::{Calls, State};
-use crate::machine::{FEW, Model, Run, drive, small};
+use crate::machine::{FEW, Model, Run, drive, readable, small};
 use crate::script::Script;
 
 fn limits() -> Limits {
@@ -88,9 +88,7 @@ impl Model for Client {
     }
 
     fn sent(&mut self, text: &str, _: &ClientConn) {
-        let Ok(frame) = ClientFrame::decode(text, &Limits::default()) else {
-            panic!("a client must send requests only");
-        };
+        let frame = readable(ClientFrame::decode(text, &Limits::default()));
         assert!(frame.call().is_ok(), "a request must be valid");
         let id = frame.call_id.as_ref().and_then(WireId::as_text);
         self.ids.extend(id.map(String::from));
@@ -164,9 +162,7 @@ impl Model for Server {
     }
 
     fn sent(&mut self, text: &str, _: &ServerConn) {
-        if let Err(error) = ServerFrame::decode(text, &Limits::default()) {
-            panic!("a server must send frames only: {error}");
-        }
+        readable(ServerFrame::decode(text, &Limits::default()));
     }
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
