@@ -96,7 +96,7 @@ mod tests {
         fn machines_keep_their_rules_when_their_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
-                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8],
+                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8, 1 => 192..210_u8],
                 0..150,
             ),
         ) {

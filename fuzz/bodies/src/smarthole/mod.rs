@@ -74,7 +74,7 @@ mod tests {
         fn a_client_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
-                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8, 1 => 192..208_u8],
                 0..100,
             ),
         ) {
@@ -87,7 +87,7 @@ mod tests {
         fn a_server_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
-                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8, 1 => 192..208_u8],
                 0..100,
             ),
         ) {
