@@ -70,6 +70,8 @@ fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
+    /// What is promised follows as soon as there is room.
+    const FRAMES: usize = 2 * FEW;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         match op % 16 {
@@ -165,7 +167,6 @@ impl Model for Client {
     }
 
     fn all_told(&mut self, _: usize, run: &mut Run<'_, ClientConn>) {
-        run.take_frames(self);
         let conn = &run.conn;
         if self.owed.is_empty() {
             let promised = std::mem::take(&mut self.promised);

@@ -84,6 +84,17 @@ mod tests {
         }
 
         #[test]
+        fn responses_of_a_client_leave_in_order(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![6 => 135..139_u8, 1 => 199..202_u8, 1 => 0..16_u8],
+                0..100,
+            ),
+        ) {
+            client_conn(&[&[settings, 1, 0], &data[..]].concat());
+        }
+
+        #[test]
         fn a_server_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
