@@ -1,6 +1,7 @@
 //! [`Calls`]: what a client has asked, from command to end.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use crate::script::Script;
 
@@ -53,6 +54,28 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
     pub(crate) fn pick(&mut self, script: &mut Script<'_>) -> Option<&mut Call<I, K>> {
         let at = usize::from(script.byte_or_zero()).checked_rem(self.calls.len())?;
         self.calls.get_mut(at)
+    }
+
+    /// One of all that were made is cancelled.
+    pub(crate) fn cancel(&mut self, script: &mut Script<'_>, cancel: impl FnOnce(I) -> bool) {
+        if let Some(call) = self.pick(script) {
+            call.cancelled(cancel(call.id));
+        }
+    }
+
+    /// One of all that were made gets another deadline, or none: of these kinds, what is open can.
+    pub(crate) fn extend(
+        &mut self,
+        script: &mut Script<'_>,
+        can: impl Fn(&K) -> bool,
+        extend: impl FnOnce(I, Option<Duration>) -> bool,
+    ) {
+        let wait = Some(script.seconds()).filter(|wait| !wait.is_zero());
+        if let Some(call) = self.pick(script) {
+            let may = call.state == State::Open && can(&call.kind);
+            let changed = extend(call.id, wait);
+            assert!(may || !changed, "what is over still waits");
+        }
     }
 
     pub(crate) fn first_open(&mut self) -> Option<&mut Call<I, K>> {

@@ -96,21 +96,15 @@ impl Model for Client {
                     self.calls.made(abort.ok(), Kind::Abort);
                 }
             }
-            11 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    call.cancelled(run.conn.cancel(call.id, now));
-                }
-            }
+            11 => self
+                .calls
+                .cancel(&mut run.script, |id| run.conn.cancel(id, now)),
             12 => run.wait(),
             13 => run.timeout(),
             14 => {
-                let idle = run.script.byte_or_zero();
-                let idle = (idle != 0).then(|| Duration::from_secs(u64::from(idle)));
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    let changed = run.conn.set_idle_timeout(call.id, idle, now);
-                    let can = call.state == State::Open && call.kind == Kind::Chat;
-                    assert!(can || !changed, "what is over still waits");
-                }
+                let can = |kind: &Kind| *kind == Kind::Chat;
+                let extend = |id, idle| run.conn.set_idle_timeout(id, idle, now);
+                self.calls.extend(&mut run.script, can, extend);
             }
             15 => run.pong(),
             16 => run.hear_binary(b"{\xff"),

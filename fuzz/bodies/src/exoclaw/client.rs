@@ -110,21 +110,12 @@ impl Model for Client {
                 self.calls
                     .made(run.conn.chat_send(&chat, now).ok(), Kind::Chat);
             }
-            11 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    call.cancelled(run.conn.cancel(call.id));
-                }
-            }
+            11 => self.calls.cancel(&mut run.script, |id| run.conn.cancel(id)),
             12 => run.wait(),
             13 => run.timeout(),
             14 => {
-                let wait = run.script.byte_or_zero();
-                let wait = (wait != 0).then(|| Duration::from_secs(u64::from(wait)));
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    let changed = run.conn.set_timeout(call.id, wait, now);
-                    let is_open = call.state == State::Open;
-                    assert!(is_open || !changed, "what is over still waits");
-                }
+                let extend = |id, wait| run.conn.set_timeout(id, wait, now);
+                self.calls.extend(&mut run.script, |_| true, extend);
             }
             15 => run.pong(),
             16 => run.hear_binary(b"x"),

@@ -106,11 +106,7 @@ impl Line {
             3..=5 => self.step(script),
             6 | 7 => self.answer(script, true),
             8 => self.answer(script, false),
-            9 => {
-                if let Some(call) = self.calls.pick(script) {
-                    call.cancelled(self.pair.client.cancel(call.id));
-                }
-            }
+            9 => self.calls.cancel(script, |id| self.pair.client.cancel(id)),
             10 => {
                 let wait = u64::from(script.byte_or_zero());
                 self.pair.advance(Duration::from_millis(wait * wait * 4));

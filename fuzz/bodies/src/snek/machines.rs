@@ -72,11 +72,7 @@ impl Model for Client {
                     .send_message("ch1", run.script.text(), Final::No, now);
                 self.calls.made(sent.ok(), ());
             }
-            7 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    call.cancelled(run.conn.cancel(call.id));
-                }
-            }
+            7 => self.calls.cancel(&mut run.script, |id| run.conn.cancel(id)),
             8 => run.wait(),
             9 => run.timeout(),
             10 => {
