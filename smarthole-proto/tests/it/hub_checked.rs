@@ -1,8 +1,9 @@
 //! A hub and its naive model under the same operations: both have to do the same.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use rpc_core::Instant;
 use smarthole_proto::frame::{Answer, Notification, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubError, HubEvent, Input, RouteId};
 use smarthole_proto::router::{Choice, RouterError};
