@@ -14,7 +14,7 @@ from pathlib import Path
 from harness import expect, same, switchboard
 from provider import KEY
 
-TOKEN = "correct-horse"
+TOKEN = "correct-horse-battery-staple"
 HELLO = {"ok": True, "version": "0.1.0"}
 ECHO = {"name": "echo", "path": "builtin:echo"}
 

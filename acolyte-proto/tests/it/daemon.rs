@@ -231,7 +231,7 @@ pub fn start(id: &str, message: &str) -> Value {
 
 impl Peer {
     pub fn new(ws: WsStream) -> Self {
-        let order = OrderChecker::new();
+        let order = OrderChecker::default();
         Self { ws, order }
     }
 

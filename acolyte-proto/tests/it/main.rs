@@ -17,8 +17,6 @@ mod memory;
 mod mounted;
 mod net_client;
 mod nodes;
-// The fuzz targets use it too.
-#[path = "../../../fuzz/bodies/src/acolyte/order.rs"]
 mod order;
 mod pair;
 mod recordings;

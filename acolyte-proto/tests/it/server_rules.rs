@@ -128,7 +128,7 @@ impl Script {
         Self {
             conn: ServerConn::new(config, 1, now),
             now,
-            order: OrderChecker::new(),
+            order: OrderChecker::default(),
             states: HashMap::new(),
             work: None,
             aborts: 0,

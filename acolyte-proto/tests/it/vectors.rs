@@ -194,10 +194,10 @@ fn every_recorded_connection_is_in_order() {
     let limits = limits::defaults();
     let mut chats = 0;
     for (name, lines) in recordings() {
-        let mut order = OrderChecker::new();
+        let mut order = OrderChecker::default();
         for line in &lines {
             if line["kind"] == "http-request" {
-                order = OrderChecker::new();
+                order = OrderChecker::default();
             }
             let frame = message(line, "c2s");
             if let Some(frame) = frame

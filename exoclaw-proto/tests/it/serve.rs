@@ -90,6 +90,26 @@ async fn a_close_after_a_wrong_token_does_not_lose_the_refusal() {
 }
 
 #[tokio::test]
+async fn no_more_short_tokens_are_compared_than_guesses_are_free() {
+    let server = start(with_token()).await;
+    let guesses = (0..10).map(|guess| text(&format!(r#"{{"token":"{guess}"}}"#)));
+    for guess in guesses {
+        let mut wire = Wire::open(server.address).await;
+        wire.send(&guess).await;
+        assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
+    }
+    // One in a second: the others learn nothing of what they send.
+    let more = (10..18).map(async |guess| {
+        let mut wire = Wire::open(server.address).await;
+        wire.send(&text(&format!(r#"{{"token":"{guess}"}}"#))).await;
+        wire.next().await
+    });
+    let mut answers = futures_util::future::join_all(more).await;
+    answers.retain(|answer| matches!(answer, Frame::Text(_)));
+    assert!(answers.len() <= 2, "{answers:?}");
+}
+
+#[tokio::test]
 async fn pipelined_requests_and_early_pings_are_answered() {
     let server = start(with_token()).await;
     let mut wire = Wire::open(server.address).await;

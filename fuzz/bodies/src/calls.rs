@@ -1,6 +1,7 @@
 //! [`Calls`]: what a client has asked, from command to end.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use crate::script::Script;
 
@@ -45,10 +46,6 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
         self.calls.push(Call { id, kind, state });
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.calls.len()
-    }
-
     pub(crate) fn any(&self, of: impl Fn(&Call<I, K>) -> bool) -> bool {
         self.calls.iter().any(of)
     }
@@ -59,8 +56,45 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
         self.calls.get_mut(at)
     }
 
+    /// One of all that were made is cancelled.
+    pub(crate) fn cancel(&mut self, script: &mut Script<'_>, cancel: impl FnOnce(I) -> bool) {
+        if let Some(call) = self.pick(script) {
+            call.cancelled(cancel(call.id));
+        }
+    }
+
+    /// One of all that were made gets another deadline, or none: of these kinds, what is open can.
+    pub(crate) fn extend(
+        &mut self,
+        script: &mut Script<'_>,
+        can: impl Fn(&K) -> bool,
+        extend: impl FnOnce(I, Option<Duration>) -> bool,
+    ) {
+        let wait = Some(script.seconds()).filter(|wait| !wait.is_zero());
+        if let Some(call) = self.pick(script) {
+            let may = call.state == State::Open && can(&call.kind);
+            let changed = extend(call.id, wait);
+            assert!(may || !changed, "what is over still waits");
+        }
+    }
+
     pub(crate) fn first_open(&mut self) -> Option<&mut Call<I, K>> {
         self.calls.iter_mut().find(|call| call.state == State::Open)
+    }
+
+    /// The id of the first open one of this kind.
+    pub(crate) fn first_open_of(&self, kind: &K) -> Option<I> {
+        let is_it = |call: &&Call<I, K>| call.state == State::Open && call.kind == *kind;
+        self.calls.iter().find(is_it).map(|call| call.id)
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        let open = self.calls.iter().filter(|call| call.state == State::Open);
+        open.count()
+    }
+
+    pub(crate) fn kind(&mut self, id: I) -> &K {
+        &self.find(id).kind
     }
 
     fn find(&mut self, id: I) -> &mut Call<I, K> {

@@ -1,9 +1,16 @@
 //! [`drive`]: a machine under a list of operations, and the rules that hold for every machine.
 
+use std::collections::VecDeque;
+use std::fmt::{Debug, Display};
+use std::mem::{Discriminant, discriminant, take};
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::{Disconnect, Incoming, Instant, Limits, Machine, Outgoing};
+use rpc_core::testing::conformance::closed_is_inert;
+use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Limits, Machine, Outgoing, Refused};
+use serde::Serialize;
+
+use crate::frames::written;
 
 use crate::script::Script;
 
@@ -30,10 +37,10 @@ pub(crate) fn frequent_pings() -> KeepAlive {
 pub(crate) trait Model {
     type Conn: Machine;
 
-    /// What a peer may say. Nothing comes of it once the machine is closed.
-    const TEXTS: &'static [&'static str];
-    /// Whether the machine may drop the line at once.
-    const MAY_ABORT: bool = false;
+    /// Most requests in flight.
+    const IN_FLIGHT: usize = FEW;
+    /// Most texts that wait to leave.
+    const FRAMES: usize = FEW;
 
     /// Does one operation, from 0 to 63.
     fn operate(&mut self, op: u8, run: &mut Run<'_, Self::Conn>);
@@ -44,13 +51,10 @@ pub(crate) trait Model {
     /// A ping or a Close leaves.
     fn sent_control(&mut self, _frame: &Outgoing, _conn: &Self::Conn) {}
 
-    /// Nothing more waits to leave; so many texts were taken.
-    fn all_sent(&mut self, _texts: usize, _conn: &Self::Conn) {}
+    /// Nothing more waits to leave.
+    fn all_sent(&mut self, _conn: &Self::Conn) {}
 
     fn event(&mut self, event: <Self::Conn as Machine>::Event, run: &Run<'_, Self::Conn>);
-
-    /// Whether this is the event of the end.
-    fn is_end(event: &<Self::Conn as Machine>::Event) -> bool;
 
     /// No more events wait; so many were taken.
     fn all_told(&mut self, _events: usize, _run: &mut Run<'_, Self::Conn>) {}
@@ -60,77 +64,105 @@ pub(crate) trait Model {
 }
 
 /// A machine, its clock, and the operations that are left.
-pub(crate) struct Run<'s, C> {
+pub(crate) struct Run<'s, C: Machine> {
     pub(crate) conn: C,
     pub(crate) now: Instant,
     pub(crate) script: Script<'s>,
+    /// Texts that have arrived, the last few of them.
+    heard: VecDeque<String>,
     /// A Close has left, or the line was dropped.
     pub(crate) left: bool,
     /// The end was told.
     pub(crate) closed: bool,
+    /// The kind of event that tells it.
+    end: Option<Discriminant<C::Event>>,
+}
+
+/// What leaves a machine can be read.
+pub(crate) fn readable<T, E: Display>(read: Result<T, E>) -> T {
+    read.unwrap_or_else(|error| panic!("a machine sends its own frames only: {error}"))
 }
 
 /// Runs a new machine through the operations and to the end of its line. Gives what is left of both.
 ///
-/// An operation of 128 or more is done without taking frames and events first, one of 64 to 127
-/// without taking events.
+/// An operation of 64 to 127 is done without taking events first, one of 128 to 191 without taking
+/// frames and events, one of 192 or more with taking one frame.
 pub(crate) fn drive<'s, M: Model>(
     mut model: M,
     script: Script<'s>,
-    conn: impl FnOnce(Instant) -> M::Conn,
+    conn: impl Fn(Instant) -> M::Conn,
 ) -> (M, Run<'s, M::Conn>) {
     let now = Instant::now();
     let mut run = Run {
         conn: conn(now),
         now,
         script,
+        heard: VecDeque::new(),
         left: false,
         closed: false,
+        end: end_of(conn(now), now),
     };
     while let Some(op) = run.script.byte() {
-        if op & 0x80 == 0 {
-            run.take_frames(&mut model);
+        match op & 0xc0 {
+            0x80 => {}
+            0xc0 => run.take_frame(&mut model),
+            _ => run.take_frames(&mut model),
         }
         if op & 0xc0 == 0 {
             run.take_events(&mut model);
         }
         model.operate(op & 0x3f, &mut run);
+        assert!(run.conn.in_flight() <= M::IN_FLIGHT, "too much in flight");
     }
     model.settle(&mut run);
     run.disconnect(Disconnect::PeerClosed(None));
     run.take_events(&mut model);
     assert!(run.closed, "the end is told");
-    run.assert_inert(M::TEXTS);
+    let heard: Vec<&str> = run.heard.iter().map(String::as_str).collect();
+    closed_is_inert(&mut run.conn, &heard, run.now);
     (model, run)
+}
+
+/// The kind of the last event of a machine whose line ends at once.
+fn end_of<C: Machine>(mut conn: C, now: Instant) -> Option<Discriminant<C::Event>> {
+    conn.handle_disconnect(Disconnect::Eof, now);
+    let last = std::iter::from_fn(|| conn.poll_event()).last();
+    last.as_ref().map(discriminant)
 }
 
 impl<C: Machine> Run<'_, C> {
     pub(crate) fn take_frames<M: Model<Conn = C>>(&mut self, model: &mut M) {
         let mut texts = 0;
         while let Some(frame) = self.conn.poll_transmit() {
-            assert!(!self.left, "a frame after a Close");
-            match &frame {
-                Outgoing::Text(text) => {
-                    texts += 1;
-                    model.sent(text.as_str(), &self.conn);
-                }
-                Outgoing::Ping(_) => model.sent_control(&frame, &self.conn),
-                Outgoing::Close(_) => {
-                    self.left = true;
-                    model.sent_control(&frame, &self.conn);
-                }
-                Outgoing::Abort if M::MAY_ABORT => self.left = true,
-                other => panic!("a machine sends texts, not {other:?}"),
-            }
+            texts += usize::from(matches!(frame, Outgoing::Text(_)));
+            self.frame(model, &frame);
         }
-        model.all_sent(texts, &self.conn);
+        assert!(texts <= M::FRAMES, "frames that wait are bounded: {texts}");
+        model.all_sent(&self.conn);
+    }
+
+    fn take_frame<M: Model<Conn = C>>(&mut self, model: &mut M) {
+        if let Some(frame) = self.conn.poll_transmit() {
+            self.frame(model, &frame);
+        }
+    }
+
+    fn frame<M: Model<Conn = C>>(&mut self, model: &mut M, frame: &Outgoing) {
+        assert!(!self.left, "a frame after a Close");
+        self.left = matches!(frame, Outgoing::Close(_) | Outgoing::Abort);
+        match frame {
+            Outgoing::Text(text) => model.sent(text.as_str(), &self.conn),
+            Outgoing::Ping(_) | Outgoing::Close(_) => model.sent_control(frame, &self.conn),
+            Outgoing::Abort => {}
+            other => panic!("a machine sends texts, not {other:?}"),
+        }
     }
 
     pub(crate) fn take_events<M: Model<Conn = C>>(&mut self, model: &mut M) {
         let mut events = 0;
         while let Some(event) = self.conn.poll_event() {
             assert!(!self.closed, "an event after the last one");
-            self.closed = M::is_end(&event);
+            self.closed = self.end == Some(discriminant(&event));
             events += 1;
             model.event(event, self);
         }
@@ -141,8 +173,15 @@ impl<C: Machine> Run<'_, C> {
     /// A text arrives. A line is read only while the machine wants input.
     pub(crate) fn hear(&mut self, text: &str) {
         if self.conn.wants_input() {
-            self.conn.handle_message(Incoming::Text(text), self.now);
+            self.force(text);
         }
+    }
+
+    /// A text arrives although the machine may want no input.
+    pub(crate) fn force(&mut self, text: &str) {
+        self.heard.truncate(2 * FEW);
+        self.heard.push_front(text.to_owned());
+        self.conn.handle_message(Incoming::Text(text), self.now);
     }
 
     /// The script's next text arrives.
@@ -164,8 +203,37 @@ impl<C: Machine> Run<'_, C> {
         }
     }
 
-    pub(crate) fn ping(&mut self) {
-        self.conn.handle_message(Incoming::Ping(b"x"), self.now);
+    /// Something happens to the line, as the next byte says.
+    pub(crate) fn line(&mut self) {
+        let what = self.script.byte_or_zero();
+        self.happen(what);
+    }
+
+    /// The line is closed here, in one of two ways, or lost, bytes arrive, or a ping does.
+    pub(crate) fn happen(&mut self, what: u8) {
+        match what {
+            0 => self.conn.close(self.now),
+            1 => self.disconnect(Disconnect::Eof),
+            2 => {
+                let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "bye");
+                self.conn.close_with(frame, self.now);
+            }
+            3 => self.hear_binary(b"{\xff"),
+            _ => self.conn.handle_message(Incoming::Ping(b"x"), self.now),
+        }
+    }
+
+    /// Whether a command was taken: one that may be has to be unless there is no room, and no other.
+    pub(crate) fn took<T>(&self, result: &Result<T, Refused>, may: bool) -> bool {
+        match result {
+            Ok(_) => assert!(may, "it was taken"),
+            Err(Refused::Closed) => assert!(self.conn.is_closed(), "it is open"),
+            Err(Refused::UnknownId | Refused::NotReady) => {
+                assert!(!may || self.conn.is_closed(), "it was refused");
+            }
+            Err(_) => {}
+        }
+        result.is_ok()
     }
 
     pub(crate) fn pong(&mut self) {
@@ -199,20 +267,79 @@ impl<C: Machine> Run<'_, C> {
         }
         panic!("deadlines make no progress");
     }
+}
 
-    /// After the end nothing comes out, whatever goes in.
-    fn assert_inert(&mut self, texts: &[&str]) {
-        let conn = &mut self.conn;
-        assert!(conn.is_closed(), "a disconnect must close");
-        assert!(conn.poll_timeout().is_none(), "closed: a deadline remains");
-        for text in texts {
-            conn.handle_message(Incoming::Text(text), self.now);
-        }
-        conn.handle_message(Incoming::Binary(b"x"), self.now);
-        conn.handle_timeout(self.now + Duration::from_secs(3600));
-        conn.handle_disconnect(Disconnect::Eof, self.now);
-        assert!(conn.poll_timeout().is_none(), "closed: a deadline remains");
-        assert!(conn.poll_transmit().is_none(), "closed: a frame comes out");
-        assert!(conn.poll_event().is_none(), "closed: an event comes out");
+/// What has to come out of a machine, in order.
+pub(crate) struct Expected<E> {
+    pub(crate) frames: VecDeque<String>,
+    pub(crate) events: VecDeque<E>,
+}
+
+impl<E> Default for Expected<E> {
+    fn default() -> Self {
+        let (frames, events) = Default::default();
+        Self { frames, events }
     }
+}
+
+impl<E: PartialEq + Debug> Expected<E> {
+    /// A frame was taken, so it has to leave.
+    pub(crate) fn leaves(&mut self, frame: &impl Serialize) {
+        self.frames.push_back(written(frame).as_str().to_owned());
+    }
+
+    /// Whether this is the next frame, which has left then.
+    pub(crate) fn is_next(&mut self, text: &str) -> bool {
+        let is_next = self.frames.front().is_some_and(|next| next == text);
+        is_next.then(|| self.frames.pop_front()).is_some()
+    }
+
+    pub(crate) fn told(&mut self, event: &E) {
+        assert_eq!(
+            Some(event),
+            self.events.pop_front().as_ref(),
+            "what is told"
+        );
+    }
+
+    /// All frames were taken.
+    pub(crate) fn all_sent(&self, conn: &impl Machine) {
+        let none = self.frames.is_empty();
+        assert!(none || conn.is_closed(), "a frame is missing");
+    }
+}
+
+/// Whether a command found no room, and the machine told of room since.
+#[derive(Default)]
+pub(crate) struct Room {
+    blocked: bool,
+    writable: bool,
+}
+
+impl Room {
+    pub(crate) fn note<T>(&mut self, result: &Result<T, Refused>) {
+        self.blocked |= matches!(result, Err(Refused::QueueFull));
+    }
+
+    pub(crate) const fn is_back(&mut self) {
+        self.writable = true;
+    }
+
+    /// All frames were taken, and then all events.
+    pub(crate) fn check(&mut self, closed: bool) {
+        let room = take(self);
+        let is_told = !room.blocked || room.writable || closed;
+        assert!(is_told, "room came back and nobody was told");
+    }
+}
+
+/// The name of an event; of a warning, what it warns of.
+pub(crate) fn name_of(event: &impl Debug) -> String {
+    let words = format!("{event:?}");
+    let words = words.strip_prefix("Warning(").unwrap_or(&words);
+    words
+        .split(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

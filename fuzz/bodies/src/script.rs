@@ -48,6 +48,12 @@ impl<'a> Script<'a> {
         self.pick(list).copied().unwrap_or_default()
     }
 
+    /// A line of a text.
+    pub(crate) fn pick_line(&mut self, lines: &'static str) -> &'static str {
+        let lines: Vec<_> = lines.lines().collect();
+        self.pick_text(&lines)
+    }
+
     /// Up to 255 s.
     pub(crate) fn seconds(&mut self) -> Duration {
         Duration::from_secs(u64::from(self.byte_or_zero()))

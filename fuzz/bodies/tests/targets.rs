@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use bodies::TARGETS;
 use proptest::prelude::*;
+use regex::Regex;
 
 const MAX_SEED: usize = 1024;
+const PROTOCOLS: [&str; 5] = ["acolyte", "connectonion", "exoclaw", "smarthole", "snek"];
 
 fn fuzz() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -85,9 +87,31 @@ fn targets_seeds_and_the_manifest_name_the_same_things() {
     }
 }
 
+/// The types are listed in TypeScript, which is generated from them.
+#[test]
+fn dictionaries_hold_every_name_of_the_types() {
+    let comment = Regex::new(r"(?s)/\*\*.*?\*/|//[^\n]*").unwrap();
+    let name = Regex::new(r#"[{;\s]"?([A-Za-z_]\w*)"?\??:\s|"([^"\n]+)""#).unwrap();
+    let mut missing = Vec::new();
+    for protocol in PROTOCOLS {
+        let types = fuzz().join(format!("../{protocol}-proto/types/frames.d.ts"));
+        let types = fs::read_to_string(types).unwrap();
+        let types = comment.replace_all(&types, "");
+        let dictionary = fuzz().join(format!("dict/{protocol}.dict"));
+        let dictionary = fs::read_to_string(dictionary).unwrap();
+        for found in name.captures_iter(&types) {
+            let name = found.get(1).or(found.get(2)).unwrap().as_str();
+            if !dictionary.contains(&format!(r#"\"{name}\""#)) {
+                missing.push(format!("{protocol}: {name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
 #[test]
 fn every_protocol_has_targets_for_its_frames_and_machines() {
-    for protocol in ["acolyte", "connectonion", "exoclaw", "smarthole", "snek"] {
+    for protocol in PROTOCOLS {
         for body in [
             "client_frames",
             "server_frames",

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-pub const NAMES: [&str; 5] = ["a", "b", "c", "d", "A"];
-pub const TIMEOUT: u64 = 30_000;
+pub(crate) const NAMES: [&str; 5] = ["a", "b", "c", "d", "A"];
+pub(crate) const TIMEOUT: u64 = 30_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum State {
+pub(crate) enum State {
     Open { deadline: u64 },
     Acked,
     Notified,
@@ -15,55 +15,55 @@ pub enum State {
 }
 
 #[derive(Clone, Debug)]
-pub struct Got {
-    pub client: &'static str,
-    pub attempt: u32,
-    pub state: State,
-    pub late: bool,
-    pub forgotten: bool,
+pub(crate) struct Got {
+    pub(crate) client: &'static str,
+    pub(crate) attempt: u32,
+    pub(crate) state: State,
+    pub(crate) late: bool,
+    pub(crate) forgotten: bool,
 }
 
 #[derive(Default)]
-pub struct Message {
-    pub text: String,
-    pub direct: bool,
-    pub got: Vec<Got>,
-    pub rejections: Vec<(&'static str, &'static str)>,
-    pub why: Option<&'static str>,
-    pub settled: bool,
+pub(crate) struct Message {
+    pub(crate) text: String,
+    pub(crate) direct: bool,
+    pub(crate) got: Vec<Got>,
+    pub(crate) rejections: Vec<(&'static str, &'static str)>,
+    pub(crate) why: Option<&'static str>,
+    pub(crate) settled: bool,
 }
 
-pub struct Question {
-    pub number: usize,
-    pub message: usize,
-    pub attempt: u32,
-    pub asked: Vec<&'static str>,
-    pub reached: usize,
+pub(crate) struct Question {
+    pub(crate) number: usize,
+    pub(crate) message: usize,
+    pub(crate) attempt: u32,
+    pub(crate) asked: Vec<&'static str>,
+    pub(crate) reached: usize,
 }
 
 /// Everything in lists, looked through from the front.
-pub struct Model {
-    pub limit: u32,
-    pub reroute_direct: bool,
-    pub max_history: usize,
-    pub now: u64,
-    pub clients: Vec<&'static str>,
-    pub messages: Vec<Message>,
-    pub questions: Vec<Question>,
-    pub asked: usize,
+pub(crate) struct Model {
+    pub(crate) limit: u32,
+    pub(crate) reroute_direct: bool,
+    pub(crate) max_history: usize,
+    pub(crate) now: u64,
+    pub(crate) clients: Vec<&'static str>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) questions: Vec<Question>,
+    pub(crate) asked: usize,
     /// Deliveries in the order of sending, and those that ended in the order of ending.
-    pub sent: Vec<(usize, usize)>,
-    pub history: Vec<(usize, usize)>,
+    pub(crate) sent: Vec<(usize, usize)>,
+    pub(crate) history: Vec<(usize, usize)>,
     /// What is expected of the hub.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 impl Message {
-    pub fn has(&self, client: &str) -> bool {
+    pub(crate) fn has(&self, client: &str) -> bool {
         self.got.iter().any(|got| got.client == client)
     }
 
-    pub fn reasons(&self) -> String {
+    pub(crate) fn reasons(&self) -> String {
         let mut list = String::new();
         for (client, reason) in &self.rejections {
             let _ = write!(list, "\n      {client}: {reason}");
@@ -73,11 +73,11 @@ impl Message {
 }
 
 impl Model {
-    pub fn line(&mut self, line: String) {
+    pub(crate) fn line(&mut self, line: String) {
         self.lines.push(line);
     }
 
-    pub fn join(&mut self, name: &'static str) -> bool {
+    pub(crate) fn join(&mut self, name: &'static str) -> bool {
         if self.clients.contains(&name) {
             return false;
         }
@@ -86,7 +86,7 @@ impl Model {
         true
     }
 
-    pub fn leave(&mut self, name: &'static str) -> bool {
+    pub(crate) fn leave(&mut self, name: &'static str) -> bool {
         let before = self.clients.len();
         self.clients.retain(|one| *one != name);
         if self.clients.len() == before {
@@ -96,7 +96,7 @@ impl Model {
         true
     }
 
-    pub fn say(&mut self, to: Option<&str>, text: &str) -> bool {
+    pub(crate) fn say(&mut self, to: Option<&str>, text: &str) -> bool {
         if self.clients.is_empty() {
             return false;
         }
@@ -120,7 +120,7 @@ impl Model {
         true
     }
 
-    pub fn deliver(
+    pub(crate) fn deliver(
         &mut self,
         message: usize,
         client: &'static str,
@@ -147,7 +147,7 @@ impl Model {
         ));
     }
 
-    pub fn ask(&mut self, message: usize, attempt: u32) {
+    pub(crate) fn ask(&mut self, message: usize, attempt: u32) {
         let one = &self.messages[message];
         let candidates: Vec<_> = self
             .clients
@@ -188,7 +188,7 @@ impl Model {
     }
 
     /// How many get the message.
-    pub fn decide(&mut self, number: usize, choices: &[&'static str]) -> Option<usize> {
+    pub(crate) fn decide(&mut self, number: usize, choices: &[&'static str]) -> Option<usize> {
         let at = self.questions.iter().position(|one| one.number == number)?;
         let question = self.questions.remove(at);
         let message = question.message;
@@ -220,7 +220,7 @@ impl Model {
         Some(chosen.len())
     }
 
-    pub fn fail(&mut self, number: usize) -> bool {
+    pub(crate) fn fail(&mut self, number: usize) -> bool {
         let Some(at) = self.questions.iter().position(|one| one.number == number) else {
             return false;
         };
@@ -230,7 +230,7 @@ impl Model {
         true
     }
 
-    pub fn answer(&mut self, client: &'static str, message: usize, kind: Kind) {
+    pub(crate) fn answer(&mut self, client: &'static str, message: usize, kind: Kind) {
         let ignored = |why: &str| format!("ignored m{}: {why}", message + 1);
         let Some(place) = self.messages[message]
             .got
@@ -277,7 +277,7 @@ impl Model {
         self.trim();
     }
 
-    pub fn reroute(
+    pub(crate) fn reroute(
         &mut self,
         message: usize,
         client: &'static str,
@@ -294,7 +294,7 @@ impl Model {
     }
 
     /// The next deadline, and the delivery that was sent first among those of it.
-    pub fn next_deadline(&self) -> Option<(u64, usize, usize)> {
+    pub(crate) fn next_deadline(&self) -> Option<(u64, usize, usize)> {
         let open = self.sent.iter().filter_map(|&(message, place)| {
             match self.messages[message].got[place].state {
                 State::Open { deadline } => Some((deadline, message, place)),
@@ -304,7 +304,7 @@ impl Model {
         open.min_by_key(|(deadline, ..)| *deadline)
     }
 
-    pub fn advance(&mut self, to: u64) {
+    pub(crate) fn advance(&mut self, to: u64) {
         while let Some((deadline, message, place)) = self.next_deadline()
             && deadline <= to
         {
@@ -325,7 +325,7 @@ impl Model {
         self.now = to;
     }
 
-    pub fn is_idle(&self, message: usize) -> bool {
+    pub(crate) fn is_idle(&self, message: usize) -> bool {
         let asked = self.questions.iter().any(|one| one.message == message);
         let got = &self.messages[message].got;
         !asked
@@ -334,7 +334,7 @@ impl Model {
                 .any(|got| matches!(got.state, State::Open { .. }))
     }
 
-    pub fn settle(&mut self, message: usize) {
+    pub(crate) fn settle(&mut self, message: usize) {
         if !self.is_idle(message) {
             return;
         }
@@ -358,7 +358,7 @@ impl Model {
         }
     }
 
-    pub fn trim(&mut self) {
+    pub(crate) fn trim(&mut self) {
         while self.history.len() > self.max_history {
             let (message, place) = self.history.remove(0);
             self.messages[message].got[place].forgotten = true;
@@ -366,7 +366,7 @@ impl Model {
     }
 }
 
-pub fn state_name(state: State) -> &'static str {
+pub(crate) fn state_name(state: State) -> &'static str {
     match state {
         State::Open { .. } => "open",
         State::Acked => "acked",
@@ -377,7 +377,7 @@ pub fn state_name(state: State) -> &'static str {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     Ack,
     Reject,
     Notify,

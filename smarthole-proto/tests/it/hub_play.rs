@@ -4,8 +4,9 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use rpc_core::Instant;
 use smarthole_proto::frame::{Answer, Notification, Priority, Registration, Response};
 use smarthole_proto::hub::{ConnId, Hub, HubConfig, HubEvent, Input, Outcome, RouteId};
 use smarthole_proto::id::MessageId;

@@ -16,6 +16,7 @@ mod frames;
 mod harness;
 mod house;
 mod hub;
+mod hub_checked;
 mod hub_crowd;
 mod hub_model;
 mod hub_naive;

@@ -13,7 +13,7 @@ use rpc_core::net::server::{Accepted, Attempt, Brake, HttpConfig, ServerProtocol
 use rpc_core::net::telemetry::{OTHER, server_call};
 use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_panic, time};
 use rpc_core::sync::Mutex;
-use rpc_core::{CloseFrame, CloseReason};
+use rpc_core::{CloseFrame, CloseReason, Machine as _};
 use serde::Serialize;
 
 use super::ServerOptions;
@@ -127,7 +127,8 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
                     Some(Ok(allowed)) => *attempt.lock() = Some(allowed),
                     Some(Err(error)) => {
                         let frame = CloseFrame::new(CloseFrame::TRY_AGAIN, error.to_string());
-                        handle.close_with(frame);
+                        // At once: no token may be compared.
+                        handle.with(|conn| conn.close_with(frame, time::now()));
                     }
                     None => {}
                 }

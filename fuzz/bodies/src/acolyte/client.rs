@@ -8,40 +8,14 @@ use acolyte_proto::client::{
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Request};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
-use rpc_core::{Disconnect, Machine as _, Refused};
+use rpc_core::Refused;
 
-use super::TEXTS;
 use crate::calls::{Call, Calls, State};
-use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, readable, small};
 use crate::script::Script;
 
 /// What may follow `{"id":"...","type":` in a frame.
-const ANSWERS: [&str; 24] = [
-    r#""chat.accepted","taskId":"task_a"}"#,
-    r#""chat.queued","position":1}"#,
-    r#""chat.queued","position":0}"#,
-    r#""chat.started"}"#,
-    r#""chat.event","event":{"type":"text-delta","text":"Hello"}}"#,
-    r#""chat.event","event":{"type":"tool-call","toolCallId":"c","toolName":"t"}}"#,
-    r#""chat.event","event":{"type":"tool-output","toolCallId":"c","toolName":"t","content":"x"}}"#,
-    r#""chat.event","event":{"type":"tool-result","toolCallId":"d","toolName":"t"}}"#,
-    r#""chat.event","event":{"type":"error","errorMessage":"x"}}"#,
-    r#""chat.event","event":{"type":"later"}}"#,
-    r#""chat.event","event":"x"}"#,
-    r#""chat.done","reply":{"output":"x","model":""}}"#,
-    r#""chat.done","reply":{"output":"","model":"m","error":"x"}}"#,
-    r#""chat.done","payload":{}}"#,
-    r#""chat.error","errorMessage":"x","errorId":null}"#,
-    r#""chat.error","errorMessage":"x","errorCode":"E_ABORTED"}"#,
-    r#""error","error":"refused"}"#,
-    r#""error","error":{"message":"x"}}"#,
-    r#""status.result","status":{"ok":true,"protocol_version":"1"}}"#,
-    r#""status.result"}"#,
-    r#""task.status.result","task":null}"#,
-    r#""chat.abort.result","requestId":"rpc_a","aborted":true}"#,
-    r#""chat.abort.result","requestId":"rpc_a","aborted":false}"#,
-    r#""later","x":[1]}"#,
-];
+const ANSWERS: &str = include_str!("../../frames/acolyte_answers.txt");
 
 /// What the application saw of a client.
 #[derive(Default)]
@@ -86,7 +60,8 @@ fn configured(settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
+    /// Aborts of chats that no one waits for follow as soon as there is room.
+    const FRAMES: usize = usize::MAX;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
@@ -94,7 +69,7 @@ impl Model for Client {
             0 => run.hear_text(),
             1..=4 => {
                 let id = run.script.pick(&self.sent).map_or("rpc_a", RpcId::as_str);
-                let rest = run.script.pick_text(&ANSWERS);
+                let rest = run.script.pick_line(ANSWERS);
                 run.hear(&format!(r#"{{"id":"{id}","type":{rest}"#));
             }
             5 => run.hear_one_of(&[
@@ -121,43 +96,25 @@ impl Model for Client {
                     self.calls.made(abort.ok(), Kind::Abort);
                 }
             }
-            11 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    call.cancelled(run.conn.cancel(call.id, now));
-                }
-            }
+            11 => self
+                .calls
+                .cancel(&mut run.script, |id| run.conn.cancel(id, now)),
             12 => run.wait(),
             13 => run.timeout(),
             14 => {
-                let idle = run.script.byte_or_zero();
-                let idle = (idle != 0).then(|| Duration::from_secs(u64::from(idle)));
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    let changed = run.conn.set_idle_timeout(call.id, idle, now);
-                    let can = call.state == State::Open && call.kind == Kind::Chat;
-                    assert!(can || !changed, "what is over still waits");
-                }
+                let can = |kind: &Kind| *kind == Kind::Chat;
+                let extend = |id, idle| run.conn.set_idle_timeout(id, idle, now);
+                self.calls.extend(&mut run.script, can, extend);
             }
             15 => run.pong(),
             16 => run.hear_binary(b"{\xff"),
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                2 => run.disconnect(Disconnect::PeerClosed(None)),
-                _ => run.ping(),
-            },
+            _ => run.line(),
         }
-        assert!(
-            run.conn.in_flight() <= FEW,
-            "requests in flight are bounded"
-        );
     }
 
     /// Requests leave, with new ids.
     fn sent(&mut self, text: &str, _: &ClientConn) {
-        let frame = match ClientFrame::decode(text, &limits::defaults()) {
-            Ok(frame) => frame,
-            Err(error) => panic!("a client must send requests only: {error}"),
-        };
+        let frame = readable(ClientFrame::decode(text, &limits::defaults()));
         assert!(!self.sent.contains(&frame.id), "an id is new");
         assert!(!frame.id.is_unreadable(), "an id is one of its own");
         if let Request::ChatAbort(id) = &frame.request {
@@ -166,12 +123,6 @@ impl Model for Client {
             assert!(self.calls.any(is_chat), "an abort is of a chat");
         }
         self.sent.push(frame.id);
-    }
-
-    fn all_sent(&mut self, texts: usize, _: &ClientConn) {
-        // Aborts of chats that no one waits for follow as soon as there is room.
-        let most = FEW + self.calls.len();
-        assert!(texts <= most, "frames that wait are bounded");
     }
 
     fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
@@ -191,7 +142,8 @@ impl Model for Client {
                 ChatUpdate::Ended(outcome) => {
                     let is_wire = !matches!(outcome, Outcome::NotSent(_));
                     assert!(is_wire, "what was asked was sent");
-                    self.ended(id, Kind::Chat);
+                    // What was cancelled may end all the same: its end may lie there already.
+                    self.calls.end(id, Some(&Kind::Chat));
                 }
                 _ => self.calls.goes_on(id, &Kind::Chat),
             },
@@ -202,21 +154,10 @@ impl Model for Client {
         }
     }
 
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
-    }
-
     fn all_told(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {
         // What is in flight, and a few events of the last operation.
         let most = 2 * FEW + SLACK + self.calls.recent;
         assert!(events <= most, "events that wait are bounded");
         self.calls.events_taken();
-    }
-}
-
-impl Client {
-    /// What was cancelled may end all the same: its end may lie there already.
-    fn ended(&mut self, id: CallId, kind: Kind) {
-        self.calls.end(id, Some(&kind));
     }
 }

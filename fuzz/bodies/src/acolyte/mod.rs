@@ -2,23 +2,16 @@
 
 mod client;
 mod frames;
+#[path = "../../../../acolyte-proto/tests/it/order.rs"]
 mod order;
 mod server;
 mod sse;
 
 pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
-pub use order::OrderChecker;
+use order::OrderChecker;
 pub use server::server_conn;
 pub use sse::sse;
-
-/// What a peer may say.
-const TEXTS: &[&str] = &[
-    r#"{"id":"rpc_a","type":"status.get"}"#,
-    r#"{"id":"rpc_a","type":"chat.start","payload":{"request":{"message":"x","history":[],"model":"m"}}}"#,
-    r#"{"id":"rpc_unknown","type":"error","error":"x"}"#,
-    "[",
-];
 
 #[cfg(test)]
 mod tests {
@@ -103,7 +96,7 @@ mod tests {
         fn machines_keep_their_rules_when_their_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
-                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8],
+                prop_oneof![1 => 0..18_u8, 2 => 64..82_u8, 4 => 128..146_u8, 1 => 192..210_u8],
                 0..150,
             ),
         ) {

@@ -13,10 +13,10 @@ use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
-use rpc_core::{Disconnect, Json, Machine as _, Refused};
+use rpc_core::{Json, Machine as _, Refused};
 
-use super::{OrderChecker, TEXTS};
-use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use super::OrderChecker;
+use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, readable, small};
 use crate::script::Script;
 
 /// Most chats that wait.
@@ -37,16 +37,12 @@ struct Server {
     order: OrderChecker,
     work: Option<Work>,
     tasks: HashMap<TaskId, TaskState>,
-    /// Questions that are owed an answer.
-    status: Vec<RpcId>,
-    task_status: Vec<RpcId>,
+    /// Questions that are owed an answer, and whether they are about a task.
+    questions: Vec<(RpcId, bool)>,
     /// How many chats and how many other requests were made; their ids are made of it.
     chats: u64,
     asked: u64,
-    /// A command found no room since frames were last taken.
-    blocked: bool,
-    /// Room was told since events were last taken.
-    writable: bool,
+    room: Room,
 }
 
 /// Runs a server's connection through operations: one chat runs at a time, everything that was
@@ -85,10 +81,11 @@ fn configured(settings: u8) -> ServerConfig {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
+    const FRAMES: usize = FRAMES;
+    /// One runs, some wait, and a few more questions than may be unanswered.
+    const IN_FLIGHT: usize = 1 + QUEUED + FEW + SLACK;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let now = run.now;
         match op % 18 {
             0 => {
                 let text = run.script.text();
@@ -136,27 +133,19 @@ impl Model for Server {
                     self.ended(&id, &result);
                 }
             }
-            12 => {
-                if let Some(id) = self.status.pop() {
-                    let result = run.conn.status(&id, &Status::new("m", "s"));
-                    self.answered(id, &result, |seen| &mut seen.status);
-                }
-            }
-            13 => {
-                if let Some(id) = self.task_status.pop() {
-                    let result = run.conn.task_status(&id, None);
-                    self.answered(id, &result, |seen| &mut seen.task_status);
+            about @ 12..=13 => {
+                let mut questions = self.questions.iter();
+                let at = questions.position(|(_, is_task)| *is_task == (about == 13));
+                if let Some(at) = at {
+                    self.reply(at, run);
                 }
             }
             14 => run.wait(),
             15 => run.timeout(),
             16 => run.pong(),
             _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
                 2 => run.conn.stop_taking(),
-                3 => run.hear_binary(b"{\xff"),
-                _ => run.ping(),
+                other => run.happen(other),
             },
         }
         assert!(run.conn.waiting() <= QUEUED, "chats that wait are bounded");
@@ -164,17 +153,10 @@ impl Model for Server {
 
     /// Answers leave, in order.
     fn sent(&mut self, text: &str, _: &ServerConn) {
-        let frame = match ServerFrame::decode(text, &limits::defaults()) {
-            Ok(frame) => frame,
-            Err(error) => panic!("a server must send answers only: {error}"),
-        };
+        let frame = readable(ServerFrame::decode(text, &limits::defaults()));
         if let Err(rule) = self.order.received(&frame) {
             panic!("the order is broken: {rule}");
         }
-    }
-
-    fn all_sent(&mut self, texts: usize, _: &ServerConn) {
-        assert!(texts <= FRAMES, "frames that wait are bounded");
     }
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
@@ -200,33 +182,23 @@ impl Model for Server {
                 let given_up = self.work.take_if(|work| work.id == id && work.aborted);
                 assert!(given_up.is_some(), "what is given up was aborted");
             }
-            ServerEvent::StatusGet { id } => self.status.insert(0, id),
-            ServerEvent::TaskStatus { id, .. } => self.task_status.insert(0, id),
-            ServerEvent::Writable => self.writable = true,
+            ServerEvent::StatusGet { id } => self.questions.push((id, false)),
+            ServerEvent::TaskStatus { id, .. } => self.questions.push((id, true)),
+            ServerEvent::Writable => self.room.is_back(),
             ServerEvent::Warning(_) => {}
             ServerEvent::Closed(_) => {
                 self.work = None;
-                self.status.clear();
-                self.task_status.clear();
+                self.questions.clear();
             }
             other => panic!("no rule for {other:?}"),
         }
-    }
-
-    fn is_end(event: &ServerEvent) -> bool {
-        matches!(event, ServerEvent::Closed(_))
     }
 
     fn all_told(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
         // What is in flight ends with events of its own.
         let most = 4 * (FEW + QUEUED) + SLACK;
         assert!(events <= most, "events that wait are bounded: {events}");
-        // Frames were taken just before, all of them.
-        assert!(
-            !self.blocked || self.writable || run.closed,
-            "room came back and nobody was told"
-        );
-        (self.blocked, self.writable) = (false, false);
+        self.room.check(run.closed);
     }
 
     /// Answers everything. Whatever was accepted has then been told its end, unless the line is closed.
@@ -238,12 +210,8 @@ impl Model for Server {
                 let result = run.conn.done(&id, &Reply::new("x", "m"));
                 self.ended(&id, &result);
             }
-            while let Some(id) = self.status.pop() {
-                let _ = run.conn.status(&id, &Status::new("m", "s"));
-                run.take_frames(self);
-            }
-            while let Some(id) = self.task_status.pop() {
-                let _ = run.conn.task_status(&id, None);
+            while !self.questions.is_empty() && !run.conn.is_closed() {
+                self.reply(0, run);
                 run.take_frames(self);
             }
             run.timeout();
@@ -312,26 +280,26 @@ impl Server {
         let is_stray = !work.called && matches!(event, Event::ToolOutput(_) | Event::ToolResult(_));
         assert!(!is_stray || result.is_err(), "a result without its call");
         work.called |= result.is_ok() && matches!(event, Event::ToolCall(_));
-        self.blocked |= result == Err(Refused::QueueFull);
+        self.room.note(&result);
     }
 
     fn ended(&mut self, id: &RpcId, result: &Result<(), Refused>) {
-        self.blocked |= *result == Err(Refused::QueueFull);
+        self.room.note(result);
         if result.is_ok() && self.worked_on().as_ref() == Some(id) {
             self.work = None;
         }
     }
 
-    fn answered(
-        &mut self,
-        id: RpcId,
-        result: &Result<(), Refused>,
-        owed: impl Fn(&mut Self) -> &mut Vec<RpcId>,
-    ) {
-        assert!(*result != Err(Refused::UnknownId), "an answer is owed");
-        if *result == Err(Refused::QueueFull) {
-            self.blocked = true;
-            owed(self).push(id);
+    fn reply(&mut self, at: usize, run: &mut Run<'_, ServerConn>) {
+        let (id, is_task) = &self.questions[at];
+        let result = match is_task {
+            true => run.conn.task_status(id, None),
+            false => run.conn.status(id, &Status::new("m", "s")),
+        };
+        assert!(result != Err(Refused::UnknownId), "an answer is owed");
+        self.room.note(&result);
+        if result != Err(Refused::QueueFull) {
+            self.questions.remove(at);
         }
     }
 

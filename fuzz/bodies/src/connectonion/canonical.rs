@@ -1,7 +1,5 @@
 //! Canonical JSON: the same forms made a second time, from what `serde_json` reads.
 
-use std::collections::BTreeMap;
-
 use connectonion_proto::auth::{self, Canonical, Payload};
 use rpc_core::json::DecodeErrorKind;
 use serde_json::value::RawValue;
@@ -12,7 +10,7 @@ use crate::plain::members;
 /// form.
 pub fn canonical(text: &str) {
     let forms = Canonical::ALL.map(|form| auth::canonical_json(text, form));
-    let Some(value) = Plain::read(text) else {
+    let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
         for form in forms {
             let kind = form.map_err(|error| error.kind());
             assert_eq!(
@@ -38,7 +36,7 @@ pub fn canonical(text: &str) {
             }
         };
         settled(&written, form);
-        if let Some(expected) = value.as_ref().and_then(|it| it.canonical(form)) {
+        if let Some(expected) = expected(raw, form, 0) {
             assert_eq!(written, expected, "{form:?}");
         }
     }
@@ -60,83 +58,44 @@ fn settled(written: &str, form: Canonical) {
     }
 }
 
-/// A value as `serde_json` finds it; numbers as they were written.
-enum Plain {
-    Word(String),
-    Text(String),
-    List(Vec<Self>),
-    /// With the order in which names came first.
-    Object(BTreeMap<String, Self>, Vec<String>),
-}
-
-impl Plain {
-    /// `None` if it is no JSON; `Some(None)` if `serde_json` cannot hold it: half of a surrogate
-    /// pair, or very deep nesting.
-    fn read(text: &str) -> Option<Option<Self>> {
-        let raw: &RawValue = serde_json::from_str(text).ok()?;
-        Some(Self::value(raw, 0))
+/// The form of a value as `serde_json` finds it. `None` where this knows too little: half of a
+/// surrogate pair, very deep nesting, numbers of Python that are not plain.
+fn expected(raw: &RawValue, form: Canonical, depth: usize) -> Option<String> {
+    let text = raw.get();
+    if depth > 130 {
+        return None;
     }
-
-    fn value(raw: &RawValue, depth: usize) -> Option<Self> {
-        let text = raw.get();
-        if depth > 130 {
-            return None;
+    Some(match text.as_bytes().first()? {
+        b'"' => quoted(&serde_json::from_str::<String>(text).ok()?, form),
+        b'[' => {
+            let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+            let items = items.into_iter().map(|it| expected(it, form, depth + 1));
+            format!("[{}]", items.collect::<Option<Vec<_>>>()?.join(","))
         }
-        Some(match text.as_bytes().first()? {
-            b'"' => Self::Text(serde_json::from_str(text).ok()?),
-            b'[' => {
-                let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-                let items = items.into_iter().map(|item| Self::value(item, depth + 1));
-                Self::List(items.collect::<Option<_>>()?)
-            }
-            b'{' => {
-                let mut known = BTreeMap::new();
-                let mut order = Vec::new();
-                for (name, value) in members(text)? {
-                    if !known.contains_key(&name) {
-                        order.push(name.clone());
-                    }
-                    known.insert(name, Self::value(value, depth + 1)?);
+        b'{' => {
+            // Of those with one name the last counts, in the place of the first.
+            let mut known: Vec<(String, String)> = Vec::new();
+            for (name, value) in members(text)? {
+                let value = expected(value, form, depth + 1)?;
+                match known.iter_mut().find(|(other, _)| *other == name) {
+                    Some(member) => member.1 = value,
+                    None => known.push((name, value)),
                 }
-                Self::Object(known, order)
             }
-            _ => Self::Word(text.to_owned()),
-        })
-    }
-
-    /// `None` where this knows too little: numbers of Python that are not plain.
-    fn canonical(&self, form: Canonical) -> Option<String> {
-        self.write(form, true)
-    }
-
-    fn write(&self, form: Canonical, outermost: bool) -> Option<String> {
-        Some(match self {
-            Self::Word(word) if form == Canonical::Python => python(word)?,
-            Self::Word(word) => word.clone(),
-            Self::Text(text) => quoted(text, form),
-            Self::List(items) => {
-                let items = items.iter().map(|item| item.write(form, false));
-                format!("[{}]", items.collect::<Option<Vec<_>>>()?.join(","))
+            match form {
+                Canonical::TopLevel if depth > 0 => {}
+                Canonical::TopLevel => known.sort_by_cached_key(|(name, _)| {
+                    (place(name), name.encode_utf16().collect::<Vec<_>>())
+                }),
+                _ => known.sort(),
             }
-            Self::Object(members, received) => {
-                let mut names: Vec<&String> = members.keys().collect();
-                if form == Canonical::TopLevel {
-                    names = received.iter().collect();
-                    if outermost {
-                        names.sort_by_key(|name| {
-                            (place(name), name.encode_utf16().collect::<Vec<_>>())
-                        });
-                    }
-                }
-                let mut written = Vec::new();
-                for name in names {
-                    let value = members.get(name)?.write(form, false)?;
-                    written.push(format!("{}:{value}", quoted(name, form)));
-                }
-                format!("{{{}}}", written.join(","))
-            }
-        })
-    }
+            let members = known.iter();
+            let members = members.map(|(name, value)| format!("{}:{value}", quoted(name, form)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        _ if form == Canonical::Python => python(text)?,
+        _ => text.to_owned(),
+    })
 }
 
 /// Where JavaScript lists a member: whole numbers first.

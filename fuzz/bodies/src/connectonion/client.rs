@@ -8,52 +8,27 @@ use connectonion_proto::frame::{
     AdminAction, AdminRequest, Answer, ClientFrame, Connect, Input, Mode, ModeChange,
     OnboardSubmit, Response, ServerFrame, SessionQuery, Signed,
 };
-use rpc_core::{CallError, CallId, Delivery, Disconnect, Machine as _, Refused};
+use rpc_core::{CallError, CallId, Delivery, Machine as _, Refused};
 use serde::Serialize;
 
 use crate::calls::{Calls, State};
 use crate::frames::written;
-use crate::machine::{FEW, Model, Run, drive, small};
+use crate::machine::{Expected, FEW, Model, Run, drive, small};
 use crate::script::Script;
 
 /// What a host may send.
-const FRAMES: [&str; 24] = [
-    r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
-    r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#,
-    r#"{"type":"PING"}"#,
-    r#"{"type":"user_input","content":"p","turn":1,"id":"u","ts":1.5,"session_id":"s"}"#,
-    r#"{"type":"user_input","content":"p","runtime_input":true,"id":"r","ts":1.5}"#,
-    r#"{"type":"thinking","content":"t","id":"t","ts":1.5,"session_id":"s"}"#,
-    r#"{"type":"session_sync","session":{},"id":"y","ts":1.5}"#,
-    r#"{"type":"mode_changed","mode":"plan","id":"m","ts":1.5}"#,
-    r#"{"type":"ask_user","question":"?","id":"q","ts":1.5}"#,
-    r#"{"type":"OUTPUT","result":"r","session_id":"s","duration_ms":1}"#,
-    r#"{"type":"RUNTIME_INPUT_ACK","session_id":"s","id":"r"}"#,
-    r#"{"type":"ONBOARD_REQUIRED","identity":"0x","methods":["invite_code"]}"#,
-    r#"{"type":"ONBOARD_SUCCESS","identity":"0x","level":"contact"}"#,
-    r#"{"type":"SESSION_STATUS","session_id":"s","status":"running"}"#,
-    r#"{"type":"ADMIN_RESULT","action":"promote","success":true}"#,
-    r#"{"type":"ERROR","message":"boom"}"#,
-    r#"{"type":"ERROR","message":"prompt required"}"#,
-    r#"{"type":"ERROR","message":"forbidden: admin only"}"#,
-    r#"{"type":"ERROR","message":"unknown message type: 'mode_change'"}"#,
-    r#"{"type":"ERROR","code":"RUNTIME_INPUT_REJECTED","message":"m","retryable":true}"#,
-    r#"{"type":"ERROR","code":"STALE_ANSWER","message":"m","request_id":"q"}"#,
-    r#"{"type":"LATER","x":[1]}"#,
-    r#"{"type":"OUTPUT"}"#,
-    "junk",
-];
+const FRAMES: &str = include_str!("../../frames/connectonion_server.txt");
 
 /// What is known of the client from outside.
 #[derive(Default)]
 struct Client {
-    /// What has to leave, in order.
-    frames: VecDeque<String>,
+    expected: Expected<()>,
     /// PINGs whose PONG has not left. It may be dropped when there is no room.
     pings: usize,
     calls: Calls<CallId, Kind>,
     /// Answers to the agent's questions, by place in `frames` history: what must leave or come back.
     answers: VecDeque<String>,
+    responses: usize,
     /// Queries that may leave behind answers.
     receipts: usize,
     connected: bool,
@@ -75,7 +50,7 @@ pub fn client_conn(data: &[u8]) {
     let (settings, script) = Script::with_settings(data);
     let connect = Connect::new(Signed::none());
     let mut model = Client::default();
-    model.sends(&connect);
+    model.expected.leaves(&connect);
     let (_, mut run) = drive(model, script, |now| {
         ClientConn::new(configured(settings), &connect, 7, now)
     });
@@ -99,7 +74,7 @@ fn configured(settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = &FRAMES;
+    const IN_FLIGHT: usize = FEW + 1;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
@@ -109,7 +84,7 @@ impl Model for Client {
                 self.hear(run, text);
             }
             1..=5 => {
-                let text = run.script.pick_text(&FRAMES);
+                let text = run.script.pick_line(FRAMES);
                 self.hear(run, text);
             }
             6 | 7 => {
@@ -118,10 +93,12 @@ impl Model for Client {
                 self.asked(Kind::Input, &input, &asked, run);
             }
             8 => {
-                let answer = Answer::PlanReview(run.script.text().into());
-                let response = Response::new("q", answer);
+                // Each is another one.
+                self.responses += 1;
+                let text = format!("{}{}", self.responses, run.script.text());
+                let response = Response::new("q", Answer::PlanReview(text.into()));
                 if run.conn.respond(&response, now).is_ok() {
-                    self.sends(&response);
+                    self.expected.leaves(&response);
                     self.receipts += 1;
                     self.answers
                         .push_back(written(&response).as_str().to_owned());
@@ -137,18 +114,14 @@ impl Model for Client {
                 connect.session_id = Some("s".into());
                 if run.conn.connect(&connect, now).is_ok() {
                     assert!(!self.connected, "another CONNECT");
-                    self.sends(&connect);
+                    self.expected.leaves(&connect);
                 }
             }
             11 | 12 => run.wait(),
             13 => run.timeout(),
             14 => self.order(run),
             _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                2 => run.ping(),
                 3 => self.hear(run, &"x".repeat(3000)),
-                4 => run.hear_binary(b"x"),
                 5 => {
                     // Its reply may lie in the queue already.
                     if let Some(call) = self.calls.first_open() {
@@ -157,11 +130,11 @@ impl Model for Client {
                         self.gave_up |= cancelled;
                     }
                 }
-                _ => run.pong(),
+                6 => run.pong(),
+                other => run.happen(other),
             },
         }
         let in_flight = run.conn.in_flight();
-        assert!(in_flight <= FEW + 1, "what is under way is bounded");
         // A run that begins with an abandoned prompt has no owner.
         let is_running = run.conn.state() == ClientState::Running && !self.gave_up;
         assert!(!is_running || in_flight > 0, "nothing is under way");
@@ -169,24 +142,22 @@ impl Model for Client {
 
     /// What leaves is what was taken next, or a PONG.
     fn sent(&mut self, text: &str, _: &ClientConn) {
-        let is_next = self.frames.front().is_some_and(|next| next == text);
         if text == r#"{"type":"PONG"}"# {
             assert!(self.pings > 0, "a PONG to nothing");
             self.pings -= 1;
-        } else if !is_next && self.receipts > 0 && text.starts_with(r#"{"type":"SESSION_STATUS""#) {
-            self.receipts -= 1;
-        } else {
-            let next = self.frames.pop_front();
-            assert_eq!(Some(text), next.as_deref(), "what leaves");
-            if self.answers.front() == next.as_ref() {
+        } else if self.expected.is_next(text) {
+            if self.answers.front().is_some_and(|next| next == text) {
                 self.answers.pop_front();
             }
+        } else {
+            let is_query = text.starts_with(r#"{"type":"SESSION_STATUS""#);
+            assert!(self.receipts > 0 && is_query, "what leaves: {text}");
+            self.receipts -= 1;
         }
     }
 
-    fn all_sent(&mut self, _: usize, conn: &ClientConn) {
-        let none = self.frames.is_empty();
-        assert!(none || conn.is_closed(), "a frame is missing");
+    fn all_sent(&mut self, conn: &ClientConn) {
+        self.expected.all_sent(conn);
     }
 
     fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
@@ -200,6 +171,10 @@ impl Model for Client {
             }
             ClientEvent::Reply { id, result } => {
                 let kind = result.as_ref().ok().map(kind_of);
+                // Replies name nothing but their kind, so they come in order.
+                let in_order = kind.filter(|kind| *kind != Kind::Input);
+                let first = in_order.and_then(|kind| self.calls.first_open_of(&kind));
+                assert!(first.is_none_or(|first| first == id), "another's reply");
                 let before = self.calls.end(id, kind.as_ref());
                 assert_eq!(before, State::Open, "a reply to what was given up");
                 if let Err(CallError::Closed { delivery, .. }) = result {
@@ -219,10 +194,6 @@ impl Model for Client {
             _ => {}
         }
     }
-
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
-    }
 }
 
 impl Client {
@@ -233,11 +204,6 @@ impl Client {
         run.hear(text);
     }
 
-    /// A frame was taken, so it has to leave.
-    fn sends(&mut self, frame: &impl Serialize) {
-        self.frames.push_back(written(frame).as_str().to_owned());
-    }
-
     fn asked(
         &mut self,
         kind: Kind,
@@ -245,13 +211,9 @@ impl Client {
         asked: &Result<CallId, Refused>,
         run: &Run<'_, ClientConn>,
     ) {
-        match asked {
-            Ok(id) => {
-                self.sends(frame);
-                self.calls.made(Some(*id), kind);
-            }
-            Err(Refused::Closed) => assert!(run.conn.is_closed(), "it is open"),
-            Err(_) => {}
+        if run.took(asked, asked.is_ok()) {
+            self.expected.leaves(frame);
+            self.calls.made(asked.clone().ok(), kind);
         }
     }
 
@@ -262,12 +224,12 @@ impl Client {
             0 => {
                 let change = ModeChange::new(Mode::Plan);
                 if run.conn.set_mode(&change, now).is_ok() {
-                    self.sends(&change);
+                    self.expected.leaves(&change);
                 }
             }
             1 => {
                 if run.conn.interrupt(now).is_ok() {
-                    self.sends(&ClientFrame::Interrupt);
+                    self.expected.leaves(&ClientFrame::Interrupt);
                 }
             }
             2 => {

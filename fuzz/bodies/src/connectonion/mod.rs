@@ -4,7 +4,6 @@ mod canonical;
 mod client;
 mod frames;
 mod jsonl;
-mod read;
 mod server;
 
 pub use canonical::canonical;

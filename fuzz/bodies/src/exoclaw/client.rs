@@ -7,30 +7,15 @@ use exoclaw_proto::client::{ChatSummary, ClientConfig, ClientConn, ClientEvent, 
 use exoclaw_proto::frame::{
     BudgetOf, Call, ChatHistory, ChatSend, ClientFrame, SessionRef, StreamEvent,
 };
-use rpc_core::{CallError, CallId, Delivery, Disconnect, Limits, Machine as _, Outgoing, Refused};
+use rpc_core::{CallError, CallId, Delivery, Limits, Outgoing, Refused};
 
-use super::{TEXTS, TOKEN};
+use super::TOKEN;
 use crate::calls::{Calls, State};
 use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
 use crate::script::Script;
 
 /// What may follow `{"id":"...",` in a frame.
-const ANSWERS: [&str; 14] = [
-    r#""result":"pong"}"#,
-    r#""result":null}"#,
-    r#""result":{"version":"0.1.0","plugins":1,"sessions":2},"error":null}"#,
-    r#""error":"unknown method: x"}"#,
-    r#""error":"token budget exceeded (daily: 65/60)"}"#,
-    r#""event":"text","data":"Hello"}"#,
-    r#""event":"text","data":""}"#,
-    r#""event":"tool_use","data":{"id":"c","name":"echo","input":{"a":[1]}}}"#,
-    r#""event":"tool_result","data":{"tool_use_id":"c","content":"x","is_error":true}}"#,
-    r#""event":"usage","data":{"input_tokens":150,"output_tokens":42}}"#,
-    r#""event":"later","data":[1]}"#,
-    r#""event":"done"}"#,
-    r#""event":"error","data":"provider error: x"}"#,
-    r#""event":"text","data":7}"#,
-];
+const ANSWERS: &str = include_str!("../../frames/exoclaw_answers.txt");
 
 /// What the application saw of a client.
 #[derive(Default)]
@@ -60,7 +45,8 @@ pub fn client_conn(data: &[u8]) {
         with_token: config.token.is_some(),
         ..Client::default()
     };
-    let (_, mut run) = drive(model, script, |now| ClientConn::new(config, 0x5eed, now));
+    let conn = |now| ClientConn::new(config.clone(), 0x5eed, now);
+    let (_, mut run) = drive(model, script, conn);
     let refused = run.conn.ping(run.now);
     assert_eq!(refused, Err(Refused::Closed), "a command after the end");
 }
@@ -82,7 +68,6 @@ fn configured(settings: u8) -> ClientConfig {
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
@@ -91,7 +76,7 @@ impl Model for Client {
             1 | 2 => run.hear(r#"{"ok":true,"version":"0.1.0"}"#),
             3..=5 => {
                 let id = run.script.pick(&self.sent).cloned().unwrap_or_default();
-                let rest = run.script.pick_text(&ANSWERS);
+                let rest = run.script.pick_line(ANSWERS);
                 run.hear(&format!(r#"{{"id":"{id}",{rest}"#));
             }
             6 => run.hear_one_of(&[
@@ -125,35 +110,17 @@ impl Model for Client {
                 self.calls
                     .made(run.conn.chat_send(&chat, now).ok(), Kind::Chat);
             }
-            11 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    call.cancelled(run.conn.cancel(call.id));
-                }
-            }
+            11 => self.calls.cancel(&mut run.script, |id| run.conn.cancel(id)),
             12 => run.wait(),
             13 => run.timeout(),
             14 => {
-                let wait = run.script.byte_or_zero();
-                let wait = (wait != 0).then(|| Duration::from_secs(u64::from(wait)));
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    let changed = run.conn.set_timeout(call.id, wait, now);
-                    let is_open = call.state == State::Open;
-                    assert!(is_open || !changed, "what is over still waits");
-                }
+                let extend = |id, wait| run.conn.set_timeout(id, wait, now);
+                self.calls.extend(&mut run.script, |_| true, extend);
             }
             15 => run.pong(),
             16 => run.hear_binary(b"x"),
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                2 => run.disconnect(Disconnect::PeerClosed(None)),
-                _ => run.ping(),
-            },
+            _ => run.line(),
         }
-        assert!(
-            run.conn.in_flight() <= FEW,
-            "requests in flight are bounded"
-        );
     }
 
     /// The token comes first, and requests only after the hello.
@@ -183,10 +150,6 @@ impl Model for Client {
         let is_ping = matches!(frame, Outgoing::Ping(_));
         assert!(!(is_early && is_ping), "a ping before the hello");
         self.frames += 1;
-    }
-
-    fn all_sent(&mut self, texts: usize, _: &ClientConn) {
-        assert!(texts <= FEW, "frames that wait are bounded");
     }
 
     fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
@@ -228,10 +191,6 @@ impl Model for Client {
             ClientEvent::Closed(_) => self.calls.assert_none_open(),
             other => panic!("no rule for {other:?}"),
         }
-    }
-
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
     }
 
     fn all_told(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {

@@ -11,7 +11,7 @@ use rpc_core::Limits;
 use rpc_core::json::first_byte;
 use serde_json::value::RawValue;
 
-use crate::frames::round_trip;
+use crate::frames::{frame, round_trip};
 use crate::plain::members;
 use crate::script::Script;
 
@@ -47,7 +47,7 @@ pub fn client_frames(text: &str) {
 pub fn server_frames(text: &str) {
     let limits = Limits::default();
     redacted(text, &limits);
-    let Ok((frame, again)) = round_trip(text, &limits, ServerFrame::decode) else {
+    let Ok((frame, again)) = frame(text, &limits, ServerFrame::decode) else {
         return;
     };
     match &frame {

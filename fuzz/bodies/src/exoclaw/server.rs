@@ -8,10 +8,10 @@ use exoclaw_proto::frame::{
 use exoclaw_proto::id::{UNREADABLE_ID, WireId};
 use exoclaw_proto::limits::AUTH_FAILED_CODE;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent, ServerState};
-use rpc_core::{Disconnect, Json, Limits, Machine as _, Outgoing, Refused};
+use rpc_core::{Json, Limits, Machine as _, Outgoing, Refused};
 
-use super::{TEXTS, TOKEN};
-use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, small};
+use super::TOKEN;
+use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, readable, small};
 use crate::script::Script;
 
 /// Most requests that are worked on.
@@ -51,10 +51,9 @@ struct Server {
     may_enter: bool,
     refused: bool,
     authenticated: bool,
-    /// A command found no room since frames were last taken.
-    blocked: bool,
-    /// Room was told since events were last taken.
-    writable: bool,
+    /// A request has no answer: it was forgotten, or its id was not read.
+    forgot: bool,
+    room: Room,
 }
 
 /// Runs a server's connection through operations: no one gets in without the token, every request
@@ -133,10 +132,9 @@ fn has_own_id(text: &str) -> bool {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
+    const IN_FLIGHT: usize = REQUESTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let now = run.now;
         match op % 18 {
             0 => {
                 let text = run.script.text();
@@ -156,66 +154,18 @@ impl Model for Server {
                 self.request(run, "chat.send", params);
             }
             7 => self.request(run, "status", "null"),
-            8 => {
-                if let Some(at) = self.pick(run) {
-                    let result = run.conn.reply(self.open[at].id, &"value");
-                    self.ended(at, &result, run);
-                }
-            }
-            9 => {
-                if let Some(at) = self.pick(run) {
-                    let error = RpcError::provider(run.script.text());
-                    let result = run.conn.fail(self.open[at].id, &error);
-                    let begun = self.open[at].begun;
-                    assert!(!begun || result.is_err(), "an answer within a stream");
-                    self.ended(at, &result, run);
-                }
-            }
-            10 | 11 => {
-                if let Some(at) = self.pick(run) {
-                    let result = step(&mut run.script, &mut run.conn, self.open[at].id);
-                    self.stepped(at, &result);
-                }
-            }
-            12 => {
-                if let Some(at) = self.pick(run) {
-                    let id = self.open[at].id;
-                    let result = match run.script.byte_or_zero() % 2 {
-                        0 => run.conn.done(id),
-                        _ => run.conn.error(id, "provider error: x"),
-                    };
-                    self.ended(at, &result, run);
-                }
-            }
-            13 => {
-                if let Some(at) = self.pick(run) {
-                    let id = self.open.swap_remove(at).id;
-                    // Whoever waits has its turn then, and may find no room: that ends the connection.
-                    let was_open = !run.conn.is_closed();
-                    let known = run.conn.forget(id);
-                    assert_eq!(known, was_open, "an open request is known");
-                }
-            }
+            8..=13 => self.work(op % 18, run),
             14 => run.wait(),
             15 => run.timeout(),
             16 => run.pong(),
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                2 => run.hear_binary(b"{}"),
-                _ => run.ping(),
-            },
+            _ => run.line(),
         }
-        assert!(run.conn.in_flight() <= REQUESTS, "requests are bounded");
     }
 
     /// The hello or a refusal comes first.
     fn sent(&mut self, text: &str, _: &ServerConn) {
         assert!(!self.refused, "a frame after a refusal");
-        let frame = match ServerFrame::decode(text, &Limits::default()) {
-            Ok(frame) => frame,
-            Err(error) => panic!("a server must send frames only: {error}"),
-        };
+        let frame = readable(ServerFrame::decode(text, &Limits::default()));
         match &frame {
             ServerFrame::Hello(_) => {
                 assert_eq!(self.frames, 0, "the hello comes first");
@@ -256,10 +206,6 @@ impl Model for Server {
         }
     }
 
-    fn all_sent(&mut self, texts: usize, _: &ServerConn) {
-        assert!(texts <= FEW, "frames that wait are bounded");
-    }
-
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
         match event {
             ServerEvent::Authenticated => {
@@ -267,25 +213,36 @@ impl Model for Server {
                 self.authenticated = true;
             }
             ServerEvent::Request { id, call } => self.asked(id, &call),
-            ServerEvent::Writable => self.writable = true,
+            ServerEvent::Writable => self.room.is_back(),
             ServerEvent::Closed(_) | ServerEvent::Warning(_) => {}
             other => panic!("no rule for {other:?}"),
         }
     }
 
-    fn is_end(event: &ServerEvent) -> bool {
-        matches!(event, ServerEvent::Closed(_))
+    /// Answers everything. Whatever was asked has then been answered, unless the line is closed.
+    fn settle(&mut self, run: &mut Run<'_, ServerConn>) {
+        for _ in 0..FEW * FEW {
+            run.take_frames(self);
+            run.take_events(self);
+            while let Some(open) = self.open.pop() {
+                let _ = match open.is_chat {
+                    true => run.conn.done(open.id),
+                    false => run.conn.reply(open.id, &"value"),
+                };
+                run.take_frames(self);
+            }
+        }
+        let over = self.asked.iter().all(|it| *it == Answered::Over);
+        assert!(
+            over || self.forgot || run.left || run.conn.is_closed(),
+            "all is answered"
+        );
     }
 
     fn all_told(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
         // And one each for the token, room and the end.
         assert!(events <= FEW + SLACK + 3, "events that wait are bounded");
-        // Frames were taken just before, all of them.
-        assert!(
-            !self.blocked || self.writable || run.closed,
-            "room came back and nobody was told"
-        );
-        (self.blocked, self.writable) = (false, false);
+        self.room.check(run.closed);
     }
 }
 
@@ -309,38 +266,60 @@ impl Server {
         let text = format!(r#"{{"id":"q{number}","method":"{method}","params":{params}}}"#);
         if self.hear(run, &text) {
             self.asked.push(Answered::No);
+            // It may be answered under another id.
+            self.forgot |= Request::decode(&text, &Limits::default()).is_err();
         }
     }
 
-    fn pick(&self, run: &mut Run<'_, ServerConn>) -> Option<usize> {
-        usize::from(run.script.byte_or_zero()).checked_rem(self.open.len())
+    /// The application works on one of the open requests.
+    fn work(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
+        let Some(at) = usize::from(run.script.byte_or_zero()).checked_rem(self.open.len()) else {
+            return;
+        };
+        let Open { id, begun, .. } = self.open[at];
+        let (conn, script) = (&mut run.conn, &mut run.script);
+        let result = match op {
+            8 => conn.reply(id, &"value"),
+            9 => {
+                let result = conn.fail(id, &RpcError::provider(script.text()));
+                assert!(!begun || result.is_err(), "an answer within a stream");
+                result
+            }
+            10 | 11 => {
+                let result = step(script, conn, id);
+                return self.stepped(at, &result);
+            }
+            12 if script.byte_or_zero() % 2 == 0 => conn.done(id),
+            12 => conn.error(id, "provider error: x"),
+            _ => {
+                self.open.swap_remove(at);
+                self.forgot = true;
+                // Whoever waits has its turn then, and may find no room: that ends the connection.
+                let was_open = !conn.is_closed();
+                assert_eq!(conn.forget(id), was_open, "an open request is known");
+                return;
+            }
+        };
+        self.ended(at, &result, run);
     }
 
     fn stepped(&mut self, at: usize, result: &Result<(), Refused>) {
         let open = &mut self.open[at];
-        self.blocked |= *result == Err(Refused::QueueFull);
-        match result {
-            Ok(()) => {
-                assert!(open.is_chat, "a step of what is no chat");
-                open.begun = true;
-            }
-            Err(Refused::UnknownId) => panic!("an open request is known"),
-            Err(_) => {}
-        }
+        self.room.note(result);
+        assert_ne!(*result, Err(Refused::UnknownId), "an open request is known");
+        assert!(result.is_err() || open.is_chat, "a step of what is no chat");
+        open.begun |= result.is_ok();
     }
 
     fn ended(&mut self, at: usize, result: &Result<(), Refused>, run: &mut Run<'_, ServerConn>) {
-        self.blocked |= *result == Err(Refused::QueueFull);
-        match result {
-            Ok(()) => {
-                let id = self.open.swap_remove(at).id;
-                let conn = &mut run.conn;
-                let again = [conn.reply(id, &1), conn.done(id), conn.text(id, "x")];
-                assert!(again.iter().all(Result::is_err), "answered twice");
-                assert!(!conn.forget(id), "it is over");
-            }
-            Err(Refused::UnknownId) => panic!("an open request is known"),
-            Err(_) => {}
+        self.room.note(result);
+        assert_ne!(*result, Err(Refused::UnknownId), "an open request is known");
+        if result.is_ok() {
+            let id = self.open.swap_remove(at).id;
+            let conn = &mut run.conn;
+            let again = [conn.reply(id, &1), conn.done(id), conn.text(id, "x")];
+            assert!(again.iter().all(Result::is_err), "answered twice");
+            assert!(!conn.forget(id), "it is over");
         }
     }
 

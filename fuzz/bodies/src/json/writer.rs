@@ -52,102 +52,63 @@ pub fn writer(input: &[u8]) {
     }
 }
 
+/// What each kind of value needs: a flag, 4, 8 or 16 bytes, a name, a text or some, a value, some
+/// values, some pairs of values, or some with names.
+const KINDS: [&str; 24] = [
+    "", "", "v", "f", "f16", "f16", "4", "8", "t", "t", "ft", "t", "T", "t", "n", "n", "v", "nv",
+    "fV", "V", "V", "nV", "fP", "fnN",
+];
+
 /// One value of the data model.
-enum Value {
-    Unit,
-    None,
-    Some(Box<Value>),
-    Bool(bool),
-    Signed(u8, i128),
-    Unsigned(u8, u128),
-    F32(f32),
-    F64(f64),
-    Char(char),
-    Text(String),
-    Bytes(Vec<u8>),
-    Displayed(Vec<String>),
-    Raw(Box<RawValue>),
-    UnitStruct(&'static str),
-    UnitVariant(&'static str),
-    NewtypeStruct(Box<Value>),
-    NewtypeVariant(&'static str, Box<Value>),
-    /// Whether the length is announced.
-    Seq(bool, Vec<Value>),
-    Tuple(Vec<Value>),
-    TupleStruct(Vec<Value>),
-    TupleVariant(&'static str, Vec<Value>),
-    Map(bool, Vec<(Value, Value)>),
-    Struct(&'static str, Vec<(&'static str, Value)>),
-    StructVariant(&'static str, Vec<(&'static str, Value)>),
+#[derive(Default)]
+struct Value {
+    kind: u8,
+    flag: u8,
+    bytes: [u8; 16],
+    name: &'static str,
+    texts: Vec<String>,
+    names: Vec<&'static str>,
+    items: Vec<Value>,
 }
 
 impl Value {
     fn read(script: &mut Script<'_>, depth: usize) -> Self {
+        let mut value = Self::default();
         if depth > MAX_DEPTH {
-            return Self::Unit;
+            return value;
         }
-        let inner = |script: &mut Script<'_>| Box::new(Self::read(script, depth + 1));
-        match script.byte_or_zero() % 24 {
-            1 => Self::None,
-            2 => Self::Some(inner(script)),
-            3 => Self::Bool(script.byte_or_zero() % 2 == 1),
-            4 => Self::Signed(script.byte_or_zero(), i128::from_le_bytes(bytes(script))),
-            5 => Self::Unsigned(script.byte_or_zero(), u128::from_le_bytes(bytes(script))),
-            6 => Self::F32(f32::from_le_bytes(bytes(script))),
-            7 => Self::F64(f64::from_le_bytes(bytes(script))),
-            8 => Self::Char(script.text().chars().next().unwrap_or('\u{1f}')),
-            9 => Self::Text(script.text().to_owned()),
-            10 => {
-                let times = usize::from(script.byte_or_zero());
-                Self::Text(script.text().repeat(times))
-            }
-            11 => Self::Bytes(script.text().bytes().collect()),
-            12 => Self::Displayed(list(script, |script| script.text().to_owned())),
-            13 => Self::Raw(raw(script.text())),
-            14 => Self::UnitStruct(name(script)),
-            15 => Self::UnitVariant(name(script)),
-            16 => Self::NewtypeStruct(inner(script)),
-            17 => Self::NewtypeVariant(name(script), inner(script)),
-            18 => {
-                let announced = script.byte_or_zero() % 2 == 1;
-                Self::Seq(announced, list(script, |script| *inner(script)))
-            }
-            19 => Self::Tuple(list(script, |script| *inner(script))),
-            20 => Self::TupleStruct(list(script, |script| *inner(script))),
-            21 => Self::TupleVariant(name(script), list(script, |script| *inner(script))),
-            22 => {
-                let announced = script.byte_or_zero() % 2 == 1;
-                let entry = |script: &mut Script<'_>| (*inner(script), *inner(script));
-                Self::Map(announced, list(script, entry))
-            }
-            23 => {
-                let is_variant = script.byte_or_zero() % 2 == 1;
-                let own = name(script);
-                let fields = list(script, |script| (name(script), *inner(script)));
-                if is_variant {
-                    Self::StructVariant(own, fields)
-                } else {
-                    Self::Struct(own, fields)
+        value.kind = script.byte_or_zero() % 24;
+        let mut width = 0;
+        for need in KINDS[usize::from(value.kind)].bytes() {
+            let times = match need {
+                b'T' | b'V' | b'P' | b'N' => script.byte_or_zero() % 8,
+                _ => 1,
+            };
+            for _ in 0..times {
+                match need {
+                    b'f' => value.flag = script.byte_or_zero(),
+                    b'n' => value.name = script.pick_text(&NAMES),
+                    b't' | b'T' => value.texts.push(script.text().to_owned()),
+                    b'0'..=b'9' => width = width * 10 + usize::from(need - b'0'),
+                    _ => {
+                        if need == b'N' {
+                            value.names.push(script.pick_text(&NAMES));
+                        }
+                        value.items.push(Self::read(script, depth + 1));
+                        if need == b'P' {
+                            value.items.push(Self::read(script, depth + 1));
+                        }
+                    }
                 }
             }
-            _ => Self::Unit,
         }
+        value.bytes[..width].fill_with(|| script.byte_or_zero());
+        value
     }
-}
 
-fn bytes<const N: usize>(script: &mut Script<'_>) -> [u8; N] {
-    std::array::from_fn(|_| script.byte_or_zero())
-}
-
-fn name(script: &mut Script<'_>) -> &'static str {
-    script.pick_text(&NAMES)
-}
-
-/// Up to seven items.
-fn list<T>(script: &mut Script<'_>, mut item: impl FnMut(&mut Script<'_>) -> T) -> Vec<T> {
-    (0..script.byte_or_zero() % 8)
-        .map(|_| item(script))
-        .collect()
+    fn number<const N: usize>(&self) -> [u8; N] {
+        std::array::from_fn(|at| self.bytes[at])
+    }
 }
 
 /// The text if it is JSON, else a text with odd spaces.
@@ -165,6 +126,14 @@ impl Display for Pieces<'_> {
     }
 }
 
+macro_rules! each {
+    ($to:expr, $items:expr, $item:pat => $write:ident($($part:expr),+)) => {{
+        let mut to = $to?;
+        $items.try_for_each(|$item| to.$write($($part),+))?;
+        to.end()
+    }};
+}
+
 impl Serialize for Value {
     #[allow(
         clippy::cast_possible_truncation,
@@ -172,82 +141,66 @@ impl Serialize for Value {
         reason = "any number will do"
     )]
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Unit => to.serialize_unit(),
-            Self::None => to.serialize_none(),
-            Self::Some(value) => to.serialize_some(value),
-            Self::Bool(value) => to.serialize_bool(*value),
-            Self::Signed(width, value) => match width % 5 {
-                0 => to.serialize_i8(*value as i8),
-                1 => to.serialize_i16(*value as i16),
-                2 => to.serialize_i32(*value as i32),
-                3 => to.serialize_i64(*value as i64),
-                _ => to.serialize_i128(*value),
-            },
-            Self::Unsigned(width, value) => match width % 5 {
-                0 => to.serialize_u8(*value as u8),
-                1 => to.serialize_u16(*value as u16),
-                2 => to.serialize_u32(*value as u32),
-                3 => to.serialize_u64(*value as u64),
-                _ => to.serialize_u128(*value),
-            },
-            Self::F32(value) => to.serialize_f32(*value),
-            Self::F64(value) => to.serialize_f64(*value),
-            Self::Char(value) => to.serialize_char(*value),
-            Self::Text(value) => to.serialize_str(value),
-            Self::Bytes(value) => to.serialize_bytes(value),
-            Self::Displayed(pieces) => to.collect_str(&Pieces(pieces)),
-            Self::Raw(value) => value.serialize(to),
-            Self::UnitStruct(name) => to.serialize_unit_struct(name),
-            Self::UnitVariant(name) => to.serialize_unit_variant("E", 0, name),
-            Self::NewtypeStruct(value) => to.serialize_newtype_struct("N", value),
-            Self::NewtypeVariant(name, value) => to.serialize_newtype_variant("E", 0, name, value),
-            Self::Seq(announced, items) => {
-                let mut seq = to.serialize_seq(announced.then_some(items.len()))?;
-                items
-                    .iter()
-                    .try_for_each(|item| seq.serialize_element(item))?;
-                seq.end()
+        let (name, len, flag) = (self.name, self.items.len(), self.flag % 2 == 1);
+        let (signed, unsigned) = (
+            i128::from_le_bytes(self.bytes),
+            u128::from_le_bytes(self.bytes),
+        );
+        let mut items = self.items.iter();
+        let text = self.texts.first().map_or("", String::as_str);
+        let mut fields = self.names.iter().zip(&self.items);
+        match (self.kind, self.flag % 5) {
+            (1, _) => to.serialize_none(),
+            (2, _) => to.serialize_some(&self.items[0]),
+            (3, _) => to.serialize_bool(flag),
+            (4, 0) => to.serialize_i8(signed as i8),
+            (4, 1) => to.serialize_i16(signed as i16),
+            (4, 2) => to.serialize_i32(signed as i32),
+            (4, 3) => to.serialize_i64(signed as i64),
+            (4, _) => to.serialize_i128(signed),
+            (5, 0) => to.serialize_u8(unsigned as u8),
+            (5, 1) => to.serialize_u16(unsigned as u16),
+            (5, 2) => to.serialize_u32(unsigned as u32),
+            (5, 3) => to.serialize_u64(unsigned as u64),
+            (5, _) => to.serialize_u128(unsigned),
+            (6, _) => to.serialize_f32(f32::from_le_bytes(self.number())),
+            (7, _) => to.serialize_f64(f64::from_le_bytes(self.number())),
+            (8, _) => to.serialize_char(text.chars().next().unwrap_or('\u{1f}')),
+            (9, _) => to.serialize_str(text),
+            (10, _) => to.serialize_str(&text.repeat(usize::from(self.flag))),
+            (11, _) => to.serialize_bytes(text.as_bytes()),
+            (12, _) => to.collect_str(&Pieces(&self.texts)),
+            (13, _) => raw(text).serialize(to),
+            (14, _) => to.serialize_unit_struct(name),
+            (15, _) => to.serialize_unit_variant("E", 0, name),
+            (16, _) => to.serialize_newtype_struct("N", &self.items[0]),
+            (17, _) => to.serialize_newtype_variant("E", 0, name, &self.items[0]),
+            (18, _) => {
+                let seq = to.serialize_seq(flag.then_some(len));
+                each!(seq, items, item => serialize_element(item))
             }
-            Self::Tuple(items) => {
-                let mut tuple = to.serialize_tuple(items.len())?;
-                items
-                    .iter()
-                    .try_for_each(|item| tuple.serialize_element(item))?;
-                tuple.end()
+            (19, _) => each!(to.serialize_tuple(len), items, item => serialize_element(item)),
+            (20, _) => {
+                each!(to.serialize_tuple_struct("T", len), items, item => serialize_field(item))
             }
-            Self::TupleStruct(items) => {
-                let mut tuple = to.serialize_tuple_struct("T", items.len())?;
-                items
-                    .iter()
-                    .try_for_each(|item| tuple.serialize_field(item))?;
-                tuple.end()
+            (21, _) => {
+                let tuple = to.serialize_tuple_variant("E", 0, name, len);
+                each!(tuple, items, item => serialize_field(item))
             }
-            Self::TupleVariant(name, items) => {
-                let mut tuple = to.serialize_tuple_variant("E", 0, name, items.len())?;
-                items
-                    .iter()
-                    .try_for_each(|item| tuple.serialize_field(item))?;
-                tuple.end()
+            (22, _) => {
+                let map = to.serialize_map(flag.then_some(len / 2));
+                let mut pairs = self.items.chunks_exact(2);
+                each!(map, pairs, pair => serialize_entry(&pair[0], &pair[1]))
             }
-            Self::Map(announced, entries) => {
-                let mut map = to.serialize_map(announced.then_some(entries.len()))?;
-                let mut entries = entries.iter();
-                entries.try_for_each(|(key, value)| map.serialize_entry(key, value))?;
-                map.end()
+            (23, _) if flag => {
+                let object = to.serialize_struct_variant("E", 0, name, len);
+                each!(object, fields, (name, value) => serialize_field(name, value))
             }
-            Self::Struct(name, fields) => {
-                let mut object = to.serialize_struct(name, fields.len())?;
-                let mut fields = fields.iter();
-                fields.try_for_each(|(name, value)| object.serialize_field(name, value))?;
-                object.end()
+            (23, _) => {
+                let object = to.serialize_struct(name, len);
+                each!(object, fields, (name, value) => serialize_field(name, value))
             }
-            Self::StructVariant(name, fields) => {
-                let mut object = to.serialize_struct_variant("E", 0, name, fields.len())?;
-                let mut fields = fields.iter();
-                fields.try_for_each(|(name, value)| object.serialize_field(name, value))?;
-                object.end()
-            }
+            _ => to.serialize_unit(),
         }
     }
 }

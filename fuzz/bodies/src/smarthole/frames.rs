@@ -1,207 +1,183 @@
-//! Frames: they mean what `serde_json` finds in them.
+//! Frames, direct routing and validation.
 
-use rpc_core::Text;
-use serde_json::{Map, Value, json};
-use smarthole_proto::frame::{ClientFrame, ServerFrame};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+use smarthole_proto::direct::{parse, route};
+use smarthole_proto::error::{ErrorCode, RegistrationError};
+use smarthole_proto::frame::{ClientFrame, Registration, ServerFrame};
 use smarthole_proto::limits::defaults;
 use smarthole_proto::timestamp;
+use smarthole_proto::validate::{Side, description, is_name, name, payload, registration};
 
-use crate::frames::{round_trip, size_counts};
-use crate::plain::{Plain, id, near};
+use crate::frames::{frame, written};
+use crate::plain::{Plain, trimmed};
 
-/// A frame of a client means what `serde_json` finds in it, and decoding, encoding and decoding again
-/// gives the same frame.
+/// Decoding, encoding and decoding again gives the same frame.
 pub fn client_frames(text: &str) {
-    let limits = defaults();
-    let read = round_trip(text, &limits, ClientFrame::decode).ok();
-    compare(text, read.as_ref().map(|it| &it.1), client);
-    if read.is_some() {
-        size_counts(text, &limits, ClientFrame::decode);
-    }
+    let _ = frame(text, &defaults(), ClientFrame::decode);
 }
 
-/// A frame of a server means what `serde_json` finds in it, and decoding, encoding and decoding again
-/// gives the same frame.
+/// Decoding, encoding and decoding again gives the same frame, and so does its timestamp.
 pub fn server_frames(text: &str) {
-    let limits = defaults();
-    let read = round_trip(text, &limits, ServerFrame::decode).ok();
-    compare(text, read.as_ref().map(|it| &it.1), server);
-    let Some((frame, _)) = read else {
-        return;
-    };
-    if let ServerFrame::Message(message) = &frame
+    if let Ok((ServerFrame::Message(message), _)) = frame(text, &defaults(), ServerFrame::decode)
         && let Some(time) = timestamp::parse(&message.timestamp)
     {
         let again = timestamp::format(time);
         let time = timestamp::parse(&again).map(timestamp::format);
         assert_eq!(time, Some(again), "a timestamp differs");
     }
-    size_counts(text, &limits, ServerFrame::decode);
 }
 
-/// What is wrong about a frame, or that this comparison cannot tell.
-enum Not {
-    AFrame,
-    Sure,
-}
+/// The pattern of the known server; what its last group finds is trimmed.
+static DIRECT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("(?s)^([a-zA-Z][a-zA-Z0-9_-]*)[,:](.+)$").expect("a pattern"));
 
-type Read = Result<Value, Not>;
-
-fn compare(text: &str, written: Option<&Text>, reference: fn(&Value) -> Read) {
-    let expected = match Plain::read(text) {
-        Plain::Nothing => Err(Not::AFrame),
-        Plain::Odd => Err(Not::Sure),
-        Plain::Clear(value) => reference(&value),
-    };
-    match (expected, written) {
-        (Ok(expected), Some(written)) => {
-            let Ok(found) = serde_json::from_str(written.as_str()) else {
-                panic!("what was written is no JSON")
-            };
-            alike(found, expected);
-        }
-        (Ok(_), None) => panic!("a frame is refused"),
-        (Err(Not::AFrame), Some(_)) => panic!("what is not a frame is accepted"),
-        (Err(_), _) => {}
-    }
-}
-
-/// Both are the same, except for the last bits of a number, which `serde_json` may miss.
-fn alike(mut found: Value, mut expected: Value) {
-    let [one, other] = [&mut found, &mut expected].map(|frame| {
-        let number = frame.pointer_mut("/payload/metadata/confidence");
-        number
-            .and_then(|number| number.take().as_f64())
-            .unwrap_or_default()
+/// A text is split as the pattern of the known server splits it, and the client is found that people
+/// would find. Behind a NUL byte come the names of clients, with spaces between them.
+pub fn direct(input: &str) {
+    let (text, names) = input.split_once('\0').unwrap_or((input, ""));
+    let names: Vec<&str> = names.split(' ').collect();
+    let found = DIRECT.captures(text).map(|it| it.extract().1);
+    let expected = found.map(|[name, rest]| (name, trimmed(rest)));
+    let expected = expected.filter(|(_, rest)| !rest.is_empty());
+    assert_eq!(split(text), expected, "how a text is split");
+    // The same name, or else the first that differs in case.
+    let meant = expected.and_then(|(name, rest)| {
+        let same = names.iter().find(|it| **it == name);
+        let similar = || names.iter().find(|it| it.eq_ignore_ascii_case(name));
+        same.or_else(similar).map(|client| (*client, rest))
     });
-    assert_eq!(found, expected, "what is in the frame");
-    assert!(near((one, other)), "a confidence");
+    let found = route(text, names.iter().copied());
+    assert_eq!(found, meant, "the client that is meant");
+    assert_eq!(split(&format!(" {text}")), None, "white space in front");
+    let longer = format!("{text}\u{3000}\n");
+    assert_eq!(split(&longer), expected, "white space behind");
 }
 
-fn client(frame: &Value) -> Read {
-    let tag = text(frame, "type")?.ok_or(Not::AFrame)?;
-    match tag.as_str() {
-        Some("registration") => {
-            let payload = frame.get("payload").ok_or(Not::AFrame)?;
-            Ok(json!({"type": tag, "payload": payload}))
-        }
-        Some("response") => {
-            let payload = response(frame.get("payload").ok_or(Not::AFrame)?)?;
-            Ok(json!({"type": tag, "payload": payload}))
-        }
-        _ => Ok(frame.clone()),
-    }
+fn split(text: &str) -> Option<(&str, &str)> {
+    parse(text).map(|direct| (direct.name, direct.text))
 }
 
-fn response(payload: &Value) -> Read {
-    let mut found = Map::new();
-    let message = ident(payload, "messageId")?.ok_or(Not::AFrame)?;
-    let tag = text(payload, "type")?.ok_or(Not::AFrame)?;
-    let inner = payload.get("payload");
-    let body = match tag.as_str() {
-        Some("ack") => Some(json!({})),
-        Some("reject") => Some(texts(inner.ok_or(Not::AFrame)?, &["reason"])?),
-        Some("notification") => {
-            let body = texts(inner.ok_or(Not::AFrame)?, &["title", "body", "priority"])?;
-            let priority = body.get("priority").and_then(Value::as_str);
-            if priority.is_some_and(|it| !["low", "normal", "high"].contains(&it)) {
-                return Err(Not::AFrame);
+/// The payload of a registration is accepted or refused as the table of rules says, and what is
+/// accepted is what was sent.
+pub fn validate(text: &str) {
+    let code = |result: Result<(), RegistrationError>| result.err().map(|it| it.code);
+    assert_eq!(code(name(text)), bad_name(text).map(|it| it.0), "a name");
+    assert!(name(text).is_err() || is_name(text), "a name is one");
+    let server = code(description(text, Side::Server));
+    assert_eq!(
+        server,
+        bad_description(text).map(|it| it.0),
+        "a description"
+    );
+    let is_stricter = description(text, Side::Client).is_err();
+    assert!(is_stricter || server.is_none(), "a server is no stricter");
+    let found = payload(text);
+    let told = found.as_ref().err();
+    let told = told.map(|error| (error.code.clone(), error.message.as_str()));
+    match Plain::read(text) {
+        Plain::Nothing => {
+            let code = told.map(|it| it.0);
+            assert_eq!(code, Some(ErrorCode::ValidationError), "no JSON");
+        }
+        Plain::Odd => {}
+        Plain::Clear(value) => {
+            assert_eq!(told, judged(&value), "the first rule that is broken");
+            if let Ok(found) = found {
+                kept(&found, &value);
             }
-            Some(body)
         }
-        _ => inner.cloned(),
+    }
+}
+
+/// What is accepted is written as it was read, and passes again.
+fn kept(found: &Registration, value: &Value) {
+    let mut expected = value.as_object().cloned().unwrap_or_else(Map::new);
+    let known = ["name", "description", "version", "capabilities"];
+    let empty = Value::Array(Vec::new());
+    expected.retain(|name, it| {
+        known.contains(&name.as_str()) && !(name == "capabilities" && *it == empty)
+    });
+    let written = written(found);
+    let read = serde_json::from_str::<Value>(written.as_str()).ok();
+    assert_eq!(read, Some(Value::Object(expected)), "what was sent");
+    assert_eq!(
+        payload(written.as_str()).as_ref(),
+        Ok(found),
+        "it passes again"
+    );
+    assert_eq!(
+        registration(found, Side::Server),
+        Ok(()),
+        "two ways to check"
+    );
+    assert!(
+        registration(found, Side::Client).is_err() <= (found.description.len() > 1024),
+        "a client is stricter in one thing only"
+    );
+}
+
+type Judgement = Option<(ErrorCode, &'static str)>;
+
+/// The rules in their order.
+fn judged(value: &Value) -> Judgement {
+    let invalid = |words| Some((ErrorCode::ValidationError, words));
+    if !value.is_object() && !value.is_array() {
+        return invalid("Registration must be an object");
+    }
+    let text = |name| value.get(name).and_then(Value::as_str);
+    let Some(name) = text("name") else {
+        return Some((
+            ErrorCode::InvalidName,
+            "Name is required and must be a string",
+        ));
     };
-    found.insert("messageId".into(), message);
-    found.insert("type".into(), tag);
-    found.extend(body.map(|body| ("payload".into(), body)));
-    Ok(Value::Object(found))
-}
-
-fn server(frame: &Value) -> Read {
-    let tag = text(frame, "type")?.ok_or(Not::AFrame)?;
-    let payload = || frame.get("payload").ok_or(Not::AFrame);
-    let payload = match tag.as_str() {
-        Some("message") => message(payload()?)?,
-        Some("registration_response") => registration_response(payload()?)?,
-        _ => return Ok(frame.clone()),
+    if let Some(bad) = bad_name(name) {
+        return Some(bad);
+    }
+    let Some(description) = text("description") else {
+        let words = "Description is required and must be a string";
+        return Some((ErrorCode::InvalidDescription, words));
     };
-    Ok(json!({"type": tag, "payload": payload}))
-}
-
-fn message(payload: &Value) -> Read {
-    let id = ident(payload, "id")?.ok_or(Not::AFrame)?;
-    let said = text(payload, "text")?.ok_or(Not::AFrame)?;
-    let time = ident(payload, "timestamp")?.ok_or(Not::AFrame)?;
-    let none = json!({});
-    let metadata = payload.get("metadata").filter(|it| !it.is_null());
-    let metadata = metadata.unwrap_or(&none);
-    let mut found = Map::new();
-    let method = text(metadata, "inputMethod")?.unwrap_or_else(|| json!("text"));
-    found.insert("inputMethod".into(), method);
-    let direct = truth(metadata, "directRouted")?.unwrap_or(false);
-    found.insert("directRouted".into(), direct.into());
-    if let Some(confidence) = member(metadata, "confidence")? {
-        let number = confidence.as_number().ok_or(Not::AFrame)?;
-        let number = number.as_f64().filter(|it| it.is_finite());
-        found.insert("confidence".into(), number.ok_or(Not::Sure)?.into());
+    if let Some(bad) = bad_description(description) {
+        return Some(bad);
     }
-    if let Some(reason) = text(metadata, "routingReason")? {
-        found.insert("routingReason".into(), reason);
+    if value.get("version").is_some_and(|it| !it.is_string()) {
+        return invalid("Version must be a string if provided");
     }
-    Ok(json!({"id": id, "text": said, "timestamp": time, "metadata": found}))
-}
-
-fn registration_response(payload: &Value) -> Read {
-    let success = truth(payload, "success")?.ok_or(Not::AFrame)?;
-    let mut found = Map::from_iter([("success".to_owned(), success.into())]);
-    // A member of the other answer is left out, but has to be well formed.
-    for (name, belongs) in [("clientId", success), ("code", !success)] {
-        let id = ident(payload, name)?.filter(|_| belongs);
-        found.extend(id.map(|id| (name.to_owned(), id)));
+    match value.get("capabilities").map(Value::as_array) {
+        Some(None) => invalid("Capabilities must be an array if provided"),
+        Some(Some(list)) if !list.iter().all(Value::is_string) => {
+            invalid("Each capability must be a string")
+        }
+        _ => None,
     }
-    found.extend(text(payload, "message")?.map(|text| ("message".to_owned(), text)));
-    Ok(Value::Object(found))
 }
 
-/// A member of what must be an object; null is none.
-fn member<'v>(of: &'v Value, name: &str) -> Result<Option<&'v Value>, Not> {
-    let members = of.as_object().ok_or(Not::AFrame)?;
-    Ok(members.get(name).filter(|value| !value.is_null()))
-}
-
-fn text(of: &Value, name: &str) -> Result<Option<Value>, Not> {
-    let found = member(of, name)?;
-    let bad = found.is_some_and(|value| !value.is_string());
-    if bad {
-        Err(Not::AFrame)
+fn bad_name(name: &str) -> Judgement {
+    static LETTERS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^[a-zA-Z][a-zA-Z0-9_-]*\z").expect("a pattern"));
+    let words = if trimmed(name).is_empty() {
+        "Name cannot be empty"
+    } else if name.encode_utf16().count() > 64 {
+        "Name must be 64 characters or less"
+    } else if !LETTERS.is_match(name) {
+        "Name must start with a letter and contain only alphanumeric characters, hyphens, and underscores"
     } else {
-        Ok(found.cloned())
-    }
-}
-
-/// An object with only those of these members that are there, which must be strings.
-fn texts(of: &Value, names: &[&str]) -> Read {
-    let mut found = Map::new();
-    for name in names {
-        found.extend(text(of, name)?.map(|text| ((*name).to_owned(), text)));
-    }
-    Ok(Value::Object(found))
-}
-
-fn truth(of: &Value, name: &str) -> Result<Option<bool>, Not> {
-    let found = member(of, name)?;
-    let bad = found.is_some_and(|value| !value.is_boolean());
-    if bad {
-        Err(Not::AFrame)
-    } else {
-        Ok(found.and_then(Value::as_bool))
-    }
-}
-
-fn ident(of: &Value, name: &str) -> Result<Option<Value>, Not> {
-    let Some(found) = member(of, name)? else {
-        return Ok(None);
+        return None;
     };
-    let id = id(found).ok_or(Not::AFrame)?;
-    Ok(Some(id.ok_or(Not::Sure)?.into()))
+    Some((ErrorCode::InvalidName, words))
+}
+
+fn bad_description(description: &str) -> Judgement {
+    let words = if trimmed(description).is_empty() {
+        "Description cannot be empty"
+    } else if description.chars().count() > 1024 {
+        "Description must be 1024 characters or less"
+    } else {
+        return None;
+    };
+    Some((ErrorCode::InvalidDescription, words))
 }

@@ -1,27 +1,21 @@
 //! SmartHole: frames, both machines, the hub, direct routing and validation.
 
 mod client;
-mod direct;
 mod frames;
 mod hub;
+#[path = "../../../../smarthole-proto/tests/it/hub_checked.rs"]
+mod hub_checked;
+#[path = "../../../../smarthole-proto/tests/it/hub_naive.rs"]
+mod hub_naive;
+#[allow(dead_code, reason = "plays scripts, too")]
+#[path = "../../../../smarthole-proto/tests/it/hub_play.rs"]
+mod hub_play;
 mod server;
-mod validate;
 
 pub use client::client_conn;
-pub use direct::direct;
-pub use frames::{client_frames, server_frames};
+pub use frames::{client_frames, direct, server_frames, validate};
 pub use hub::hub;
 pub use server::server_conn;
-pub use validate::validate;
-
-/// What a peer may say.
-const TEXTS: &[&str] = &[
-    r#"{"type":"registration","payload":{"name":"a","description":"d"}}"#,
-    r#"{"type":"registration_response","payload":{"success":true}}"#,
-    r#"{"type":"message","payload":{"id":"m","text":"t","timestamp":"z"}}"#,
-    r#"{"type":"response","payload":{"messageId":"m","type":"ack","payload":{}}}"#,
-    "[",
-];
 
 #[cfg(test)]
 mod tests {
@@ -80,7 +74,7 @@ mod tests {
         fn a_client_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
-                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8, 1 => 192..208_u8],
                 0..100,
             ),
         ) {
@@ -90,10 +84,21 @@ mod tests {
         }
 
         #[test]
+        fn responses_of_a_client_leave_in_order(
+            settings in any::<u8>(),
+            data in prop::collection::vec(
+                prop_oneof![6 => 135..139_u8, 1 => 199..202_u8, 1 => 0..16_u8],
+                0..100,
+            ),
+        ) {
+            client_conn(&[&[settings, 1, 0], &data[..]].concat());
+        }
+
+        #[test]
         fn a_server_keeps_its_rules_when_its_output_is_not_taken(
             settings in any::<u8>(),
             data in prop::collection::vec(
-                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8],
+                prop_oneof![4 => 0..16_u8, 2 => 64..80_u8, 2 => 128..144_u8, 1 => 192..208_u8],
                 0..100,
             ),
         ) {

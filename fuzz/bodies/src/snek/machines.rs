@@ -1,16 +1,16 @@
 //! The client's and the server's machine.
 
-use rpc_core::{CallId, Disconnect, Incoming, Limits, Machine as _, Text};
+use std::time::Duration;
+
+use rpc_core::{CallId, Limits, Text};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use snek_proto::frame::{ClientFrame, Final, ServerFrame, User};
 use snek_proto::id::WireId;
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 use crate::calls::{Calls, State};
-use crate::machine::{FEW, Model, Run, drive, small};
+use crate::machine::{FEW, Model, Run, drive, readable, small};
 use crate::script::Script;
-
-const TEXTS: &[&str] = &[r#"{"event":"x","method":"ping","callId":1}"#];
 
 fn limits() -> Limits {
     Limits {
@@ -32,6 +32,7 @@ pub fn client_conn(data: &[u8]) {
     drive(Client::default(), Script::new(data), |now| {
         let mut config = ClientConfig::new("mybot", "mypassword");
         config.limits = limits();
+        config.call_timeout = Duration::from_secs(10);
         ClientConn::new(config, 0x5eed, now)
     });
 }
@@ -39,21 +40,17 @@ pub fn client_conn(data: &[u8]) {
 impl Client {
     fn answer(id: &str, data: &str, run: &mut Run<'_, ClientConn>) {
         let text = format!(r#"{{"callId":"{id}","data":{data}}}"#);
-        run.conn.handle_message(Incoming::Text(&text), run.now);
+        run.hear(&text);
     }
 }
 
 impl Model for Client {
     type Conn = ClientConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let now = run.now;
         match op % 12 {
-            0 => {
-                let text = run.script.text();
-                run.conn.handle_message(Incoming::Text(text), now);
-            }
+            0 => run.hear_text(),
             1 => {
                 let data = run.script.text();
                 let id = run.script.pick(&self.ids).cloned().unwrap_or_default();
@@ -75,29 +72,19 @@ impl Model for Client {
                     .send_message("ch1", run.script.text(), Final::No, now);
                 self.calls.made(sent.ok(), ());
             }
-            7 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
-                    call.cancelled(run.conn.cancel(call.id));
-                }
-            }
+            7 => self.calls.cancel(&mut run.script, |id| run.conn.cancel(id)),
             8 => run.wait(),
             9 => run.timeout(),
             10 => {
                 let _ = run.conn.set_typing(run.script.text(), "#FF0000");
                 run.pong();
             }
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                _ => run.conn.handle_message(Incoming::Binary(b"x"), now),
-            },
+            _ => run.line(),
         }
     }
 
     fn sent(&mut self, text: &str, _: &ClientConn) {
-        let Ok(frame) = ClientFrame::decode(text, &Limits::default()) else {
-            panic!("a client must send requests only");
-        };
+        let frame = readable(ClientFrame::decode(text, &Limits::default()));
         assert!(frame.call().is_ok(), "a request must be valid");
         let id = frame.call_id.as_ref().and_then(WireId::as_text);
         self.ids.extend(id.map(String::from));
@@ -112,10 +99,6 @@ impl Model for Client {
             ClientEvent::Closed(_) => self.calls.assert_none_open(),
             _ => {}
         }
-    }
-
-    fn is_end(event: &ClientEvent) -> bool {
-        matches!(event, ClientEvent::Closed(_))
     }
 }
 
@@ -139,33 +122,22 @@ pub fn server_conn(data: &[u8]) {
 
 impl Model for Server {
     type Conn = ServerConn;
-    const TEXTS: &'static [&'static str] = TEXTS;
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let now = run.now;
         match op % 11 {
-            0 => {
-                let text = run.script.text();
-                run.conn.handle_message(Incoming::Text(text), now);
-            }
-            1 => {
-                let text = r#"{"method":"login","args":["a","b"],"callId":"L"}"#;
-                run.conn.handle_message(Incoming::Text(text), now);
-            }
-            2 => {
-                if let Some(id) = self.logins.pop() {
-                    let _ = run.conn.accept_login(id, User::new("a", "A"));
-                }
-            }
-            3 => {
-                if let Some(id) = self.logins.pop() {
-                    let _ = run.conn.fail(id, "no");
-                }
+            0 => run.hear_text(),
+            1 => run.hear(r#"{"method":"login","args":["a","b"],"callId":"L"}"#),
+            step @ 2..=3 => {
+                let login = self.logins.pop();
+                let _ = login.map(|id| match step {
+                    2 => run.conn.accept_login(id, User::new("a", "A")),
+                    _ => run.conn.fail(id, "no"),
+                });
             }
             4 | 5 => {
                 let args = run.script.text();
                 let text = format!(r#"{{"method":"search_user","args":[{args}],"callId":7}}"#);
-                run.conn.handle_message(Incoming::Text(&text), now);
+                run.hear(&text);
             }
             6 => {
                 if let Some(id) = self.open.pop()
@@ -181,22 +153,12 @@ impl Model for Server {
                 run.timeout();
                 run.pong();
             }
-            _ => match run.script.byte_or_zero() {
-                0 => run.conn.close(now),
-                1 => run.disconnect(Disconnect::Eof),
-                _ => run.conn.handle_message(Incoming::Binary(b"x"), now),
-            },
+            _ => run.line(),
         }
-        assert!(
-            run.conn.in_flight() <= FEW,
-            "requests in flight are bounded"
-        );
     }
 
     fn sent(&mut self, text: &str, _: &ServerConn) {
-        if let Err(error) = ServerFrame::decode(text, &Limits::default()) {
-            panic!("a server must send frames only: {error}");
-        }
+        readable(ServerFrame::decode(text, &Limits::default()));
     }
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
@@ -205,9 +167,5 @@ impl Model for Server {
             ServerEvent::Request { id, .. } => self.open.push(id),
             _ => {}
         }
-    }
-
-    fn is_end(event: &ServerEvent) -> bool {
-        matches!(event, ServerEvent::Closed(_))
     }
 }

@@ -9,11 +9,11 @@ use snek_proto::frame::{ClientFrame, ServerFrame};
 pub use machines::{client_conn, server_conn};
 pub use pure::{image_urls, sanitize, toolloop};
 
-use crate::frames::round_trip;
+use crate::frames::frame;
 
 /// Decoding, encoding and decoding again gives the same request.
 pub fn client_frames(text: &str) {
-    if let Ok((frame, _)) = round_trip(text, &Limits::default(), ClientFrame::decode) {
+    if let Ok((frame, _)) = frame(text, &Limits::default(), ClientFrame::decode) {
         let _ = frame.call();
     }
 }
@@ -21,7 +21,7 @@ pub fn client_frames(text: &str) {
 /// Decoding, encoding and decoding again gives the same frame.
 pub fn server_frames(text: &str) {
     let limits = Limits::default();
-    let Ok((frame, _)) = round_trip(text, &limits, ServerFrame::decode) else {
+    let Ok((frame, _)) = frame(text, &limits, ServerFrame::decode) else {
         return;
     };
     let strict = ServerFrame::decode_strict(text, &limits);

@@ -57,7 +57,10 @@ async fn a_server_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::Acolyte, Side::Server).unwrap();
     let setups = [
         server(Auth::open(), None),
-        server(Auth::key(ApiKey::new("s3cret").unwrap()), Some("s3cret")),
+        server(
+            Auth::key(ApiKey::new("a-long-s3cret-key").unwrap()),
+            Some("a-long-s3cret-key"),
+        ),
     ];
     conforms(&suite, &setups).await;
 }

@@ -79,7 +79,10 @@ async fn a_gateway_with_one_fault_fails_one_row() {
     let suite = Suite::load(Protocol::Exoclaw, Side::Server).unwrap();
     let setups = [
         gateway(Auth::open(), None),
-        gateway(Auth::token("s3cret-token").unwrap(), Some("s3cret-token")),
+        gateway(
+            Auth::token("a-long-s3cret-token").unwrap(),
+            Some("a-long-s3cret-token"),
+        ),
     ];
     conforms(&suite, &setups).await;
 }

@@ -13,7 +13,7 @@ use acolyte_proto::id::RpcId;
 /// they start in their order; when one starts or is aborted, those that wait know their places.
 /// Outputs and results of tools follow their call. After its end a chat is silent.
 #[derive(Debug, Default)]
-pub struct OrderChecker {
+pub(crate) struct OrderChecker {
     /// Starts that are neither accepted nor refused.
     asked: HashMap<RpcId, usize>,
     /// Chats that go on.
@@ -46,14 +46,8 @@ enum Stage {
 type Checked = Result<(), String>;
 
 impl OrderChecker {
-    /// Nothing was sent yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The client has sent a request that the server can read.
-    pub fn sent(&mut self, frame: &ClientFrame) {
+    pub(crate) fn sent(&mut self, frame: &ClientFrame) {
         let id = frame.id.clone();
         match &frame.request {
             Request::ChatStart(_) => *self.asked.entry(id).or_default() += 1,
@@ -69,7 +63,7 @@ impl OrderChecker {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn received(&mut self, frame: &ServerFrame) -> Checked {
+    pub(crate) fn received(&mut self, frame: &ServerFrame) -> Checked {
         self.check(frame)
             .map_err(|rule| format!("{} of {}: {rule}", frame.answer.tag(), frame.id))
     }
@@ -78,7 +72,7 @@ impl OrderChecker {
     ///
     /// # Errors
     /// What was not answered to its end.
-    pub fn finished(&self) -> Checked {
+    pub(crate) fn finished(&self) -> Checked {
         let asked = self.asked.iter().filter(|it| *it.1 > 0).map(|it| it.0);
         let mut open = self.open.keys().chain(self.chats.keys()).chain(asked);
         match open.next() {
