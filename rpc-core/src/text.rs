@@ -1,4 +1,5 @@
-//! [`beginning`]: a text cut to size. [`is_control`]: what untrusted text must not do where it is shown.
+//! [`beginning`]: a text cut to size. [`is_control`]: what untrusted text must not do where it is shown. [`hex`]:
+//! bytes as text.
 
 /// Returns the beginning of a text: as many whole characters as fit into `max` bytes.
 ///
@@ -25,6 +26,18 @@ pub fn beginning(text: &str, max: usize) -> &str {
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns bytes as hexadecimal digits in lower case.
+///
+/// ```
+/// assert_eq!(rpc_core::text::hex(&[0, 255, 26]), "00ff1a");
+/// ```
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digits = halves.filter_map(|half| char::from_digit(half.into(), 16));
+    digits.collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rpc_core::Refused;
+use rpc_core::{Refused, text};
 
 use super::hex;
 
@@ -62,7 +62,7 @@ impl FromStr for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("0x")?;
-        hex::write(&self.0, f)
+        f.write_str(&text::hex(&self.0))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Bytes as hexadecimal digits.
 
-use std::fmt;
-
 /// Parses bytes from twice as many digits in any case, with or without `0x`. `None` if the text is
 /// anything else.
 pub(super) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
@@ -18,14 +16,6 @@ pub(super) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
         }
     }
     Some(bytes)
-}
-
-/// Writes bytes in lower case.
-pub(super) fn write(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for byte in bytes {
-        write!(f, "{byte:02x}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rpc_core::Refused;
+use rpc_core::{Refused, text};
 
 use super::hex;
 
@@ -36,7 +36,7 @@ impl Signature {
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        hex::write(&self.0, f)
+        f.write_str(&text::hex(&self.0))
     }
 }
 

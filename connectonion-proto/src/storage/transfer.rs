@@ -1,6 +1,6 @@
 //! Between a store and the file of ConnectOnion's own hosts: [`import`] and [`export`].
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rpc_core::store::{Bucket, BucketConfig, Session, SessionEntry, SessionLog, Store, StoreError};
+use rpc_core::text::hex;
 use sha2::{Digest as _, Sha256};
 use tokio::task::spawn_blocking;
 
@@ -58,7 +59,7 @@ pub async fn import(store: &Arc<dyn Store>, path: &Path) -> io::Result<Option<Im
     let imports = Bucket::open(store, IMPORTS, BucketConfig::default()).await;
     let imports = imports.map_err(io::Error::other)?;
     let path = std::path::absolute(path)?;
-    let key = hex(Sha256::digest(path.as_os_str().as_encoded_bytes()).as_slice());
+    let key = hex(&Sha256::digest(path.as_os_str().as_encoded_bytes()));
     let known = imports.get(&key).await.map_err(io::Error::other)?;
     let known = known
         .and_then(|known| Mark::parse(&known.value))
@@ -176,7 +177,7 @@ impl Mark {
         loop {
             let count = file.read(&mut buffer)?;
             if count == 0 {
-                let hash = hex(hash.finalize().as_slice());
+                let hash = hex(&hash.finalize());
                 return Ok(Self { len, hash });
             }
             hash.update(buffer.get(..count).unwrap_or_default());
@@ -197,12 +198,4 @@ fn look(path: &Path, known: &Mark) -> io::Result<Option<(ResultsFile, u64, Mark)
     let is_longer = Mark::of(path, known.len)? == *known;
     let after = if is_longer { known.len } else { 0 };
     Ok(Some((ResultsFile::open(path)?, after, mark)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a `String` never fails.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::node_lease::named;
@@ -197,6 +198,86 @@ async fn a_claim_with_a_lost_reply_gets_a_new_revision() {
     let node = Node::living(&MemoryStore::new()).await;
     node.store.lose_answers(1);
     assert_eq!(node.owned().await.fence(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_repeated_until_its_outcome_is_known_and_leaves_a_later_owner() {
+    let store = MemoryStore::new();
+    let (a, b) = (Node::living(&store).await, Node::living(&store).await);
+    let owned = a.owned().await;
+    a.store.lose_answers(1);
+    let start = Instant::now();
+    owned.release().await;
+    // The first attempt has removed the name, so that the second one is a conflict: no third one.
+    assert!(start.elapsed() < 3 * SECOND);
+    let owned = a.owned().await;
+    a.store.set_cut(true);
+    sleep(11 * SECOND).await;
+    let later = b.owned().await;
+    a.store.set_cut(false);
+    owned.release().await;
+    assert_eq!(
+        b.claims.holder("name").await.unwrap().as_ref(),
+        Some(b.lease.node())
+    );
+    assert!(later.is_valid());
+}
+
+/// A clock that runs at a part of the speed of the store's.
+#[derive(Debug)]
+struct Slow {
+    start: std::time::Instant,
+    percent: u32,
+}
+
+impl node_lease::Clock for Slow {
+    fn now(&self) -> crate::Instant {
+        let real = crate::net::time::now() - self.start;
+        self.start + real * self.percent / 100
+    }
+
+    fn sleep_until(&self, at: crate::Instant) -> BoxFuture<'static, ()> {
+        let wait = at.saturating_duration_since(self.now()) * 100 / self.percent;
+        Box::pin(sleep(wait + Duration::from_millis(1)))
+    }
+}
+
+/// How long a node whose clock is slow, and who is cut off, counts itself alive after the others have its name.
+async fn overlap(percent: u32, margin: Duration) -> Duration {
+    let engine = MemoryStore::new();
+    let (store, other) = (engine.connect(), Node::living(&engine).await);
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let config = LeaseConfig {
+        margin,
+        ..LeaseConfig::default()
+    };
+    let start = crate::net::time::now();
+    let clock = Arc::new(Slow { start, percent });
+    let opening = NodeLease::open_by(&shared, config, clock);
+    let (lease, renewal) = opening.await.unwrap();
+    tokio::spawn(renewal.run(drop));
+    lease.acquired().await.unwrap();
+    let claims = Claims::open(&shared, "names", &lease).await.unwrap();
+    assert!(matches!(claims.claim("name").await, Ok(Claimed::Owned(_))));
+    store.set_cut(true);
+    loop {
+        sleep(SECOND / 20).await;
+        if let Claimed::Owned(_) = other.claims.claim("name").await.unwrap() {
+            break;
+        }
+    }
+    let taken = Instant::now();
+    lease.lost().await;
+    taken.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_margin_keeps_a_slow_clock_from_two_owners() {
+    for percent in [91, 100, 109] {
+        let both = overlap(percent, SECOND).await;
+        assert!(both < Duration::from_millis(10), "{percent} %: {both:?}");
+    }
+    assert!(overlap(91, Duration::ZERO).await > SECOND / 2);
 }
 
 #[tokio::test(start_paused = true)]

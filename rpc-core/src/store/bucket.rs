@@ -119,21 +119,10 @@ impl Bucket {
     /// # Cancel safety
     /// If the future is dropped, the value may be written or not.
     pub async fn create(&self, key: &str, value: Bytes) -> Result<u64, StoreError> {
-        match self.update(key, value.clone(), 0).await {
-            Err(StoreError::Conflict) => {}
-            outcome => return outcome,
-        }
-        // A deleted key has a last record too.
-        match self.log.last(&self.subject(key)).await? {
-            Some(last) if !last.payload.is_empty() => Err(StoreError::Conflict),
-            last => {
-                let revision = last.map_or(0, |last| last.sequence);
-                self.update(key, value, revision).await
-            }
-        }
+        self.update(key, value, 0).await
     }
 
-    /// Replaces the value that has this revision. Returns the new one.
+    /// Replaces the value that has this revision; 0 is that of a key that does not exist. Returns the new one.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the key has another revision or none. After
@@ -143,7 +132,57 @@ impl Bucket {
     /// # Cancel safety
     /// If the future is dropped, the value may be written or not.
     pub async fn update(&self, key: &str, value: Bytes, revision: u64) -> Result<u64, StoreError> {
-        self.write(key, value, Some(revision)).await
+        self.replace(key, value, revision, None).await
+    }
+
+    /// Replaces a value as [`update`](Self::update) does, once: again with the same `id`, which no other write has,
+    /// until the outcome is known.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the key has another revision or none. Any other [`StoreError`]: it is not
+    /// written.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the value may be written or not.
+    pub async fn update_once(
+        &self,
+        key: &str,
+        value: Bytes,
+        revision: u64,
+        id: &str,
+    ) -> Result<u64, StoreError> {
+        self.replace(key, value, revision, Some(id)).await
+    }
+
+    async fn replace(
+        &self,
+        key: &str,
+        value: Bytes,
+        revision: u64,
+        id: Option<&str>,
+    ) -> Result<u64, StoreError> {
+        let (subject, mut last) = (self.subject(key), revision);
+        loop {
+            let value = value.clone();
+            let written = match id {
+                None => self.write(key, value, Some(last)).await,
+                Some(id) => {
+                    let appending = self
+                        .log
+                        .append_once(&subject, value, Some(last), id, || true);
+                    appending.await
+                }
+            };
+            match written {
+                Err(StoreError::Conflict) if revision == 0 && last == 0 => {}
+                written => return written,
+            }
+            // A deleted key has a last record too.
+            match self.log.last(&subject).await? {
+                Some(there) if !there.payload.is_empty() => return Err(StoreError::Conflict),
+                there => last = there.map_or(0, |it| it.sequence),
+            }
+        }
     }
 
     /// Writes a value, whatever was there. Returns the revision.

@@ -39,6 +39,8 @@ mod sequencer;
 #[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 mod session_log;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
+pub(crate) mod subject;
+#[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod traits;
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
@@ -52,8 +54,7 @@ pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
 #[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 pub use session_log::{
-    Session, SessionDamage, SessionEntry, SessionHead, SessionInfo, SessionLog, SessionLogConfig,
-    SessionState,
+    Session, SessionEntry, SessionHead, SessionInfo, SessionLog, SessionLogConfig, SessionState,
 };
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use traits::{

@@ -34,19 +34,33 @@ const LEAST_ROOM: u64 = 64 * 1024;
 ///   [published](Self::publish) on the subject of that feed, to all subscribers in one order, or loses some
 ///   of them and counts a [gap](Self::gaps).
 /// - **It heals.** A log that the engine has lost is made again, empty, at the latest at the first call that
-///   follows the one which has found out.
+///   follows the one which has found out. If the engine tries it first, its numbers begin behind the trial.
+/// - **One clock.** The [times of records](Record::time), [when a log was made](LogState::created), ages and
+///   windows are by the engine's clock, for all nodes.
+/// - **Handles keep the connection.** Logs, watches and subscriptions go on after the store is dropped.
 ///
-/// Subjects are tokens with dots between them, such as `snek.m.general`. In patterns `*` stands for one token,
-/// and a last `>` for one or more. Names from users become tokens with [`token`](super::token).
+/// Subjects are tokens with dots between them, such as `snek.m.general`. A token has at least one character, and
+/// no white space, control character, `*` or `>`; names from users become tokens with [`token`](super::token). In
+/// patterns `*` stands for one token, and a last `>` for one or more. Other texts are refused with
+/// [`StoreError::Config`]. A pattern that no subject of a log matches finds nothing there.
+///
+/// While there is no connection, calls that return an answer of the engine wait for it, up to the
+/// [timeout](Self::timeout), and then fail with [`StoreError::Unavailable`]; [`ask`](Self::ask) waits for at most
+/// the time that it is given. [`publish`](Self::publish) takes a message as long as there is room for it, to be
+/// sent later, and waits for room otherwise. [`try_publish`](Self::try_publish) and [`answer`](Self::answer) never
+/// wait: the message is dropped. [`subscribe`](Self::subscribe) may return before the subscription begins, which
+/// is a [gap](Self::gaps).
 ///
 /// All futures of a read are cancel-safe. If the future of a write is dropped, it may be done or not.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Opens the log with this name, and makes it if it does not exist; the configuration of one that exists
-    /// stays.
+    /// Opens the log with this name, which is a token, and makes it if it does not exist; the configuration of
+    /// one that exists stays.
     ///
     /// # Errors
-    /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age.
+    /// [`StoreError`]; retrying is safe. [`StoreError::Config`] if the log exists with a shorter age or with other
+    /// [subjects](LogConfig::subjects), if another log has one of its subjects, or if no log can have the
+    /// configuration.
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError>;
 
     /// Returns the names of the logs that there are, and their configurations.
@@ -61,11 +75,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError`]; retrying is safe.
     async fn ensure(&self) -> Result<(), StoreError>;
 
-    /// Sends a message to all who are [subscribed](Self::subscribe) to its subject now. Waits for room while
-    /// there is no connection; [`try_publish`](Self::try_publish) does not.
+    /// Sends a message to all who are [subscribed](Self::subscribe) to its subject now. It is not stored: a
+    /// subject of a log is refused, if this node has opened the log. Do not publish on those of others; an engine
+    /// may store it there.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`], or [`StoreError::Unavailable`] if there is no room in time.
+    /// [`StoreError::TooLarge`], [`StoreError::Config`] for such a subject, or [`StoreError::Unavailable`] if
+    /// there is no room in time.
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError>;
 
     /// Sends a message as [`publish`](Self::publish) does, or drops it if it would have to wait. Returns
@@ -82,7 +98,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`StoreError::Unavailable`]; retrying is safe.
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError>;
 
-    /// Asks the subscribers of a subject, and waits for the first [answer](Self::answer).
+    /// Asks the subscribers of a subject, and waits for the first [answer](Self::answer) to this question.
     ///
     /// # Errors
     /// [`AskError`]; retrying asks again.
@@ -147,8 +163,9 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     /// Appends a record, and returns when it is stored.
     ///
     /// # Errors
-    /// [`StoreError`]. After [`Unavailable`](StoreError::Unavailable) the record may be stored or not:
-    /// append it again with the same [`Expect::id`], or read the [last](Self::last) of its subject.
+    /// [`StoreError`]; [`StoreError::Config`] for a subject that is not in the log, and an id with control
+    /// characters. After [`Unavailable`](StoreError::Unavailable) the record may be stored or not: append it
+    /// again with the same [`Expect::id`], or read the [last](Self::last) of its subject.
     async fn append(
         &self,
         subject: &str,
@@ -170,7 +187,7 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
     async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError>;
 
     /// Returns the first records after the number `after` whose subjects match a pattern, at most `max`, in
-    /// order. Fewer than `max` means that there are no more.
+    /// order. Fewer than `max` means that there are no more; 0 reads nothing.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe. [`StoreError::Unreadable`] if one of the records is damaged: the first
@@ -186,7 +203,10 @@ pub trait Log: fmt::Debug + Send + Sync + 'static {
 
     /// Watches the subjects that match a pattern: the last record of each, in the order of their numbers,
     /// then `None` once, then what is appended. The stream has no gaps: where there might be one, as after a
-    /// lost connection, it ends with an error. Watch again.
+    /// lost connection or the loss of the log, it ends with an error. Watch again.
+    ///
+    /// One that is read slowly holds no one up and takes a bounded part of memory: it falls behind, or ends with
+    /// an error.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.
@@ -225,7 +245,7 @@ impl dyn Log + '_ {
         is_alive: impl Fn() -> bool,
     ) -> Result<u64, StoreError> {
         let expect = Expect { id: Some(id), last };
-        let mut is_repeated = false;
+        let (mut is_repeated, mut has_failed) = (false, false);
         loop {
             if !is_alive() {
                 return Err(StoreError::Conflict);
@@ -235,6 +255,8 @@ impl dyn Log + '_ {
                 Err(StoreError::Unavailable { message }) => {
                     tracing::debug!(message, "the store does not answer");
                 }
+                // A lost log is there at the next call.
+                Err(StoreError::Failed { .. }) if !has_failed => has_failed = true,
                 Err(StoreError::Conflict) if is_repeated => match self.last(subject).await {
                     Ok(found) => {
                         let own = found.filter(|found| *found.id == *id);
@@ -298,15 +320,16 @@ crate::config! {
     pub struct LogConfig {
         /// A pattern: what is appended under it is in the log. No two logs have a subject in common.
         pub subjects: String = String::new(),
-        /// The pattern on which records are told to [subscribers](Store::subscribe) when they are stored:
-        /// its `*` is the token of the `*` in [`subjects`](Self::subjects). Default `None`: nowhere.
+        /// The pattern on which [subscribers](Store::subscribe) get records when they are stored. Its wildcards
+        /// are those of [`subjects`](Self::subjects), in the same order, and stand for the same tokens. Default
+        /// `None`: nowhere.
         pub feed: Option<String> = None,
-        /// How many records of one subject are kept, the last ones. Default `None`: all.
+        /// How many records of one subject are kept, the last ones; no bound or time is 0. Default `None`: all.
         pub max_per_subject: Option<u64> = None,
         /// How many records are kept, the last ones. Default `None`: all.
         pub max_records: Option<u64> = None,
-        /// The bytes of all records, beyond which appends fail with [`StoreError::Full`]. Default `None`: what
-        /// the engine allows.
+        /// The [bytes](LogState::bytes) of all records, beyond which appends fail with [`StoreError::Full`].
+        /// Default `None`: what the engine allows.
         pub max_bytes: Option<u64> = None,
         /// The age at which a record vanishes. Default `None`: never.
         pub max_age: Option<Duration> = None,
@@ -329,11 +352,12 @@ impl LogConfig {
 /// What must hold for a record to be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expect<'a> {
-    /// The id of the record. A second one with the same id within the log's [window](LogConfig::window) is
-    /// not stored again.
+    /// The id of the record; `""` is none. A second one with the same id within the log's
+    /// [window](LogConfig::window) is not stored again, whatever its subject, and also if the first one was
+    /// removed meanwhile. After a restart an engine may have forgotten the ids of removed records.
     pub id: Option<&'a str>,
-    /// The number of the last record with this subject; 0 for none. With another one there, the append fails
-    /// with [`StoreError::Conflict`].
+    /// The number of the last record with this subject; 0 for none, as after a purge. With another one there,
+    /// the append fails with [`StoreError::Conflict`].
     pub last: Option<u64>,
 }
 
@@ -372,7 +396,7 @@ pub struct LogState {
     pub last: u64,
     /// How many records there are.
     pub records: u64,
-    /// The bytes that they take.
+    /// The bytes that they take: those of their payloads, and what the engine counts beside. 0 without records.
     pub bytes: u64,
     /// How many subjects they have.
     pub subjects: u64,
@@ -398,7 +422,8 @@ pub struct Message {
 pub struct Position {
     /// Its number.
     pub sequence: u64,
-    /// The number of the record before it with the same subject; 0 for none.
+    /// The number of the record before it with the same subject that was there when it was stored; 0 for none, as
+    /// after a purge.
     pub previous: u64,
 }
 

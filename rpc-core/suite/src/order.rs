@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::join;
+use futures_util::future::{join, join3};
+use tokio::time::Instant;
 
-use super::{Engine, Rule};
-use rpc_core::store::{AskError, Expect, LogConfig, Message, Messages, Position};
+use super::{Engine, Rule, with_id};
+use rpc_core::store::{AskError, LogConfig, Message, Messages, Position, StoreError};
 
 /// How many messages an unread subscription gets.
 const FLOOD: usize = 70_000;
@@ -61,14 +62,51 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
             );
         }
     }
-    rule.holds(one.is_connected(), || {
-        "it says that it is not connected".to_owned()
-    });
+    rule.holds(one.is_connected(), || "it says that it is not connected");
     let sent = one.try_publish("messages.a", "at once".into());
-    rule.holds(sent, || "a message is not sent at once".to_owned());
+    rule.holds(sent, || "a message is not sent at once");
     let (messages, ..) = &mut subscribed[2];
     let payload = rule.heard(messages).await.payload;
     rule.equal("what is sent at once", payload, "at once".into());
+}
+
+/// A message is not stored, and not taken for a subject of a log.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn a_message_is_not_stored(engine: &dyn Engine) {
+    let says = "a message on a subject of a log, or on none, is refused with `Config`";
+    let rule = Rule::new(engine, "refused", says);
+    let store = rule.connect().await;
+    let log = rule.open(&*store, rule.config()).await;
+    let within = Duration::from_secs(1);
+    for subject in [
+        &*rule.subject("a"),
+        "",
+        "refused..a",
+        "refused.*",
+        "refused.>",
+        "a b",
+    ] {
+        let published = rule.soon("a message", store.publish(subject, "it".into()));
+        rule.refused(&format!("a message on {subject:?}"), published.await);
+        let sent = store.try_publish(subject, "it".into());
+        rule.holds(!sent, || {
+            format!("a message on {subject:?} is said to be sent")
+        });
+        let asked = rule.soon("a question", store.ask(subject, "it".into(), within));
+        let asked = asked.await.map_err(|error| match error {
+            AskError::Store(error) => error,
+            other => StoreError::unavailable(other),
+        });
+        rule.refused(&format!("a question on {subject:?}"), asked);
+    }
+    for pattern in ["", "refused..a", "refused.>.a", "a b"] {
+        let subscribed = rule.soon("a subscription", store.subscribe(pattern)).await;
+        rule.refused(&format!("a subscription to {pattern:?}"), subscribed);
+    }
+    let stored = rule.numbers(&*log, ">").await;
+    rule.equal("what is stored", stored, vec![]);
 }
 
 /// A feed brings records and messages to all subscribers in one order, and each record with its number and that
@@ -81,32 +119,39 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         "a feed brings records, with the numbers before them, and messages to all in one order";
     let rule = Rule::new(engine, "feed", says);
     let config = LogConfig {
-        feed: Some("feed.f.*".to_owned()),
-        ..LogConfig::new(&rule.subject("*"))
+        feed: Some("fed.*.f.>".to_owned()),
+        ..LogConfig::new(&rule.subject("*.>"))
     };
     let (one, other) = (rule.connect().await, rule.connect().await);
     let log = rule.open(&*one, config).await;
-    let mut first = rule.subscribe(&*one, "feed.f.*").await;
-    let mut second = rule.subscribe(&*other, "feed.f.a").await;
+    let mut first = rule.subscribe(&*one, "fed.*.f.>").await;
+    let mut second = rule.subscribe(&*other, "fed.>").await;
     let mut gaps = [one.gaps(), other.gaps()];
     for gaps in &mut gaps {
         gaps.mark_unchanged();
     }
     // What follows an answer comes after it.
-    for (at, expected) in [(1, (1, 0)), (2, (2, 1)), (3, (3, 2))] {
-        let id = format!("id {at}");
-        let expect = Expect {
-            id: Some(&id),
-            last: None,
-        };
-        let stored = rule.try_append(&*log, "a", "record", expect).await;
+    let purged = Some(rule.subject("a.>"));
+    for (subject, feed, before, sequence, previous) in [
+        ("a.b.c", "fed.a.f.b.c", None, 1, 0),
+        ("b.a", "fed.b.f.a", None, 2, 0),
+        ("a.b.c", "fed.a.f.b.c", None, 3, 1),
+        ("a.b.c", "fed.a.f.b.c", purged, 4, 0),
+        ("b.a", "fed.b.f.a", None, 5, 2),
+    ] {
+        if let Some(pattern) = before {
+            rule.ok("a purge", log.purge(&pattern, u64::MAX).await);
+        }
+        let id = format!("id {sequence}");
+        let stored = rule
+            .try_append(&*log, subject, "record", with_id(&id))
+            .await;
         rule.ok("an append", stored);
-        rule.ok("a message", one.publish("feed.f.a", "message".into()).await);
-        let (sequence, previous) = expected;
+        rule.ok("a message", one.publish(feed, "message".into()).await);
         let position = Some(Position { sequence, previous });
         for messages in [&mut first, &mut second] {
             let record = rule.heard(messages).await;
-            rule.equal("the subject of a record", &*record.subject, "feed.f.a");
+            rule.equal("the subject of a record", &*record.subject, feed);
             rule.equal("a record", record.payload, "record".into());
             rule.equal("its position", record.position, position);
             rule.equal("its id", &*record.id, &*id);
@@ -117,18 +162,18 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
     }
     let appends = async {
         for at in 0..100 {
-            rule.append(&*log, "a", &format!("record {at}")).await;
+            rule.append(&*log, "c.c", &format!("record {at}")).await;
         }
     };
     let publishes = async {
         for at in 0..100 {
             let payload = format!("message {at}").into();
-            rule.ok("a message", other.publish("feed.f.a", payload).await);
+            rule.ok("a message", other.publish("fed.c.f.c", payload).await);
             tokio::task::yield_now().await;
         }
     };
     join(appends, publishes).await;
-    rule.ok("a message", other.publish("feed.f.a", "end".into()).await);
+    rule.ok("a message", other.publish("fed.c.f.c", "end".into()).await);
     let heard = [
         until_end(&rule, &mut first).await,
         until_end(&rule, &mut second).await,
@@ -152,17 +197,18 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         let is_in_order = positions
             .windows(2)
             .all(|two| two[0].sequence < two[1].sequence);
-        rule.holds(is_in_order, || {
-            "records come out of the order of their numbers".to_owned()
-        });
-        let follow = positions.iter().all(|it| it.previous + 1 == it.sequence);
-        rule.holds(follow, || {
-            "a record names another one as the one before it".to_owned()
-        });
+        rule.holds(
+            is_in_order,
+            || "records come out of the order of their numbers",
+        );
+        let follow = positions
+            .windows(2)
+            .all(|two| two[1].previous == two[0].sequence);
+        rule.holds(follow, || "a record names another one as the one before it");
     }
 }
 
-async fn until_end(rule: &Rule<'_>, messages: &mut Messages) -> Vec<Message> {
+async fn until_end(rule: &Rule<'_, dyn Engine + '_>, messages: &mut Messages) -> Vec<Message> {
     let mut heard = Vec::new();
     loop {
         let message = rule.heard(messages).await;
@@ -196,9 +242,7 @@ pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
         numbers.extend(String::from_utf8_lossy(&message.payload).parse::<usize>());
     }
     let is_in_order = numbers.windows(2).all(|two| two[0] < two[1]);
-    rule.holds(is_in_order, || {
-        "messages come twice or out of order".to_owned()
-    });
+    rule.holds(is_in_order, || "messages come twice or out of order");
     let is_told = gaps.has_changed().unwrap_or(true);
     rule.holds(is_told || numbers.len() == FLOOD, || {
         format!(
@@ -231,27 +275,81 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
         Err(AskError::NoListener),
     );
     let mut questions = rule.subscribe(&*other, "ask.*").await;
+    // The second question is answered first.
     let answering = async {
-        let question = rule.heard(&mut questions).await;
-        rule.equal("the question", question.payload, "how many".into());
-        let reply_to = question.reply_to.unwrap_or_default();
-        rule.holds(!reply_to.is_empty(), || {
-            "there is no place for the answer".to_owned()
-        });
-        other.answer(&reply_to, "two".into());
-        other.answer(&reply_to, "three".into());
+        let mut asked = [
+            rule.heard(&mut questions).await,
+            rule.heard(&mut questions).await,
+        ];
+        asked.sort_by(|one, other| other.payload.cmp(&one.payload));
+        for Message {
+            payload, reply_to, ..
+        } in asked
+        {
+            let reply_to = reply_to.unwrap_or_default();
+            rule.holds(!reply_to.is_empty(), || "there is no place for the answer");
+            other.answer(&reply_to, payload);
+            other.answer(&reply_to, "another".into());
+        }
     };
-    let asking = rule.soon("a question", one.ask("ask.a", "how many".into(), within));
-    let (answer, ()) = join(asking, answering).await;
-    rule.equal("the answer", answer, Ok(Bytes::from("two")));
-    let within = Duration::from_secs(1);
+    let ask = |what: &'static str| rule.soon("a question", one.ask("ask.a", what.into(), within));
+    let (first, second, ()) = join3(ask("first"), ask("second"), answering).await;
+    rule.equal("the answer", first, Ok(Bytes::from("first")));
+    rule.equal(
+        "the answer to another question",
+        second,
+        Ok(Bytes::from("second")),
+    );
+    let (within, began) = (Duration::from_secs(1), Instant::now());
     let asking = rule.soon("a question", one.ask("ask.a", "again".into(), within));
     rule.equal(
         "a question without an answer",
         asking.await,
         Err(AskError::NoAnswer),
     );
+    let took = began.elapsed();
+    rule.holds(took < 10 * within, || {
+        format!("a question of 1 s takes {took:?}")
+    });
     let question = rule.heard(&mut questions).await;
     // No one waits any more.
     other.answer(&question.reply_to.unwrap_or_default(), "late".into());
+    let answering = async {
+        let question = rule.heard(&mut questions).await;
+        other.answer(&question.reply_to.unwrap_or_default(), question.payload);
+    };
+    let within = Duration::from_secs(20);
+    let asking = rule.soon("a question", one.ask("ask.a", "last".into(), within));
+    let (answer, ()) = join(asking, answering).await;
+    rule.equal(
+        "the answer after a late one",
+        answer,
+        Ok(Bytes::from("last")),
+    );
+}
+
+/// Logs, watches and subscriptions go on after their store is dropped.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn handles_outlive_their_store(engine: &dyn Engine) {
+    let says = "logs, watches and subscriptions go on after their store is dropped";
+    let rule = Rule::new(engine, "outlive", says);
+    let (one, other) = (rule.connect().await, rule.connect().await);
+    let log = rule.open(&*one, rule.config()).await;
+    let mut messages = rule.subscribe(&*one, "outlive.f").await;
+    let mut watch = rule.ok("a watch", log.watch(&rule.subject(">")).await);
+    let mark = rule.watched(&mut watch, "the mark of a watch").await;
+    rule.equal("the mark of a watch", mark, None);
+    drop(one);
+    rule.append(&*log, "a", "it").await;
+    drop(log);
+    let watched = rule.watched(&mut watch, "a record").await;
+    rule.equal("what is watched", watched.map(|it| it.sequence), Some(1));
+    rule.ok("a message", other.publish("outlive.f", "it".into()).await);
+    rule.equal(
+        "the message",
+        rule.heard(&mut messages).await.payload,
+        "it".into(),
+    );
 }

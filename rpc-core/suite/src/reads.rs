@@ -1,17 +1,21 @@
 //! What is read of a log.
 
-use bytes::Bytes;
+use std::collections::HashSet;
+use std::time::Duration;
 
-use super::{Engine, Rule};
-use rpc_core::store::{Expect, Record};
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use super::{Logs, Rule, with_id};
+use rpc_core::store::{Expect, LogState, Record};
 
 /// A returned append is visible to all readers from then on, unchanged.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engine) {
+pub(super) async fn what_an_append_has_returned_is_read_by_all(logs: &dyn Logs) {
     let says = "what an append has returned is read by everyone, as it was";
-    let rule = Rule::new(engine, "durable", says);
+    let rule = Rule::new(logs, "durable", says);
     let (one, other) = (rule.log().await, rule.log().await);
     let subject = rule.subject("a");
     let all: Vec<u8> = (0..=u8::MAX).collect();
@@ -20,16 +24,10 @@ pub(super) async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engi
             1 => Bytes::new(),
             _ => Bytes::copy_from_slice(&all[round..]),
         };
-        let id = if round % 2 == 0 {
-            format!("id {round}")
-        } else {
-            String::new()
-        };
-        let expect = Expect {
-            id: Some(&*id).filter(|id| !id.is_empty()),
-            last: None,
-        };
-        let appending = rule.soon("an append", one.append(&subject, payload.clone(), expect));
+        // An empty one is none.
+        let id = ["", "an id", "id\u{e9}"][round % 3].repeat(round);
+        let appending = one.append(&subject, payload.clone(), with_id(&id));
+        let appending = rule.soon("an append", appending);
         let number = rule.ok("an append", appending.await).sequence;
         let last = rule.last(&*other, "a").await;
         let last = last.unwrap_or_else(|| rule.broken("there is no last record"));
@@ -41,7 +39,6 @@ pub(super) async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engi
             time: last.time,
         };
         rule.equal("the last record", &last, &expected);
-        rule.holds(last.time > 0, || "the record has no time".to_owned());
         let found = rule.ok("a read", other.get(number).await);
         rule.equal("the record with this number", found, Some(last.clone()));
         let found = rule.ok("a read", other.read(&subject, number - 1, 10).await);
@@ -59,10 +56,10 @@ pub(super) async fn what_an_append_has_returned_is_read_by_all(engine: &dyn Engi
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn reads_bring_records_in_order(engine: &dyn Engine) {
+pub(super) async fn reads_bring_records_in_order(logs: &dyn Logs) {
     let says =
         "a read brings the first records after a number, in order, and fewer only at the end";
-    let rule = Rule::new(engine, "pages", says);
+    let rule = Rule::new(logs, "pages", says);
     let log = rule.log().await;
     for round in 0..30 {
         let subject = ["a", "b", "c"][round % 3];
@@ -79,6 +76,8 @@ pub(super) async fn reads_bring_records_in_order(engine: &dyn Engine) {
         (">", 29, 5, &[30][..]),
         (">", 30, 5, &[][..]),
         (">", 99, 5, &[][..]),
+        (">", 0, 0, &[][..]),
+        ("c", 0, 0, &[][..]),
         ("b", 0, 3, &[14, 17, 20][..]),
         ("c", 3, 2, &[6, 9][..]),
         ("d", 0, 5, &[][..]),
@@ -101,9 +100,9 @@ pub(super) async fn reads_bring_records_in_order(engine: &dyn Engine) {
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn patterns_match_whole_tokens(engine: &dyn Engine) {
+pub(super) async fn patterns_match_whole_tokens(logs: &dyn Logs) {
     let says = "in a pattern `*` is one whole token, and `>` one or more";
-    let rule = Rule::new(engine, "patterns", says);
+    let rule = Rule::new(logs, "patterns", says);
     let log = rule.log().await;
     for subject in ["a", "ab", "a.b", "a.b.c", "b.b"] {
         rule.append(&*log, subject, "it").await;
@@ -122,18 +121,40 @@ pub(super) async fn patterns_match_whole_tokens(engine: &dyn Engine) {
         let found = rule.numbers(&*log, pattern).await;
         rule.equal(pattern, &*found, expected);
     }
+    for (pattern, count) in [(">", 5), ("patterns.>", 5), ("*.m.*", 2), ("other.>", 0)] {
+        let found = rule.soon("a read", log.read(pattern, 0, 9)).await;
+        rule.equal(pattern, rule.ok("a read", found).len(), count);
+        let heads = rule.soon("heads", log.heads(pattern)).await;
+        rule.equal(pattern, rule.ok("heads", heads).len(), count);
+        let mut watch = rule.ok("a watch", rule.soon("a watch", log.watch(pattern)).await);
+        let mut watched = 0;
+        while rule
+            .watched(&mut watch, "the mark of a watch")
+            .await
+            .is_some()
+        {
+            watched += 1;
+        }
+        rule.equal(pattern, watched, count);
+    }
+    let purged = rule.soon("a purge", log.purge("other.>", u64::MAX)).await;
+    rule.equal("what is purged of others", purged, Ok(0));
+    let purged = rule.soon("a purge", log.purge(">", u64::MAX)).await;
+    rule.equal("what is purged of all", purged, Ok(5));
 }
 
 /// Heads are the last record of each subject, in the order of their numbers, without payloads.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) {
+pub(super) async fn heads_are_the_last_records_of_subjects(logs: &dyn Logs) {
     let says = "heads are the last record of each subject, in the order of their numbers, without payloads";
-    let rule = Rule::new(engine, "heads", says);
+    let rule = Rule::new(logs, "heads", says);
     let log = rule.log().await;
-    for subject in ["b", "a", "c", "b", "a.x", "c"] {
-        rule.append(&*log, subject, "it").await;
+    for (at, subject) in ["b", "a", "c", "b", "a.x", "c"].iter().enumerate() {
+        let id = format!("id {}", at + 1);
+        let appended = rule.try_append(&*log, subject, "it", with_id(&id)).await;
+        rule.ok("an append", appended);
     }
     rule.ok("a purge", log.purge(&rule.subject("a"), u64::MAX).await);
     for (pattern, expected) in [
@@ -154,7 +175,12 @@ pub(super) async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) 
             .collect();
         rule.equal(pattern, found, expected);
         for head in heads {
-            rule.equal("the payload of a head", head.payload, Bytes::new());
+            let record = rule.ok("a read", log.get(head.sequence).await);
+            let bare = record.map(|record| Record {
+                payload: Bytes::new(),
+                ..record
+            });
+            rule.equal("a head without its payload", Some(head), bare);
         }
     }
 }
@@ -163,9 +189,9 @@ pub(super) async fn heads_are_the_last_records_of_subjects(engine: &dyn Engine) 
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Engine) {
+pub(super) async fn a_watch_tells_what_is_there_then_what_comes(logs: &dyn Logs) {
     let says = "a watch tells the last record of each subject, then `None` once, then all that is appended";
-    let rule = Rule::new(engine, "watch", says);
+    let rule = Rule::new(logs, "watch", says);
     let (log, other) = (rule.log().await, rule.log().await);
     let (mine, all) = (rule.subject("a.*"), rule.subject(">"));
     let mut early = rule.ok("a watch", log.watch(&mine).await);
@@ -176,10 +202,9 @@ pub(super) async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Eng
     }
     let mut late = rule.ok("a watch", log.watch(&all).await);
     for expected in [Some(2), Some(3), Some(4), None] {
-        let found = rule
-            .watched(&mut late, "what was there, or the mark")
-            .await
-            .map(|it| it.sequence);
+        let found = rule.watched(&mut late, "what was there, or the mark");
+        let found = found.await.map(|it| (it.sequence, it.payload));
+        let expected = expected.map(|at: u64| (at, at.to_string().into()));
         rule.equal("what was there", found, expected);
     }
     for at in 5..=200 {
@@ -203,50 +228,113 @@ pub(super) async fn a_watch_tells_what_is_there_then_what_comes(engine: &dyn Eng
     }
 }
 
+/// Of many records none is missed, by reads, heads, purges and a watch that is not read meanwhile, which may end
+/// with an error.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn none_of_many_records_is_missed(logs: &dyn Logs) {
+    let says = "of many records none is missed, and a watch that is read slowly holds no one up";
+    let rule = Rule::new(logs, "many", says);
+    let (log, other) = (rule.log().await, rule.log().await);
+    let all = rule.subject("*");
+    let mut watch = rule.ok("a watch", log.watch(&all).await);
+    let mark = rule.watched(&mut watch, "the mark of a watch").await;
+    rule.equal("the mark of a watch", mark, None);
+    let payload = "x".repeat(1024);
+    for from in (0..2_000).step_by(100) {
+        let subjects: Vec<String> = (from..from + 100)
+            .map(|at: u64| (at % 700).to_string())
+            .collect();
+        let some = subjects
+            .iter()
+            .map(|it| rule.try_append(&*other, it, &payload, Expect::default()));
+        rule.ok("an append", try_join_all(some).await);
+    }
+    let read = rule.soon("a read", log.read(&all, 100, 1_500)).await;
+    let read = rule.ok("a read", read);
+    let read: Vec<u64> = read.iter().map(|it| it.sequence).collect();
+    rule.holds(read.iter().copied().eq(101..=1_600), || {
+        format!("a read of 1,500 brings {} records", read.len())
+    });
+    let heads = rule.soon("heads", log.heads(&all)).await;
+    let heads: HashSet<_> = rule
+        .ok("heads", heads)
+        .into_iter()
+        .map(|it| it.subject)
+        .collect();
+    rule.equal("the heads of 700 subjects", heads.len(), 700);
+    for expected in 1..=2_000_u64 {
+        let Some(found) = rule.watched_or_error(&mut watch).await else {
+            break;
+        };
+        let found = found.map(|it| it.sequence);
+        rule.equal("the next record", found, Some(expected));
+    }
+    let purged = rule.soon("a purge", log.purge(&all, 1_501)).await;
+    rule.equal("what is purged of 1,500", purged, Ok(1_500));
+    let left = rule.ok("a state", log.state().await);
+    rule.equal("what is left", (left.first, left.records), (1_501, 500));
+}
+
+/// Times are seconds since 1970, of when a record was stored and by the clock that says when the log was made.
+///
+/// # Cancel safety
+/// Dropping the future ends the test.
+pub(super) async fn times_are_seconds_of_one_clock(logs: &dyn Logs) {
+    let says = "times are seconds since 1970, by the engine's clock for all nodes";
+    let rule = Rule::new(logs, "times", says);
+    let (one, other) = (rule.log().await, rule.log().await);
+    for (log, subject) in [(&one, "a"), (&other, "b")] {
+        rule.append(&**log, subject, "it").await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let records = rule.ok("a read", one.read(&rule.subject("*"), 0, 9).await);
+    let times: Vec<u64> = records.iter().map(|it| it.time).collect();
+    // Between 2001 and 5138: what is not in seconds is elsewhere.
+    let are_seconds = times
+        .iter()
+        .all(|it| (1_000_000_000..100_000_000_000).contains(it));
+    rule.holds(are_seconds, || format!("the times are {times:?}"));
+    let created = rule.ok("a state", other.state().await).created / 1_000_000_000;
+    let since = times.iter().map(|it| u128::from(*it).abs_diff(created));
+    let since: Vec<u128> = since.collect();
+    rule.holds(since[0] <= 60 && (1..=120).contains(&since[1]), || {
+        format!("two records are {since:?} s younger than their log, by its `created`")
+    });
+    let again = rule.ok("a read", other.read(&rule.subject("*"), 0, 9).await);
+    let again: Vec<u64> = again.iter().map(|it| it.time).collect();
+    rule.equal("the times for another node, later", again, times);
+}
+
 /// A state says what a log holds.
 ///
 /// # Cancel safety
 /// Dropping the future ends the test.
-pub(super) async fn a_state_says_what_there_is(engine: &dyn Engine) {
-    let rule = Rule::new(engine, "state", "a state says what a log holds");
+pub(super) async fn a_state_says_what_there_is(logs: &dyn Logs) {
+    let rule = Rule::new(logs, "state", "a state says what a log holds");
     let (log, other) = (rule.log().await, rule.log().await);
     let state = async || rule.ok("a state", rule.soon("a state", other.state()).await);
     let empty = state().await;
-    let counts = (empty.first, empty.last, empty.records, empty.subjects);
-    rule.equal(
-        "first, last, records, subjects of none",
-        counts,
-        (1, 0, 0, 0),
-    );
+    let counts = |it: LogState| (it.first, it.last, it.records, it.subjects);
+    let what = "first, last, records, subjects";
+    rule.equal(what, counts(empty), (1, 0, 0, 0));
+    rule.equal("the bytes of none", empty.bytes, 0);
     for subject in ["a", "b", "b"] {
         rule.append(&*log, subject, "0123456789").await;
     }
     let three = state().await;
-    let counts = (three.first, three.last, three.records, three.subjects);
-    rule.equal(
-        "first, last, records, subjects of three",
-        counts,
-        (1, 3, 3, 2),
-    );
+    rule.equal(what, counts(three), (1, 3, 3, 2));
     rule.holds(three.bytes >= 30, || format!("{} bytes of 30", three.bytes));
     rule.equal("when it was made", three.created, empty.created);
+    let created = rule.ok("a state", log.state().await).created;
+    rule.equal("when it was made, for another node", created, empty.created);
     rule.ok("a purge", log.purge(&rule.subject("a"), u64::MAX).await);
     let two = state().await;
-    let counts = (two.first, two.last, two.records, two.subjects);
-    rule.equal(
-        "first, last, records, subjects of two",
-        counts,
-        (2, 3, 2, 1),
-    );
-    rule.holds(two.bytes < three.bytes, || {
-        "a purge frees no bytes".to_owned()
-    });
+    rule.equal(what, counts(two), (2, 3, 2, 1));
+    rule.holds(two.bytes < three.bytes, || "a purge frees no bytes");
     rule.ok("a purge", log.purge(&rule.subject(">"), u64::MAX).await);
     let none = state().await;
-    let counts = (none.first, none.last, none.records, none.subjects);
-    rule.equal(
-        "first, last, records, subjects after all",
-        counts,
-        (4, 3, 0, 0),
-    );
+    rule.equal(what, counts(none), (4, 3, 0, 0));
+    rule.equal("the bytes after all", none.bytes, 0);
 }

@@ -7,9 +7,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::store::{
-    AskError, Bucket, BucketConfig, Change, Expect, Log, LogConfig, Position, Store, StoreError,
-};
+use rpc_core::store::{Bucket, BucketConfig, Change, Expect, Log, LogConfig, Store, StoreError};
 use switchboard_testing::nats::NatsServer;
 
 fn config_of(server: &NatsServer) -> NatsConfig {
@@ -149,72 +147,6 @@ async fn a_removed_key_leaves_no_trace() {
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_record_with_a_known_id_is_a_duplicate() {
-    let server = NatsServer::start();
-    let log = log(&connect(&server).await).await;
-    let append = async |id, last| {
-        let expect = Expect { id: Some(id), last };
-        log.append("log.a", bytes("x"), expect).await
-    };
-    let first = append("one", Some(0)).await.unwrap();
-    assert!(!first.is_duplicate);
-    let again = append("one", None).await.unwrap();
-    assert_eq!((again.sequence, again.is_duplicate), (first.sequence, true));
-    assert_eq!(append("two", Some(0)).await, Err(StoreError::Conflict));
-    append("two", Some(first.sequence)).await.unwrap();
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn records_are_read_in_order_by_pattern_and_number() {
-    let server = NatsServer::start();
-    let log = log(&connect(&server).await).await;
-    for number in 1..=1200 {
-        let subject = format!("log.{}.x", ["a", "b"][number % 2]);
-        let id = number.to_string();
-        let expect = Expect {
-            id: Some(&id),
-            last: None,
-        };
-        log.append(&subject, bytes("x"), expect).await.unwrap();
-    }
-    let numbers = async |pattern, after, max| {
-        let read = log.read(pattern, after, max).await.unwrap();
-        let numbers = read.iter().map(|it| it.sequence);
-        numbers.collect::<Vec<_>>()
-    };
-    let even: Vec<u64> = (1..=600).map(|it| it * 2).collect();
-    assert_eq!(numbers("log.a.*", 0, 2000).await, even);
-    assert_eq!(numbers("log.>", 0, 1100).await, Vec::from_iter(1..=1100));
-    assert_eq!(numbers("log.b.>", 1190, 3).await, [1191, 1193, 1195]);
-    assert_eq!(numbers("log.>", 1200, 3).await, [0; 0]);
-    assert_eq!(numbers("log.c.x", 0, 3).await, [0; 0]);
-    assert_eq!(numbers("log.>", 5, 0).await, [0; 0]);
-    assert_eq!(numbers("log.*.x", 5, 1).await, [6]);
-
-    let (read, got) = (log.read("log.a.x", 3, 1).await.unwrap(), log.get(4).await);
-    assert_eq!(Some(read[0].clone()), got.unwrap());
-    assert_eq!((&*read[0].subject, &*read[0].id), ("log.a.x", "4"));
-    assert!(read[0].time > 1_700_000_000, "{read:?}");
-    assert_eq!(log.get(0).await, Ok(None));
-    assert_eq!(log.get(1201).await, Ok(None));
-    let heads = log.heads("log.*.x").await.unwrap();
-    let heads: Vec<_> = heads
-        .iter()
-        .map(|it| (it.sequence, it.payload.len()))
-        .collect();
-    assert_eq!(heads, [(1199, 0), (1200, 0)]);
-
-    assert_eq!(log.purge("log.a.x", 1).await, Ok(0));
-    assert_eq!(log.purge("log.a.x", 12).await, Ok(5));
-    assert_eq!(numbers("log.>", 0, 8).await, [1, 3, 5, 7, 9, 11, 12, 13]);
-    log.purge("log.>", 1201).await.unwrap();
-    let state = log.state().await.unwrap();
-    assert_eq!((state.first, state.last, state.records), (1201, 1200, 0));
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
 async fn a_lagging_watch_survives_a_purge_of_another_subject() {
     let server = NatsServer::start();
     let log = log(&connect(&server).await).await;
@@ -229,64 +161,6 @@ async fn a_lagging_watch_survives_a_purge_of_another_subject() {
     assert_eq!(log.purge("log.400", u64::MAX).await, Ok(1));
     let there = watch.take_while(|it| std::future::ready(it.as_ref().unwrap().is_some()));
     assert_eq!(there.count().await, 499);
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_feed_delivers_records_and_messages_in_one_order() {
-    let server = NatsServer::start();
-    let (store, other) = (connect(&server).await, connect(&server).await);
-    for (subjects, feed, subject, told) in [
-        ("m.*", "d.*", "m.a", "d.a"),
-        ("n.*.x.*", "*.e.*", "n.a.x.b", "a.e.b"),
-        ("o.>", "f.>", "o.a.b", "f.a.b"),
-    ] {
-        let config = LogConfig {
-            feed: Some(feed.to_owned()),
-            ..LogConfig::new(subjects)
-        };
-        let log = store.log(&subjects[..1], config).await.unwrap();
-        let mut messages = other.subscribe(told).await.unwrap();
-        for (number, id) in (1..).zip(["one", "two"]) {
-            let expect = Expect {
-                id: Some(id),
-                last: None,
-            };
-            log.append(subject, bytes("x"), expect).await.unwrap();
-            assert!(store.try_publish(told, bytes("y")));
-            let message = messages.next().await.unwrap();
-            assert_eq!((&*message.subject, &*message.id), (told, id), "{subjects}");
-            let position = Position {
-                sequence: number,
-                previous: number - 1,
-            };
-            assert_eq!(message.position, Some(position));
-            let message = messages.next().await.unwrap();
-            assert_eq!((message.position, message.payload), (None, bytes("y")));
-        }
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_request_gets_a_reply_or_a_reason() {
-    let server = NatsServer::start();
-    let (store, other) = (connect(&server).await, connect(&server).await);
-    let ask = async |within| store.ask("q.a", bytes("?"), within).await;
-    let long = Duration::from_secs(2);
-    assert_eq!(ask(long).await, Err(AskError::NoListener));
-    let mut questions = other.subscribe("q.*").await.unwrap();
-    assert_eq!(
-        ask(Duration::from_millis(50)).await,
-        Err(AskError::NoAnswer)
-    );
-    questions.next().await.unwrap();
-    let answering = async {
-        let question = questions.next().await.unwrap();
-        other.answer(&question.reply_to.unwrap(), bytes("!"));
-    };
-    let (answer, ()) = tokio::join!(ask(long), answering);
-    assert_eq!(answer, Ok(bytes("!")));
 }
 
 #[tokio::test]

@@ -181,16 +181,11 @@ async fn recover(runtime: &HostRuntime, sessions: &Sessions) {
     }
 }
 
-/// Reads all sessions once, to say what of them is lost, and removes those that have expired.
+/// Reads all sessions once, to log what of them is lost, and removes those that have expired.
 async fn tend(sessions: Arc<Sessions>) {
-    match sessions.log().check().await {
-        Ok(damage) if damage.sessions > 0 => {
-            let (sessions, records) = (damage.sessions, damage.records);
-            tracing::warn!(records, sessions, "records of sessions cannot be read");
-        }
-        Ok(_) => {}
+    if let Err(error) = sessions.log().check().await {
         // As where the host has ended meanwhile.
-        Err(error) => tracing::debug!(%error, "the sessions were not checked"),
+        tracing::debug!(%error, "the sessions were not checked");
     }
     loop {
         sleep(SWEEP).await;

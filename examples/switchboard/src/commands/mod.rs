@@ -12,6 +12,7 @@ mod router;
 mod store;
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
@@ -23,13 +24,31 @@ const SETTINGS: &str = "\
 A setting comes from its option, else from its environment variable, else from a file, else from its
 default.";
 
+/// The version, and the features of this build.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let features = [
+        ("fetch", cfg!(feature = "fetch")),
+        ("nats", cfg!(feature = "nats")),
+        ("otlp", cfg!(feature = "otlp")),
+        ("wasm", cfg!(feature = "wasm")),
+    ];
+    let names = features.into_iter().filter(|(_, is_on)| *is_on);
+    let names: Vec<_> = names.map(|(name, _)| name).collect();
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    format!("{} (features: {names})", env!("CARGO_PKG_VERSION"))
+});
+
 /// Clients and servers for Snek, Exoclaw, SmartHole, ConnectOnion and Acolyte.
 ///
 /// No command needs an account. Answers come from a scripted model unless you configure a real one.
 #[derive(Debug, Parser)]
 #[command(
     name = "switchboard",
-    version,
+    version = VERSION.as_str(),
     after_help = format!("{SETTINGS}\n\n{EXIT_CODES}"),
     arg_required_else_help = true,
     subcommand_required = true

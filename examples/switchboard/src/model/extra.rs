@@ -24,7 +24,9 @@ const MAX_OPEN: usize = 64;
 pub fn origin(config: &ModelConfig) -> String {
     let (server, path) = config.address();
     let hash = Sha256::digest(format!("{} {server}{path}", config.provider));
-    hash.iter().take(8).map(|it| format!("{it:02x}")).collect()
+    let mut origin = rpc_core::text::hex(&hash);
+    origin.truncate(16);
+    origin
 }
 
 /// Returns a message, or a call, without the members of this program, which no provider gets.

@@ -60,7 +60,9 @@ pub(super) fn of_answer(error: &jetstream::Error) -> StoreError {
         ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => {
             config("JetStream is off: start nats-server with -js")
         }
-        ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED => StoreError::Config { message },
+        ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED | ErrorCode::STREAM_SUBJECT_OVERLAP => {
+            StoreError::Config { message }
+        }
         // The server is starting, or has no leader.
         _ if error.code() == 503 => StoreError::Unavailable { message },
         _ => StoreError::Failed { message },

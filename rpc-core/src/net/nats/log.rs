@@ -18,9 +18,10 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::error::of_answer;
+use super::error::{self, of_answer};
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
+use crate::store::subject::{check_in, check_pattern, check_subject, intersection, is_exact};
 use crate::store::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
@@ -38,6 +39,7 @@ pub(super) struct StreamLog {
     pub(super) nats: Nats,
     /// The stream's.
     pub(super) name: String,
+    pub(super) subjects: String,
     /// Whether there is one record of each subject at most.
     pub(super) keeps_last: bool,
 }
@@ -56,9 +58,13 @@ impl Log for StreamLog {
         expect: Expect<'_>,
     ) -> Result<Stored, StoreError> {
         self.nats.check_size(&payload)?;
+        check_in(&self.subjects, subject)?;
         let subject = self.nats.subject(subject);
         let mut headers = HeaderMap::new();
         if let Some(id) = expect.id {
+            if id.contains(char::is_control) {
+                return Err(error::config("an id has no control characters"));
+            }
             headers.insert(NATS_MESSAGE_ID, id);
         }
         if let Some(last) = expect.last {
@@ -80,7 +86,13 @@ impl Log for StreamLog {
             answer = send().await?;
         }
         let answer = answer.ok_or_else(|| StoreError::unavailable("no stream takes the record"))?;
-        let stored: PublishAck = answer_in(&answer)?.map_err(|error| of_answer(&error))?;
+        let stored: Answer<PublishAck> = answer_in(&answer)?;
+        let stored = stored.map_err(|error| match of_answer(&error) {
+            StoreError::Full { message } => StoreError::Full {
+                message: format!("{message}, of the stream {}", self.name),
+            },
+            error => error,
+        })?;
         Ok(Stored {
             sequence: stored.sequence,
             is_duplicate: stored.duplicate,
@@ -95,13 +107,17 @@ impl Log for StreamLog {
     }
 
     async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError> {
+        check_subject(subject)?;
         let subject = self.nats.subject(subject);
         self.find(&json!({ "last_by_subj": subject })).await
     }
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
         let mut records: Vec<Record> = Vec::new();
-        let subject = self.nats.subject(pattern);
+        let Some(pattern) = self.within(pattern)? else {
+            return Ok(records);
+        };
+        let subject = self.nats.subject(&pattern);
         while records.len() < max {
             let last = records.last().map_or(after, |record| record.sequence);
             // The leader knows whether there are more; a consumer may be at a replica that is behind.
@@ -113,7 +129,7 @@ impl Log for StreamLog {
             records.push(next);
             if records.len() < max {
                 let from = DeliverPolicy::ByStartSequence { start_sequence };
-                let more = self.fetch(self.consumer(pattern, from), max - records.len());
+                let more = self.fetch(self.consumer(&pattern, from), max - records.len());
                 records.extend(more.await?.0);
             }
         }
@@ -121,9 +137,12 @@ impl Log for StreamLog {
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
+        let Some(pattern) = self.within(pattern)? else {
+            return Ok(Vec::new());
+        };
         let consumer = consumer::Config {
             headers_only: true,
-            ..self.consumer(pattern, DeliverPolicy::LastPerSubject)
+            ..self.consumer(&pattern, DeliverPolicy::LastPerSubject)
         };
         let mut attempts = 0;
         loop {
@@ -137,6 +156,10 @@ impl Log for StreamLog {
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
+        let Some(pattern) = self.within(pattern)? else {
+            let mark = stream::once(async { Ok(None) });
+            return Ok(mark.chain(stream::pending()).boxed());
+        };
         let gaps = self.nats.gaps();
         let inbox = self.nats.shared.client.new_inbox();
         let messages = self.nats.listen(inbox.clone()).await?;
@@ -144,7 +167,7 @@ impl Log for StreamLog {
             deliver_subject: Some(inbox),
             flow_control: true,
             idle_heartbeat: HEARTBEAT,
-            ..self.consumer(pattern, DeliverPolicy::LastPerSubject)
+            ..self.consumer(&pattern, DeliverPolicy::LastPerSubject)
         };
         let watching = Watching {
             left: Some(self.create(consumer).await?.num_pending),
@@ -163,12 +186,15 @@ impl Log for StreamLog {
     /// Each record is deleted by its number: before NATS 2.10.11, a purge by subject makes consumers skip
     /// records of other subjects.
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
-        let found = if self.keeps_last && !pattern.contains(['*', '>']) {
-            Vec::from_iter(self.last(pattern).await?)
+        let Some(pattern) = self.within(pattern)? else {
+            return Ok(0);
+        };
+        let found = if self.keeps_last && is_exact(&pattern) {
+            Vec::from_iter(self.last(&pattern).await?)
         } else {
             let consumer = consumer::Config {
                 headers_only: true,
-                ..self.consumer(pattern, DeliverPolicy::All)
+                ..self.consumer(&pattern, DeliverPolicy::All)
             };
             self.fetch(consumer, usize::MAX).await?.0
         };
@@ -197,6 +223,12 @@ impl Log for StreamLog {
 }
 
 impl StreamLog {
+    /// The pattern of those subjects of the log that match a pattern: a consumer takes no others.
+    fn within(&self, pattern: &str) -> Result<Option<String>, StoreError> {
+        check_pattern(pattern)?;
+        Ok(intersection(&self.subjects, pattern))
+    }
+
     /// Asks JetStream about the stream. If that is gone it is made again, for the next request.
     async fn ask<T: DeserializeOwned>(
         &self,

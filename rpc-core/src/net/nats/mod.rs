@@ -27,6 +27,7 @@ use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 use crate::Str;
+use crate::store::subject::{check_message, check_pattern, check_same};
 use crate::store::{AskError, Log, LogConfig, Message, Messages, Position, Store, StoreError};
 
 use config::Credentials;
@@ -52,6 +53,8 @@ struct Shared {
     violations: Arc<Violations>,
     /// The streams that were opened: what is gone is made again.
     opened: Mutex<Vec<stream::Config>>,
+    /// Their subjects.
+    subjects: crate::sync::Mutex<Vec<String>>,
 }
 
 /// How many bytes the headers of a record may have, which the server counts with its payload.
@@ -160,6 +163,7 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
             gap_count,
             violations,
             opened: Mutex::default(),
+            subjects: crate::sync::Mutex::default(),
         }),
     };
     let prefix = &nats.shared.prefix;
@@ -174,6 +178,13 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
 impl Nats {
     fn subject(&self, subject: &str) -> String {
         format!("{}.{subject}", self.shared.prefix)
+    }
+
+    /// The subject of a message.
+    fn subject_of_message(&self, subject: &str) -> Result<String, StoreError> {
+        let logs = self.shared.subjects.lock();
+        check_message(logs.iter().map(String::as_str), subject)?;
+        Ok(self.subject(subject))
     }
 
     /// The subject without the prefix.
@@ -236,8 +247,8 @@ impl Nats {
         answer_in(&answer)
     }
 
-    /// Makes a stream that does not exist. Returns how long the one that is there keeps messages.
-    async fn make(&self, config: &stream::Config) -> Result<Duration, StoreError> {
+    /// Makes a stream that does not exist. Returns the configuration of the one that is there.
+    async fn make(&self, config: &stream::Config) -> Result<stream::Config, StoreError> {
         let name = &config.name;
         let mut info: Answer<stream::Info> = self.ask_jetstream("STREAM.INFO", name, &()).await?;
         if let Err(error) = &info
@@ -245,8 +256,25 @@ impl Nats {
         {
             info = self.ask_jetstream("STREAM.CREATE", name, config).await?;
         }
-        let info = info.map_err(|error| of_answer(&error))?;
-        Ok(info.config.max_age)
+        match info.map_err(|error| of_answer(&error)) {
+            Err(StoreError::Full { message }) => Err(StoreError::Full {
+                message: format!("{message}; the most is held by {}", self.holders().await),
+            }),
+            info => Ok(info?.config),
+        }
+    }
+
+    /// The streams that have, or may take, the most room.
+    async fn holders(&self) -> String {
+        let (mut streams, mut held) = (self.shared.jetstream.streams(), Vec::new());
+        while let Ok(Some(it)) = streams.try_next().await {
+            let bytes = u64::try_from(it.config.max_bytes).unwrap_or_default();
+            held.push((bytes.max(it.state.bytes), it.config.name));
+        }
+        held.sort_unstable();
+        let most = held.iter().rev().take(3);
+        let most = most.map(|(bytes, name)| format!("{name} ({bytes} bytes)"));
+        most.collect::<Vec<_>>().join(", ")
     }
 
     /// The configuration of a log that was made as this stream.
@@ -312,14 +340,15 @@ impl Store for Nats {
         let Shared {
             prefix, replicas, ..
         } = &*self.shared;
+        config.check(name)?;
         let limit = |it: Option<u64>| it.map_or(-1, |it| i64::try_from(it).unwrap_or(i64::MAX));
         let subjects = self.subject(&config.subjects);
         let max_age = config.max_age.unwrap_or_default();
         let stream = stream::Config {
             name: format!("{prefix}_{name}"),
-            republish: config.feed.map(|feed| Republish {
+            republish: config.feed.as_ref().map(|feed| Republish {
                 source: subjects.clone(),
-                destination: destination(&self.subject(&feed)),
+                destination: destination(&self.subject(feed)),
                 headers_only: false,
             }),
             subjects: vec![subjects],
@@ -338,7 +367,9 @@ impl Store for Nats {
             num_replicas: *replicas,
             ..stream::Config::default()
         };
-        let kept = self.make(&stream).await?;
+        let there = self.make(&stream).await?;
+        let (has, kept) = (self.config_of(&there).subjects, there.max_age);
+        check_same(name, &has, &config.subjects)?;
         // A node that counts on more time than the log gives would be taken for dead.
         if !kept.is_zero() && (max_age.is_zero() || kept < max_age) {
             return Err(error::config(format_args!(
@@ -348,11 +379,13 @@ impl Store for Nats {
         let log = StreamLog {
             nats: self.clone(),
             name: stream.name.clone(),
+            subjects: has,
             keeps_last: config.max_per_subject == Some(1),
         };
         let mut opened = self.shared.opened.lock().await;
         if opened.iter().all(|known| known.name != stream.name) {
             opened.push(stream);
+            self.shared.subjects.lock().push(config.subjects);
         }
         Ok(Arc::new(log))
     }
@@ -379,14 +412,16 @@ impl Store for Nats {
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
-        self.send(self.subject(subject), payload).await
+        self.send(self.subject_of_message(subject)?, payload).await
     }
 
     fn try_publish(&self, subject: &str, payload: Bytes) -> bool {
-        self.try_send(self.subject(subject), payload)
+        let subject = self.subject_of_message(subject);
+        subject.is_ok_and(|subject| self.try_send(subject, payload))
     }
 
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
+        check_pattern(pattern)?;
         let messages = self.listen(self.subject(pattern)).await?;
         if self.is_connected() {
             // No one's message may pass it.
@@ -402,10 +437,12 @@ impl Store for Nats {
         payload: Bytes,
         within: Duration,
     ) -> Result<Bytes, AskError> {
+        let subject = self.subject_of_message(subject)?;
+        self.check_size(&payload)?;
         if !self.is_connected() {
             return Err(StoreError::unavailable("there is no connection").into());
         }
-        let (subject, request) = (self.subject(subject), Request::new().payload(payload));
+        let request = Request::new().payload(payload);
         match self.request(&subject, request, within).await {
             Ok(Some(answer)) => Ok(answer.payload),
             Ok(None) => Err(AskError::NoListener),

@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::Link;
-use super::rows::overlap;
 use crate::Str;
+use crate::store::subject::overlap;
 use crate::store::{LogConfig, Message};
 
 /// What is before the number of a question in the name of the place for its answer.
@@ -102,13 +102,15 @@ pub(super) fn message(subject: Str, payload: Bytes) -> Message {
 
 /// The subject on which a record of this subject is published.
 pub(super) fn feed(config: &LogConfig, subject: &str) -> Option<Str> {
-    let feed = config.feed.as_deref()?;
-    let parts = config.subjects.split('.').zip(subject.split('.'));
-    let mut stars = parts
-        .filter(|(part, _)| *part == "*")
+    let (feed, parts) = (config.feed.as_deref()?, config.subjects.split('.'));
+    // What is left is for a last `>`.
+    let tokens = subject.splitn(parts.clone().count(), '.');
+    let mut wild = parts
+        .zip(tokens)
+        .filter(|(part, _)| matches!(*part, "*" | ">"))
         .map(|(_, token)| token);
     let tokens = feed.split('.').map(|part| match part {
-        "*" => stars.next().unwrap_or(part),
+        "*" | ">" => wild.next().unwrap_or(part),
         part => part,
     });
     Some(tokens.collect::<Vec<_>>().join(".").into())

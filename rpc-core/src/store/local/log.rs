@@ -15,6 +15,7 @@ use super::rows::View;
 use super::rows::{millis, system_time};
 use super::{Engine, Link, Node, check_len};
 use crate::Str;
+use crate::store::subject::{check_pattern, check_subject};
 use crate::store::{Expect, Log, LogState, Record, StoreError, Stored, Watched};
 
 /// How many records are read at once for a watcher.
@@ -96,17 +97,20 @@ impl Log for LocalLog {
     }
 
     async fn last(&self, subject: &str) -> Result<Option<Record>, StoreError> {
+        check_subject(subject)?;
         let subject = Str::from(subject);
         self.read_with(move |view| view.last(&subject)).await
     }
 
     async fn read(&self, pattern: &str, after: u64, max: usize) -> Result<Vec<Record>, StoreError> {
+        check_pattern(pattern)?;
         let pattern = pattern.to_owned();
         self.read_with(move |view| view.read(&pattern, after, max))
             .await
     }
 
     async fn heads(&self, pattern: &str) -> Result<Vec<Record>, StoreError> {
+        check_pattern(pattern)?;
         let pattern = pattern.to_owned();
         let damaged = |subject: &str, sequence| {
             Ok(Record {
@@ -128,6 +132,7 @@ impl Log for LocalLog {
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {
+        check_pattern(pattern)?;
         let engine = &self.node.engine;
         let (pattern, gaps) = (Str::from(pattern), self.node.link.gaps.subscribe());
         let changes = engine.hub.lock().changed.subscribe();
@@ -161,6 +166,7 @@ impl Log for LocalLog {
     }
 
     async fn purge(&self, pattern: &str, before: u64) -> Result<u64, StoreError> {
+        check_pattern(pattern)?;
         let (mut sum, mut next) = (0, Some(0));
         while let Some(after) = next {
             let pattern = pattern.to_owned();

@@ -10,12 +10,13 @@ use tokio::time::Instant;
 use super::head::{Count, Head, heads};
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, id_key, is_exact, last,
-    log_keys, log_of, millis, overlap, record_key, record_keys, sequence_of, subject_key,
-    subject_keys, subject_of, system_time,
+    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, id_key, last, log_keys, log_of,
+    millis, record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of,
+    system_time,
 };
 use super::{Changes, Row, Table, Which};
 use crate::Str;
+use crate::store::subject::{check_in, check_same, is_exact, overlap};
 use crate::store::{LogConfig, LogState, Message, Position, Record, StoreError, Stored};
 
 /// What a virtual clock says at its start, since 1970: the same in each run.
@@ -208,6 +209,7 @@ impl Logs {
         self.load()?;
         let (age, subjects) = (config.max_age, &config.subjects);
         if let Some(data) = self.logs.get(name) {
+            check_same(name, &data.head.config.subjects, subjects)?;
             let kept = data.head.config.max_age;
             return match kept.filter(|kept| age.is_none_or(|age| *kept < age)) {
                 Some(kept) => wrong(format!("the log {name} keeps records for {kept:?} only")),
@@ -343,23 +345,19 @@ impl Logs {
         record: Record,
         expected: Option<u64>,
     ) -> Result<Stored, StoreError> {
-        self.with(wanted, |this, data| {
-            this.store(&wanted.name, data, record, expected)
-        })
+        self.with(wanted, |this, data| this.store(data, record, expected))
     }
 
     fn store(
         &mut self,
-        name: &str,
         data: &mut Data,
         mut record: Record,
         expected: Option<u64>,
     ) -> Result<Stored, StoreError> {
         let subject = record.subject.clone();
-        if !overlap(&data.head.config.subjects, &subject) {
-            return wrong(format!("{subject} is not in the log {name}"));
-        }
-        if subject.contains('\0') || subject.len().max(record.id.len()) > MAX_NAME {
+        check_in(&data.head.config.subjects, &subject)?;
+        let is_long = subject.len().max(record.id.len()) > MAX_NAME;
+        if is_long || record.id.contains(char::is_control) {
             return wrong("a subject or an id cannot be stored".to_owned());
         }
         if self.is_full {
@@ -379,7 +377,7 @@ impl Logs {
         }
         let (mut surplus, mut freed) = (None, 0);
         if let Some(max) = data.head.config.max_per_subject {
-            let max = usize::try_from(max.max(1)).unwrap_or(usize::MAX);
+            let max = usize::try_from(max).unwrap_or(usize::MAX);
             let them = self.range(&subject_keys(number, &subject, 0), max)?;
             if let Some((key, _)) = them.first().filter(|_| them.len() == max) {
                 let row = self.row(&record_key(number, sequence_of(key)))?;

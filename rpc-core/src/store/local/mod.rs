@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::subject::{check_message, check_pattern};
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
 use hub::{Hub, Subscriber};
 use log::LocalLog;
@@ -365,6 +366,14 @@ impl<T: Table> LocalStore<T> {
         }
     }
 
+    /// Refuses a message that cannot be sent.
+    fn check(&self, subject: &str, payload: &Bytes) -> Result<(), StoreError> {
+        check_len(payload)?;
+        let opened = self.opened.lock();
+        let logs = opened.values().map(|it| it.config.subjects.as_str());
+        check_message(logs, subject)
+    }
+
     /// Returns the table.
     #[must_use]
     pub fn table(&self) -> &T {
@@ -400,6 +409,7 @@ fn check_len(payload: &Bytes) -> Result<(), StoreError> {
 #[async_trait]
 impl<T: Table> Store for LocalStore<T> {
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError> {
+        config.check(name)?;
         let name = name.to_owned();
         let wanted = Arc::new(Wanted { name, config });
         let opened = Arc::clone(&wanted);
@@ -430,17 +440,19 @@ impl<T: Table> Store for LocalStore<T> {
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
-        check_len(&payload)?;
+        self.check(subject, &payload)?;
         let subject = subject.into();
         self.node.tell(|hub| hub.publish(subject, payload)).await
     }
 
     fn try_publish(&self, subject: &str, payload: Bytes) -> bool {
+        let is_fit = self.check(subject, &payload).is_ok();
         let subject = subject.into();
-        check_len(&payload).is_ok() && self.node.try_tell(|hub| hub.publish(subject, payload))
+        is_fit && self.node.try_tell(|hub| hub.publish(subject, payload))
     }
 
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
+        check_pattern(pattern)?;
         let (queue, received) = mpsc::channel(self.node.link.faults().queue);
         let link = Arc::clone(&self.node.link);
         let subscriber = Subscriber {
@@ -464,7 +476,7 @@ impl<T: Table> Store for LocalStore<T> {
         payload: Bytes,
         within: Duration,
     ) -> Result<Bytes, AskError> {
-        check_len(&payload)?;
+        self.check(subject, &payload)?;
         let end = Instant::now() + within;
         let (answer, answered) = oneshot::channel();
         let subject = subject.into();

@@ -8,6 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Row, Table, Which};
 use crate::Str;
+use crate::store::subject::{is_exact, overlap};
 use crate::store::{Record, StoreError};
 
 /// The first bytes of keys.
@@ -289,25 +290,6 @@ pub(super) fn last(table: &dyn Table, keys: (&[u8], &[u8])) -> Result<Option<Row
 
 pub(super) fn bounds((from, to): (&[u8], &[u8])) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(from.to_vec()), Bound::Excluded(to.to_vec()))
-}
-
-/// Whether a pattern is a subject.
-pub(super) fn is_exact(pattern: &str) -> bool {
-    !pattern.contains(['*', '>'])
-}
-
-/// Whether some subject matches both patterns. A subject is a pattern of itself alone.
-pub(super) fn overlap(one: &str, other: &str) -> bool {
-    let mut tokens = other.split('.');
-    for part in one.split('.') {
-        match (part, tokens.next()) {
-            (">", Some(_)) | (_, Some(">")) => return true,
-            ("*", Some(_)) | (_, Some("*")) => {}
-            (part, Some(token)) if part == token => {}
-            _ => return false,
-        }
-    }
-    tokens.next().is_none()
 }
 
 /// The system's time since 1970.

@@ -6,7 +6,7 @@ use futures_util::future::FutureExt as _;
 use futures_util::{StreamExt as _, stream};
 
 use super::part::{Header, Part};
-use super::{AT_ONCE, BESIDE, Session, SessionDamage, SessionHead, SessionInfo, SessionLog, Sizes};
+use super::{AT_ONCE, BESIDE, Session, SessionHead, SessionInfo, SessionLog, Sizes};
 use crate::Str;
 use crate::store::{Expect, Record, StoreError, name_of};
 
@@ -149,14 +149,24 @@ impl SessionLog {
         Ok(removed)
     }
 
-    /// Reads all records once, and counts those that cannot be read or are missing.
+    /// Reads all records once, and logs how many cannot be read or are missing.
     ///
     /// # Errors
     /// [`StoreError`]; retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn check(&self) -> Result<SessionDamage, StoreError> {
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let (records, sessions) = self.damage().await?;
+        if sessions > 0 {
+            let what = "records of sessions cannot be read, and what they held is lost";
+            tracing::warn!(records, sessions, "{what}");
+        }
+        Ok(())
+    }
+
+    /// Returns how many records cannot be read or are missing, and how many sessions they belong to.
+    pub(super) async fn damage(&self) -> Result<(u64, u64), StoreError> {
         let (pattern, mut after) = (format!("{}.*", self.config.name), 0);
         let mut sessions: HashMap<Str, Session<()>> = HashMap::new();
         let mut unreadable = HashSet::new();
@@ -189,11 +199,8 @@ impl SessionLog {
             .values()
             .map(Session::lost)
             .filter(|lost| *lost > 0);
-        Ok(
-            lost.fold(SessionDamage::default(), |sum, lost| SessionDamage {
-                records: sum.records + lost,
-                sessions: sum.sessions + 1,
-            }),
-        )
+        Ok(lost.fold((0, 0), |(records, sessions), lost| {
+            (records + lost, sessions + 1)
+        }))
     }
 }

@@ -7,7 +7,6 @@ mod session;
 mod tests;
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +17,7 @@ use super::{Log, LogConfig, Record, Store, StoreError, try_token};
 use crate::Str;
 use crate::net::{entropy, time};
 use crate::sync::Mutex;
+use crate::text::hex;
 use part::{Header, Part};
 pub use session::Session;
 
@@ -89,16 +89,6 @@ impl SessionInfo {
     const fn is_removed(&self) -> bool {
         self.bytes == 0
     }
-}
-
-/// The outcome of [`SessionLog::check`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionDamage {
-    /// How many records cannot be read, or are missing.
-    pub records: u64,
-    /// How many sessions they belong to.
-    pub sessions: u64,
 }
 
 crate::config! {
@@ -252,14 +242,8 @@ impl SessionLog {
     /// Returns the subject of a session: its id as a token, or a hash of a long one.
     #[must_use]
     pub fn subject(&self, id: &str) -> Str {
-        let token = try_token(id).unwrap_or_else(|_| {
-            let mut hash = HASH.to_owned();
-            for byte in Sha256::digest(id.as_bytes()) {
-                // Writing to a `String` never fails.
-                let _ = write!(hash, "{byte:02x}");
-            }
-            hash
-        });
+        let token = try_token(id)
+            .unwrap_or_else(|_| format!("{HASH}{}", hex(&Sha256::digest(id.as_bytes()))));
         format!("{}.{token}", self.config.name).into()
     }
 

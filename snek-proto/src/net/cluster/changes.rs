@@ -6,6 +6,7 @@ use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use rpc_core::Secret;
 use rpc_core::store::{StoreError, name_of, token, try_token};
+use rpc_core::text::hex;
 
 use super::ClusterBackend;
 use super::records::{ClusterError, Known, Public, Record, Records, json, public_key, user_key};
@@ -199,9 +200,8 @@ impl ClusterBackend {
         // Two tokens hold no dot, so that no other pair has this text.
         let text = format!("{}.{}", token(pair[0]), token(pair[1]));
         let hash = digest(&SHA256, text.as_bytes());
-        let first = hash.as_ref().iter().take(16);
-        let hex: String = first.map(|it| format!("{it:02x}")).collect();
-        let uid = ChannelUid::from(format!("dm-{hex}"));
+        let (first, _) = hash.as_ref().split_at(16);
+        let uid = ChannelUid::from(format!("dm-{}", hex(first)));
         names.reverse();
         for (username, name) in pair.into_iter().zip(names) {
             let channel = Channel::new(uid.clone(), name, Some(DM_TAG));

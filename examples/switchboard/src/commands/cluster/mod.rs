@@ -47,7 +47,10 @@ impl LeaseArgs {
 
 /// Says why NATS did not do what a program needs for its start.
 pub(crate) fn nats_failure(error: &StoreError) -> Failure {
-    let message = format!("--nats: {error}");
+    let message = match error {
+        StoreError::Full { .. } => format!("--nats: {error}; ask for less with --nats-bytes"),
+        _ => format!("--nats: {error}"),
+    };
     match error {
         StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
         _ => Failure::refused(message),

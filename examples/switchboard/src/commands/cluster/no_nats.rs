@@ -11,21 +11,24 @@ use crate::gateway::config::NatsSettings;
 
 /// The options for NATS, which cannot be given.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
 pub(crate) struct NatsArgs {
+    /// Not in this program: several nodes that share everything on NATS. For that, build it with
+    /// `--features nats`.
     #[arg(
         long = "nats",
         aliases = [
             "nats-prefix", "nats-user", "nats-password-file", "nats-token-file", "nats-nkey-file", "nats-creds",
             "nats-ca", "nats-replicas",
         ],
-        hide = true,
+        value_name = "URL",
         value_parser = refuse,
     )]
     _nats: Option<Infallible>,
 }
 
 fn refuse(_: &str) -> Result<Infallible, &'static str> {
-    Err("this program was built without feature `nats`")
+    Err("this program was built without feature `nats`: build it with `--features nats`")
 }
 
 impl NatsArgs {

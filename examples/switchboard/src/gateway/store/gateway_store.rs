@@ -286,8 +286,11 @@ async fn write_late(store: Weak<GatewayStore>) {
 
 /// Reads a store of a gateway alone once, and drops what is beyond the limits as long as it is there.
 async fn sweep(store: Weak<GatewayStore>) {
-    if let Some(store) = store.upgrade().filter(|it| it.nodes.is_alone()) {
-        store.check().await;
+    if let Some(store) = store.upgrade().filter(|it| it.nodes.is_alone())
+        && let Err(error) = store.log.check().await
+    {
+        // As where the program has ended meanwhile.
+        tracing::debug!(%error, "the sessions are not checked");
     }
     loop {
         sleep(SWEEP / 2 + part_of(SWEEP / 2)).await;

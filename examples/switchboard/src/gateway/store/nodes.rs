@@ -35,11 +35,6 @@ impl Nodes {
         }
     }
 
-    /// Returns the id of this process, which no other process has.
-    pub(super) fn process(&self) -> &str {
-        &self.process
-    }
-
     /// Returns whether no other gateway uses the store.
     pub(super) const fn is_alone(&self) -> bool {
         self.member.is_none()

@@ -381,9 +381,7 @@ impl GatewayStore {
         };
         let logged = async {
             for (number, entry) in late.unlogged().iter().enumerate() {
-                self.usage
-                    .append(Some(&format!("{id}-{number}")), entry)
-                    .await?;
+                self.usage.append(&format!("{id}-{number}"), entry).await?;
             }
             Ok(())
         };
@@ -519,19 +517,5 @@ impl GatewayStore {
             *self.cache.lock() = Cache::default();
         }
         Ok(dropped)
-    }
-
-    /// Reads all sessions once, and says what cannot be read.
-    pub(super) async fn check(&self) {
-        match self.log.check().await {
-            Ok(damage) if damage.records == 0 => {}
-            Ok(damage) => tracing::warn!(
-                records = damage.records,
-                sessions = damage.sessions,
-                "records of sessions are damaged, and what they held is lost"
-            ),
-            // As where the program has ended meanwhile.
-            Err(error) => tracing::debug!(%error, "the sessions are not checked"),
-        }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use rpc_core::store::{Expect, Log, LogConfig, Store, StoreError as Failure};
+use rpc_core::store::{Log, LogConfig, Store, StoreError as Failure};
+use tokio::time::timeout;
 
-use super::attempts::repeat;
+use super::attempts::unavailable;
 use super::{GatewayStoreConfig, StoreError};
 use crate::gateway::usage::UsageEntry;
 
@@ -28,7 +29,7 @@ impl UsageLog {
         config: GatewayStoreConfig,
     ) -> Result<Self, Failure> {
         let log = LogConfig {
-            max_records: Some(config.limits.usage),
+            max_records: Some(config.limits.usage.max(1)),
             ..LogConfig::new("gateway_usage.*")
         };
         Ok(Self {
@@ -40,25 +41,23 @@ impl UsageLog {
     /// Takes over the entries of an earlier version, as far as they are not there yet.
     pub(super) async fn import(&self, entries: &[UsageEntry]) -> Result<(), StoreError> {
         let there = usize::try_from(self.log.state().await?.last).unwrap_or(usize::MAX);
-        for some in entries.get(there..).unwrap_or_default().chunks(PAGE) {
-            try_join_all(some.iter().map(|entry| self.append(None, entry))).await?;
+        let entries: Vec<_> = entries.iter().enumerate().skip(there).collect();
+        for some in entries.chunks(PAGE) {
+            let appends = some.iter().map(|(number, entry)| async move {
+                self.append(&format!("import-{number}"), entry).await
+            });
+            try_join_all(appends).await?;
         }
         Ok(())
     }
 
     /// Adds an entry. With the same id it is added once.
-    pub(super) async fn append(
-        &self,
-        id: Option<&str>,
-        entry: &UsageEntry,
-    ) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(entry)?;
-        let expect = Expect { id, last: None };
-        let append = || async {
-            let appended = self.log.append(SUBJECT, text.clone().into(), expect);
-            Ok(appended.await.map(drop)?)
-        };
-        repeat(self.patience, append).await
+    pub(super) async fn append(&self, id: &str, entry: &UsageEntry) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(entry)?.into();
+        let appending = self.log.append_once(SUBJECT, text, None, id, || true);
+        let appended = timeout(self.patience, appending).await;
+        let appended = appended.map_err(|_| unavailable(self.patience))?;
+        Ok(appended.map(drop)?)
     }
 
     /// Returns the last entries, newest first.
