@@ -50,6 +50,9 @@ pub(crate) const MAX_ADDRESSES: usize = 100_000;
 pub(crate) const MAX_INVITE_CODES: usize = 1_024;
 /// The longest invite code, in bytes. Enforced by servers.
 pub(crate) const MAX_INVITE_CODE_BYTES: usize = 256;
+/// The largest signed payload of a frame without contents: a CONNECT, `ONBOARD_SUBMIT` or ADMIN_*, in bytes.
+/// Enforced by servers.
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 
 // Times
 

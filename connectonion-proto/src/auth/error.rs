@@ -45,7 +45,7 @@ pub enum AuthError {
     /// The payload names another command than the frame.
     #[error("unauthorized: signed command type mismatch")]
     WrongCommand,
-    /// The signature was used before; each counts once.
+    /// The signature of a CONNECT was used before, for whatever; each counts once.
     #[error("unauthorized: this CONNECT was already used")]
     AlreadyUsed,
     /// An ADMIN_* frame on a connection that is not authenticated.
@@ -60,7 +60,7 @@ pub enum AuthError {
     /// A signed command without a `nonce`, on a connection whose commands must be signed.
     #[error("unauthorized: signed command nonce required")]
     NonceRequired,
-    /// The signed command was used before; each counts once.
+    /// The signature of a command was used before, for whatever; each counts once.
     #[error("unauthorized: signed command already used")]
     CommandAlreadyUsed,
     /// The memory of used signatures is full, and forgetting one would let it count twice.
@@ -94,6 +94,17 @@ pub enum AuthError {
     /// A frame that only the host's own key may send.
     #[error("forbidden: super admin only")]
     SuperAdminOnly,
+}
+
+#[cfg(feature = "server")]
+impl AuthError {
+    /// Returns the same error of a frame other than a CONNECT.
+    pub(crate) fn of_command(self) -> Self {
+        match self {
+            Self::AlreadyUsed => Self::CommandAlreadyUsed,
+            other => other,
+        }
+    }
 }
 
 /// Returns the hint for a caller whose clock differs.

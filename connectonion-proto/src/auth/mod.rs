@@ -63,6 +63,6 @@ pub use signer::Signer;
 #[cfg(feature = "server")]
 pub use used::Spent;
 #[cfg(feature = "server")]
-pub(crate) use used::{Use, UsedSignatures, end_of};
+pub(crate) use used::{UsedSignatures, end_of};
 #[cfg(feature = "auth")]
 pub use verifier::{Verified, Verifier, verify_signature};

@@ -11,22 +11,9 @@ const SHARES: usize = 16;
 /// The smallest such share.
 const MIN_SHARE: usize = 64;
 
-/// What a signature was used for. Each has a memory of its own, so that none fills another's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// A CONNECT.
-    Connect,
-    /// A signed command, such as an INPUT.
-    Command,
-    /// A command of an administrator.
-    Admin,
-}
-
 /// A used signature, to be kept until it expires: `Display` writes a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// What it was used for.
-    pub(crate) used: Use,
     /// The second since 1970 after which it is not valid.
     pub end: u64,
     pub(crate) signer: Address,
@@ -37,13 +24,11 @@ impl Spent {
     /// Parses what `Display` has written; `None` for other lines, such as one that was cut short.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        let [used, end, signer, signature] = line.split(' ').collect::<Vec<_>>()[..] else {
-            return None;
-        };
-        let mut uses = [Use::Connect, Use::Command, Use::Admin].into_iter();
+        // Earlier versions wrote one more word before them.
+        let mut parts = line.rsplit(' ');
+        let (signature, signer) = (parts.next()?, parts.next()?);
         Some(Self {
-            used: uses.find(|it| format!("{it:?}") == used)?,
-            end: end.parse().ok()?,
+            end: parts.next()?.parse().ok()?,
             signer: Address::parse(signer).ok()?,
             signature: Signature::parse(signature).ok()?,
         })
@@ -52,16 +37,11 @@ impl Spent {
 
 impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} {} {} {}",
-            self.used, self.end, self.signer, self.signature
-        )
+        write!(f, "{} {} {}", self.end, self.signer, self.signature)
     }
 }
 
-/// The used signatures that have not expired, so that none counts twice. Optional: peers of the
-/// specification repeat a signature when they connect twice within one second.
+/// The used signatures that have not expired, whatever they were used for, so that none counts twice.
 ///
 /// Call it after all other checks: anyone with a key can make any number of signatures, so
 /// signatures of refused callers should not be remembered.
@@ -90,20 +70,27 @@ impl UsedSignatures {
         }
     }
 
-    /// Uses up the signature of a frame. `now` is in seconds since 1970.
+    /// Uses up the signature of a frame. `now` is in seconds since 1970. `times`: how often the bound a
+    /// signer may use, so that strangers leave room for others.
     ///
     /// # Errors
     /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`] if there is no room,
     /// or no more for this signer. Nothing has changed then, except that expired signatures are
     /// forgotten.
-    pub(crate) fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+    pub(crate) fn spend(
+        &mut self,
+        verified: &Verified<'_>,
+        times: usize,
+        now: f64,
+    ) -> Result<(), AuthError> {
         self.forget_expired(now);
         let (signer, signature) = (verified.address, verified.signature);
         if self.used.contains(&signature) {
             return Err(AuthError::AlreadyUsed);
         }
         let count = self.by_signer.get(&signer).copied().unwrap_or_default();
-        if self.used.len() >= self.max || count >= (self.max / SHARES).max(MIN_SHARE) {
+        let is_full = self.used.len() >= self.max.saturating_mul(times);
+        if is_full || count >= (self.max / SHARES).max(MIN_SHARE) {
             return Err(AuthError::ReplayProtectionUnavailable);
         }
         self.remember(signer, signature, end_of(verified));

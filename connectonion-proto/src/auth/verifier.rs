@@ -10,6 +10,15 @@ use crate::auth::AddressList;
 use crate::frame::Signed;
 use crate::limits::{SIGNATURE_WINDOW, of_server};
 
+/// Members that only one kind of frame has, for payloads without a type.
+#[cfg(feature = "tokio")]
+const MEMBERS: [(&str, &str); 4] = [
+    ("prompt", "INPUT"),
+    ("delete", "DELETE"),
+    ("client_id", "ADMIN_"),
+    ("admin_id", "ADMIN_"),
+];
+
 /// A frame whose sender is verified.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -52,11 +61,16 @@ rpc_core::config! {
 
 #[cfg(feature = "tokio")]
 impl Verified<'_> {
-    /// Checks that this was signed for a frame of this type. Not every client signs the type; where
-    /// it is signed, the frame's own must be the same.
+    /// Checks that this was signed for a frame of this type. Not every client signs the type; without it, a
+    /// payload belongs to the kind of frame that alone has its members.
     pub(crate) fn check_type(&self, name: &str) -> Result<(), AuthError> {
-        let signed = self.payload.get("type").filter(|it| !it.is_null());
-        let is_same = signed.is_none_or(|signed| signed.as_str().as_deref() == Some(name));
+        let has = |member| self.payload.get(member).is_some();
+        let is_same = match self.payload.get("type").filter(|it| !it.is_null()) {
+            Some(signed) => signed.as_str().as_deref() == Some(name),
+            None => MEMBERS
+                .iter()
+                .all(|(member, kind)| !has(*member) || name.starts_with(kind)),
+        };
         is_same.then_some(()).ok_or(AuthError::WrongCommand)
     }
 }

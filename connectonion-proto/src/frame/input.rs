@@ -81,9 +81,17 @@ impl Input {
     /// Returns the images, as data URLs. At most [`Limits::max_items`].
     ///
     /// # Errors
-    /// [`DecodeError`] if one is not a string, or there are too many.
+    /// [`DecodeError`] if one is not a base64 data URL, or there are too many.
     pub fn images(&self, limits: &Limits) -> Result<Vec<Str>, DecodeError> {
-        list(self.images.as_ref(), limits).map_err(|error| error.under("images"))
+        let images: Result<Vec<Str>, _> = list(self.images.as_ref(), limits);
+        let images = images.map_err(|error| error.under("images"))?;
+        match images.iter().all(|image| is_data_url(image)) {
+            true => Ok(images),
+            false => Err(DecodeError::bad_value(
+                "images",
+                "a list of base64 data URLs",
+            )),
+        }
     }
 
     /// Returns the files. At most [`Limits::max_items`].
@@ -93,6 +101,13 @@ impl Input {
     pub fn files(&self, limits: &Limits) -> Result<Vec<Attachment>, DecodeError> {
         list(self.files.as_ref(), limits).map_err(|error| error.under("files"))
     }
+}
+
+fn is_data_url(text: &str) -> bool {
+    let head = text
+        .split_once(',')
+        .map(|(head, _)| head.to_ascii_lowercase());
+    head.is_some_and(|head| head.starts_with("data:") && head.ends_with(";base64"))
 }
 
 /// A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*.

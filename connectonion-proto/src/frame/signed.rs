@@ -46,8 +46,7 @@ impl Signed {
         }
     }
 
-    /// Returns a member of the payload, as it was sent; of several members of that name, the last.
-    /// The signature is not verified here.
+    /// Returns a member of the payload, as it was sent. The signature is not verified here.
     fn member(&self, name: &str) -> Option<Json> {
         last_member(self.payload.as_ref()?, name)
     }

@@ -94,6 +94,17 @@ impl ServerConn {
         Ok(())
     }
 
+    /// Continues after a [signed](ServerEvent::Signed) command other than INPUT, or one of an
+    /// [administrator](ServerEvent::Admin).
+    ///
+    /// # Errors
+    /// [`Refused::UnknownId`] if none waits, [`Refused::Closed`].
+    pub fn resume(&mut self) -> Result<(), Refused> {
+        self.check_awaited(|it| matches!(it, Awaited::Command))?;
+        self.answered();
+        Ok(())
+    }
+
     /// Refuses the frame that waits for a reply. The connection stays open in its state: in
     /// onboarding with the kept CONNECT, or admitted with its session.
     ///

@@ -53,14 +53,16 @@ pub enum ServerEvent {
     /// [`tell`](super::ServerConn::tell).
     SessionQuery(SessionQuery),
     /// A client sends an administrator's command; it may not be admitted, and nothing in it is
-    /// verified. Reply with [`tell`](super::ServerConn::tell).
+    /// verified. Reply with [`tell`](super::ServerConn::tell) and [`resume`](super::ServerConn::resume);
+    /// until then, no further frame of the connection is reported.
     Admin(AdminRequest),
     /// A command of a client that [signs](Connect::signs_commands) all its commands, so that no one
     /// else can insert one: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify
-    /// `signed` (`trust::AccessControl::command`), then handle `command`, which is the signed
+    /// `signed`, then handle `command`, which is the signed
     /// content, as if it had come alone. If verification fails,
     /// [`refuse`](super::ServerConn::refuse) an INPUT, and [`tell`](super::ServerConn::tell) an
-    /// ERROR for anything else.
+    /// ERROR for anything else. After anything but an INPUT [`resume`](super::ServerConn::resume);
+    /// until then, no further frame of the connection is reported.
     Signed {
         /// The proof. It has a `type`, a `nonce` and a `to`; nothing else in it is checked.
         signed: Signed,

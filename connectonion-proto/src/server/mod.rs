@@ -46,7 +46,7 @@ const MAX_HELD: usize = 64;
 pub enum ServerState {
     /// The client has not sent an acceptable CONNECT.
     AwaitConnect,
-    /// A CONNECT, an `ONBOARD_SUBMIT` or an INPUT waits for the application's reply.
+    /// A CONNECT, an `ONBOARD_SUBMIT`, an INPUT or another signed command waits for the application's reply.
     AwaitVerdict,
     /// The client is a stranger, and its CONNECT is kept.
     Gated,
@@ -80,6 +80,8 @@ enum Awaited {
         signs_commands: bool,
     },
     Input,
+    /// A signed command, or one of an administrator.
+    Command,
 }
 
 /// The server's side of one open connection.

@@ -1,13 +1,13 @@
 //! Handles the client's frames: reports them, or replies to them.
 
-use rpc_core::json::decode;
-use rpc_core::{CloseFrame, CloseReason, Json};
+use rpc_core::json::{DecodeErrorKind, decode};
+use rpc_core::{CloseFrame, CloseReason, DecodeError, Json};
 
 use super::{Awaited, ServerConn, ServerEvent, Stage, Warning};
 use crate::auth::AuthError;
 use crate::error::{refusal, unknown_type};
-use crate::frame::{ClientFrame, ErrorFrame, Signed};
-use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
+use crate::frame::{AdminRequest, ClientFrame, ErrorFrame, Signed};
+use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, MAX_PAYLOAD_BYTES, PROMPT_REQUIRED};
 
 impl ServerConn {
     pub(super) fn on_text(&mut self, text: &str) {
@@ -23,6 +23,14 @@ impl ServerConn {
             self.is_newcomer = false;
         }
         let size = text.len();
+        let payload = small(&frame).and_then(|signed| signed.payload.as_ref());
+        let (payload, max) = (payload.map_or(0, |it| it.get().len()), MAX_PAYLOAD_BYTES);
+        if payload > max {
+            let error = DecodeErrorKind::TooLarge { size: payload, max };
+            let error = DecodeError::new(error).under("payload");
+            let why = AuthError::InvalidPayload(error.clone()).to_string();
+            return self.object(&ErrorFrame::new(why), error.into());
+        }
         let is_inside = matches!(self.stage, Stage::Inside);
         if self.signs_commands && is_inside && is_command(&frame) {
             return self.on_signed(text, frame);
@@ -39,9 +47,7 @@ impl ServerConn {
             ClientFrame::SessionQuery(query) => {
                 self.core.push_event(ServerEvent::SessionQuery(query), size);
             }
-            ClientFrame::Admin(request) => {
-                self.core.push_event(ServerEvent::Admin(request), size);
-            }
+            ClientFrame::Admin(request) => self.on_admin(request, size),
             ClientFrame::OnboardSubmit(submit) => match &self.stage {
                 Stage::Gated { identity, .. } => {
                     let identity = *identity;
@@ -125,7 +131,7 @@ impl ServerConn {
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {
             // Verified in any case.
-            return self.core.push_event(ServerEvent::Admin(request), size);
+            return self.on_admin(request, size);
         }
         let payload = signed.payload.as_ref().map_or("{}", Json::get);
         let command = match ClientFrame::decode(payload, &self.config.limits) {
@@ -139,10 +145,18 @@ impl ServerConn {
         }
         if let Some(command) = event_of(command) {
             let command = Box::new(command);
-            self.awaited = is_input.then_some(Awaited::Input);
+            self.awaited = Some(match is_input {
+                true => Awaited::Input,
+                false => Awaited::Command,
+            });
             self.core
                 .push_event(ServerEvent::Signed { signed, command }, size);
         }
+    }
+
+    fn on_admin(&mut self, request: AdminRequest, size: usize) {
+        self.awaited = Some(Awaited::Command);
+        self.core.push_event(ServerEvent::Admin(request), size);
     }
 
     fn not_connected(&mut self, tag: &str) {
@@ -161,6 +175,16 @@ impl ServerConn {
             // The client asks and does not read the answers.
             self.shut(CloseReason::SlowConsumer, CloseFrame::POLICY);
         }
+    }
+}
+
+/// Returns the signed part of a frame that has no contents, from whomever.
+const fn small(frame: &ClientFrame) -> Option<&Signed> {
+    match frame {
+        ClientFrame::Connect(connect) => Some(&connect.signed),
+        ClientFrame::OnboardSubmit(submit) => Some(&submit.signed),
+        ClientFrame::Admin(request) => Some(&request.signed),
+        _ => None,
     }
 }
 

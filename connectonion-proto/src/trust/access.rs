@@ -4,11 +4,11 @@ use rpc_core::Str;
 
 use super::{Admission, ClientLevel, Onboarding, TrustBook, TrustLevel, TrustPolicy};
 use crate::auth::{
-    Address, AuthError, InviteCodes, Spent, Use, UsedSignatures, Verified, Verifier, end_of,
+    Address, AuthError, InviteCodes, Signature, Spent, UsedSignatures, Verified, Verifier, end_of,
 };
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, Connect, ErrorFrame, Input, Number, OnboardMethod,
-    OnboardRequired, OnboardSubmit, OnboardSuccess,
+    OnboardRequired, OnboardSubmit, OnboardSuccess, Signed,
 };
 use crate::hub::Owner;
 use crate::limits::MAX_USED_SIGNATURES;
@@ -36,11 +36,9 @@ pub struct AccessControl {
     book: TrustBook,
     invites: InviteCodes,
     payment: Option<(Number, Option<Str>)>,
-    used: Option<UsedSignatures>,
-    /// The used signatures of commands. Administrators have a memory of their own, which no one
-    /// else can fill.
-    used_commands: UsedSignatures,
-    used_by_admins: UsedSignatures,
+    used: UsedSignatures,
+    /// Whether the signatures of CONNECT and of INPUT count once, as all others do.
+    is_strict: bool,
     /// What was used since the last look, if it is watched.
     spent: Option<Vec<Spent>>,
     /// Whether the lists may have changed since the last check.
@@ -65,9 +63,8 @@ impl AccessControl {
             book: TrustBook::default(),
             invites: InviteCodes::default(),
             payment: None,
-            used: None,
-            used_commands: UsedSignatures::new(MAX_USED_SIGNATURES),
-            used_by_admins: UsedSignatures::new(MAX_USED_SIGNATURES),
+            used: UsedSignatures::new(MAX_USED_SIGNATURES),
+            is_strict: false,
             spent: None,
             is_changed: false,
         }
@@ -118,17 +115,19 @@ impl AccessControl {
         self
     }
 
-    /// Lets each signature open only one connection, and remembers up to this many signatures while
-    /// they are valid, each in about 200 bytes: [`MAX_USED_SIGNATURES`] for example. Off by default:
-    /// peers of the specification repeat a signature when they connect twice within a second. The
-    /// signatures of commands always count only once.
+    /// Lets each signature count only once, also that of a CONNECT or an INPUT, and remembers up to this many
+    /// while they are valid, each in about 200 bytes: [`MAX_USED_SIGNATURES`] for example. Off by
+    /// default: peers of the specification repeat a signature when they connect twice within a second. The
+    /// signatures of all other commands always count only once.
     ///
     /// A valid signature is never forgotten for another one: beyond the bound, everything is refused
-    /// until some have expired. One signer may fill a sixteenth of it (but at least 64), so that no
-    /// single signer blocks the others.
+    /// until some have expired. Callers on the lists have room beyond it, as much again, and so have
+    /// administrators. One signer may fill a sixteenth of it (but at least 64), so that no single
+    /// signer blocks the others.
     #[must_use]
     pub fn with_used_signatures(mut self, max: usize) -> Self {
-        self.used = Some(UsedSignatures::new(max));
+        self.used = UsedSignatures::new(max);
+        self.is_strict = true;
         self
     }
 
@@ -138,9 +137,7 @@ impl AccessControl {
     #[must_use]
     pub fn with_spent(mut self, spent: impl IntoIterator<Item = Spent>) -> Self {
         for spent in spent {
-            if let Some(memory) = self.memory(spent.used) {
-                memory.remember(spent.signer, spent.signature, spent.end);
-            }
+            self.used.remember(spent.signer, spent.signature, spent.end);
         }
         self.spent = Some(Vec::new());
         self
@@ -152,17 +149,9 @@ impl AccessControl {
         self.spent.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    fn memory(&mut self, used: Use) -> Option<&mut UsedSignatures> {
-        match used {
-            Use::Connect => self.used.as_mut(),
-            Use::Command => Some(&mut self.used_commands),
-            Use::Admin => Some(&mut self.used_by_admins),
-        }
-    }
-
-    /// Returns whether each signature opens only one connection.
-    pub(crate) const fn uses_signatures_once(&self) -> bool {
-        self.used.is_some()
+    /// Returns whether the signatures of CONNECT and of INPUT count once.
+    pub(crate) const fn is_strict(&self) -> bool {
+        self.is_strict
     }
 
     /// Returns the host's address.
@@ -237,7 +226,7 @@ impl AccessControl {
         let is_invited = !is_in && self.brings_invite(&verified);
         if is_in || is_invited {
             // Before anything changes: a repeated invitation admits no one.
-            self.spend(Use::Connect, &verified, now)?;
+            self.spend_if_strict(&verified, now)?;
         }
         match is_in || is_invited && self.book_mut().promote(&identity).is_ok() {
             true => Ok(Admission::Accept {
@@ -263,8 +252,9 @@ impl AccessControl {
         if verified.payload.text("delete").as_deref() != Some(session_id) {
             return Err(AuthError::WrongCommand);
         }
+        verified.check_type("DELETE")?;
         self.check_unblocked(&verified.address)?;
-        self.spend(Use::Command, &verified, now)?;
+        self.spend(&verified, now).map_err(AuthError::of_command)?;
         Ok(Owner::Key(verified.address))
     }
 
@@ -307,19 +297,25 @@ impl AccessControl {
         code.is_some_and(|code| self.invites.check(&code))
     }
 
-    fn spend(&mut self, used: Use, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
-        let Some(memory) = self.memory(used) else {
-            return Ok(());
-        };
-        memory.spend(verified, now).map_err(|error| match error {
-            AuthError::AlreadyUsed if used != Use::Connect => AuthError::CommandAlreadyUsed,
-            other => other,
-        })?;
+    fn spend_if_strict(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+        let spent = self.is_strict.then(|| self.spend(verified, now));
+        spent.unwrap_or(Ok(()))
+    }
+
+    /// Uses up a signature.
+    ///
+    /// # Errors
+    /// [`AuthError::AlreadyUsed`], [`AuthError::ReplayProtectionUnavailable`].
+    pub(crate) fn spend(&mut self, verified: &Verified<'_>, now: f64) -> Result<(), AuthError> {
+        let signer = verified.address;
+        let is_known = self.standing_of(&signer) != ClientLevel::Stranger;
+        let is_admin = signer == self.host || self.book.is_admin(&signer);
+        let times = 1 + usize::from(is_known) + usize::from(is_admin);
+        self.used.spend(verified, times, now)?;
         if let Some(spent) = &mut self.spent {
             spent.push(Spent {
-                used,
                 end: end_of(verified),
-                signer: verified.address,
+                signer,
                 signature: verified.signature,
             });
         }
@@ -334,7 +330,7 @@ impl AccessControl {
     /// [with used signatures](Self::with_used_signatures).
     pub(crate) fn complete(&mut self, connect: &Connect, now: f64) -> Result<(), AuthError> {
         match self.verifier.verify(&connect.signed, now) {
-            Ok(verified) => self.spend(Use::Connect, &verified, now),
+            Ok(verified) => self.spend_if_strict(&verified, now),
             // It was valid when it came, and can no longer be repeated.
             Err(_) => Ok(()),
         }
@@ -369,10 +365,11 @@ impl AccessControl {
         self.check_unblocked(identity)?;
         let code = verified.payload.text("invite_code");
         if let Some(code) = code.filter(|code| !code.is_empty()) {
-            return match self.invites.check(&code) {
-                true => self.welcome(identity, "Invite code verified. You are now a contact."),
-                false => Err(AuthError::InvalidInviteCode),
-            };
+            if !self.invites.check(&code) {
+                return Err(AuthError::InvalidInviteCode);
+            }
+            self.spend(&verified, now).map_err(AuthError::of_command)?;
+            return self.welcome(identity, "Invite code verified. You are now a contact.");
         }
         match (verified.payload.number("payment"), &self.payment) {
             (Some(amount), Some((price, _))) if amount >= price.as_f64() => {
@@ -422,22 +419,21 @@ impl AccessControl {
         if *owner != Owner::Key(verified.address) {
             return Err(AuthError::NotTheOwner);
         }
-        self.spend(Use::Command, verified, now)
+        self.spend(verified, now).map_err(AuthError::of_command)
     }
 
-    /// Checks an administrator's command, and carries it out. Allowed are the addresses in the list
-    /// of admins; only the host's own key may change that list. `owner` is the owner of the
-    /// connection: a command signed by another key is refused, and so is one that was carried out
-    /// before, on any connection.
+    /// Checks an administrator's command, which counts once. Allowed are the addresses in the list of
+    /// admins; only the host's own key may change that list. `owner` is the owner of the connection: a
+    /// command signed by another key is refused. Returns whom it is about, and its signature.
     ///
     /// # Errors
     /// The reply to the caller. Nothing has changed then.
-    pub(crate) fn administrate(
+    pub(crate) fn check_admin(
         &mut self,
         owner: Option<&Owner>,
         request: &AdminRequest,
         now: f64,
-    ) -> Result<AdminResult, Box<ErrorFrame>> {
+    ) -> Result<(Address, Signature), Box<ErrorFrame>> {
         let owner = owner.ok_or_else(|| told(AuthError::CommandWithoutConnection))?;
         let verified = self.verifier.verify(&request.signed, now);
         let verified = verified.map_err(told)?;
@@ -451,8 +447,7 @@ impl AccessControl {
         if let AdminAction::Other(word) = action {
             return Err(told(format!("Unknown admin action: {word}")));
         }
-        let is_about_admins = matches!(action, AdminAction::Add | AdminAction::Remove);
-        let (may, refusal, about) = match is_about_admins {
+        let (may, refusal, about) = match is_about_admins(action) {
             true => (is_host, AuthError::SuperAdminOnly, "admin_id"),
             false => {
                 let may = is_host || self.book.is_admin(&admin);
@@ -465,8 +460,22 @@ impl AccessControl {
         let address = request.signed.text(about).filter(|id| !id.is_empty());
         let address = address.ok_or_else(|| told(format!("{about} required")))?;
         let address = Address::parse(&address).map_err(told)?;
-        self.spend(Use::Admin, &verified, now).map_err(told)?;
-        if is_about_admins {
+        let spent = self.spend(&verified, now);
+        spent.map_err(|error| told(error.of_command()))?;
+        Ok((address, verified.signature))
+    }
+
+    /// Carries out an administrator's command that was [checked](Self::check_admin).
+    ///
+    /// # Errors
+    /// The reply to the caller. Nothing has changed then.
+    pub(crate) fn administrate(
+        &mut self,
+        request: &AdminRequest,
+        address: Address,
+    ) -> Result<AdminResult, Box<ErrorFrame>> {
+        let action = &request.action;
+        if is_about_admins(action) {
             let changed = match action {
                 AdminAction::Add => self.book_mut().admins.insert(address).map_err(told)?,
                 _ => self.book_mut().admins.remove(&address),
@@ -505,31 +514,44 @@ impl AccessControl {
 }
 
 /// Returns the prompt of an INPUT from a caller who was admitted as this owner: the signed prompt
-/// if there is one, else the plain one. `None` if there is none.
+/// if there is one, else the plain one. `None` if there is none. Returns also what is signed.
 ///
 /// # Errors
 /// [`AuthError`] if the INPUT is signed and the signature is invalid, or of another caller.
-pub(crate) fn prompt_of(
+pub(crate) fn prompt_of<'a>(
     verifier: &Verifier,
     owner: &Owner,
-    input: &Input,
+    input: &'a Input,
     now: f64,
-) -> Result<Option<Str>, AuthError> {
-    let plain = || Ok(input.prompt.clone().filter(|prompt| !prompt.is_empty()));
+) -> Result<(Option<Str>, Option<Verified<'a>>), AuthError> {
+    let plain = || input.prompt.clone().filter(|prompt| !prompt.is_empty());
     if input.signed.payload.is_none() || input.signed.signature.is_none() {
-        return plain();
+        return Ok((plain(), None));
     }
-    let verified = verifier.verify_onboarding(&input.signed, now)?;
-    if let Owner::Key(address) = owner
-        && *address != verified.address
-    {
+    // Of a caller without an identity it proves nothing, and takes longer than all the rest.
+    if *owner == Owner::Unsigned {
+        let signed = input.signed.text("prompt");
+        let prompt = signed.filter(|prompt| !prompt.is_empty());
+        return Ok((prompt.or_else(plain), None));
+    }
+    if is_signed_by_another(owner, &input.signed) {
         return Err(AuthError::InvalidSignature);
     }
+    let verified = verifier.verify_onboarding(&input.signed, now)?;
     verified.check_type("INPUT")?;
-    match verified.payload.text("prompt") {
-        Some(prompt) if !prompt.is_empty() => Ok(Some(Str::from(&*prompt))),
-        _ => plain(),
-    }
+    let signed = verified.payload.text("prompt");
+    let prompt = signed.filter(|prompt| !prompt.is_empty()).or_else(plain);
+    Ok((prompt, Some(verified)))
+}
+
+/// Returns whether a frame is signed by another key than the owner's.
+pub(crate) fn is_signed_by_another(owner: &Owner, signed: &Signed) -> bool {
+    let from = signed.from.as_deref().map(Address::parse);
+    matches!((owner, from), (Owner::Key(key), Some(Ok(from))) if *key != from)
+}
+
+const fn is_about_admins(action: &AdminAction) -> bool {
+    matches!(action, AdminAction::Add | AdminAction::Remove)
 }
 
 /// Returns why a client's level did not change.

@@ -11,7 +11,7 @@ mod policy;
 mod tests;
 
 pub use access::AccessControl;
-pub(crate) use access::prompt_of;
+pub(crate) use access::{is_signed_by_another, prompt_of};
 pub(crate) use book::ClientLevel;
 pub use book::TrustBook;
 pub use policy::TrustLevel;

@@ -43,11 +43,11 @@ async fn one_signature_cannot_onboard_and_connect() {
     owner.say(&offer).await;
     owner.hear_a("ONBOARD_SUCCESS").await;
     owner.hear_a("CONNECTED").await;
-    let used = "unauthorized: this CONNECT was already used";
     // Who has read along may repeat everything.
     thief.say(&offer).await;
-    thief.hear_a("ONBOARD_SUCCESS").await;
+    let used = "unauthorized: signed command already used";
     assert_eq!(thief.hear_a("ERROR").await["message"], used);
+    let used = "unauthorized: this CONNECT was already used";
     let mut late = Client::open(&runtime);
     late.say(&connect).await;
     assert_eq!(late.hear_a("ERROR").await["message"], used);
@@ -350,6 +350,12 @@ async fn the_signed_prompt_wins_over_the_unsigned_one() {
         .await;
     assert_eq!(client.hear_a("ERROR").await["message"], invalid);
     assert_eq!(client.ask("plain").await, "echo: plain");
+    // It proves nothing of a caller without an identity, and is not looked at.
+    let mut unsigned = Client::open(&runtime);
+    unsigned.say(&json!({"type": "CONNECT"})).await;
+    unsigned.hear_a("CONNECTED").await;
+    unsigned.say(&bad).await;
+    assert_eq!(unsigned.output().await["result"], "echo: other");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Commands that someone answers for: of administrators, and of clients that sign all of theirs.
 
 use connectonion_proto::auth::{Draft, Signer};
+use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use serde_json::{Value, json};
@@ -198,6 +199,62 @@ async fn strangers_do_not_fill_the_memory_of_administrators() {
         .say(&about_client("ADMIN_BLOCK", &admin_key(), 1))
         .await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signature_counts_once_whatever_it_was_used_for() {
+    let access = AccessControl::new(*host_key().address(), TrustLevel::Open);
+    let access = access.with_used_signatures(MAX_USED_SIGNATURES);
+    let runtime = runtime_with(RuntimeOptions::with_access(access));
+    let mut client = inside(&runtime, &client_key()).await;
+    // As the known SDKs sign it.
+    let draft = Draft::new(now()).with("prompt", "hello");
+    let prompt = signed("INPUT", &client_key(), &draft, json!({"prompt": "hello"}));
+    client.say(&prompt).await;
+    client.output().await;
+    assert_eq!(refused(&mut client, &prompt).await, USED);
+    // Nothing in it says what it is for.
+    let draft = Draft::new(now()).with_nonce(1);
+    let mut any = signed("INPUT", &client_key(), &draft, json!({"prompt": "hello"}));
+    client.say(&any).await;
+    client.output().await;
+    any["type"] = json!("CONNECT");
+    let refusal = refused(&mut Client::open(&runtime), &any).await;
+    assert_eq!(refusal, "unauthorized: this CONNECT was already used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_of_another_kind_is_no_connect() {
+    let runtime = desk_with_admin();
+    let address = client_key().address().to_string();
+    for (member, value) in [
+        ("type", "INPUT"),
+        ("prompt", "hello"),
+        ("delete", "s"),
+        ("client_id", &*address),
+        ("admin_id", &*address),
+    ] {
+        let draft = Draft::new(now()).with(member, value);
+        let frame = signed("CONNECT", &client_key(), &draft, json!({}));
+        let refusal = refused(&mut Client::open(&runtime), &frame).await;
+        let words = "unauthorized: signed command type mismatch";
+        assert_eq!(refusal, words, "{member}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_payload_without_contents_is_refused_unread() {
+    let runtime = runtime();
+    let mut client = Client::open(&runtime);
+    let draft = Draft::new(now()).with("x", "x".repeat(64 * 1024));
+    let large = signed("CONNECT", &client_key(), &draft, json!({}));
+    let refusal = refused(&mut client, &large).await;
+    assert!(
+        refusal.starts_with("unauthorized: invalid payload: "),
+        "{refusal}"
+    );
+    client.say(&connect(&client_key(), json!({}))).await;
+    client.hear_a("CONNECTED").await;
 }
 
 /// A connection whose client signs its commands.

@@ -458,7 +458,22 @@ fn lists_are_parsed_on_demand() {
     let arguments: Vec<_> = batch.iter().map(|item| &*item.arguments).collect();
     assert_eq!(arguments, [r#"{"a":1}"#, r#"{"a":1}"#, "{}"]);
     for (text, path) in [
-        (r#"{"type":"INPUT","images":["a",7]}"#, "images"),
+        (
+            r#"{"type":"INPUT","images":["data:image/png;base64,AA==",7]}"#,
+            "images",
+        ),
+        (
+            r#"{"type":"INPUT","images":["http://127.0.0.1/"]}"#,
+            "images",
+        ),
+        (
+            r#"{"type":"INPUT","images":["file:///etc/passwd"]}"#,
+            "images",
+        ),
+        (
+            r#"{"type":"INPUT","images":["data:text/plain,a"]}"#,
+            "images",
+        ),
         (r#"{"type":"INPUT","files":[{"name":"a"}]}"#, "files"),
         (r#"{"type":"INPUT","files":["a"]}"#, "files"),
     ] {

@@ -121,14 +121,20 @@ fn is_short(token: &Secret) -> bool {
 /// This machine may ask, unless through a proxy; other callers need the token of
 /// [`TOKEN_VARIABLE`].
 pub fn guard(http: HttpConfig) -> HttpConfig {
-    let http = http.with_guessable_secret(token().is_some_and(is_short));
-    http.with_authorize(|parts, peer| refusal(parts, peer, token()))
+    http.with_guessable_secret(|parts, peer| {
+        let is_guessable = needs_token(parts, peer) && token().is_some_and(is_short);
+        is_guessable.then_some(TOKEN_VARIABLE)
+    })
+    .with_authorize(|parts, peer| refusal(parts, peer, token()))
+}
+
+fn needs_token(parts: &Parts, peer: SocketAddr) -> bool {
+    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(&parts.headers);
+    is_asked(&parts.method, &parts.uri) && !is_local
 }
 
 fn refusal(parts: &Parts, peer: SocketAddr, token: Option<&Secret>) -> Option<Response<Body>> {
-    let headers = &parts.headers;
-    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(headers);
-    if !is_asked(&parts.method, &parts.uri) || is_local || shows(headers, token) {
+    if !needs_token(parts, peer) || shows(&parts.headers, token) {
         return None;
     }
     let why = format!("show the token of {TOKEN_VARIABLE} as a bearer token");

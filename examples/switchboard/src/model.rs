@@ -259,3 +259,13 @@ pub struct Usage {
     /// Tokens that were written.
     pub completion: u64,
 }
+
+impl Usage {
+    /// Returns this with at most so many tokens, whatever the provider says.
+    pub(crate) fn at_most(self, prompt: usize, completion: usize) -> Self {
+        Self {
+            prompt: self.prompt.min(prompt as u64),
+            completion: self.completion.min(completion as u64),
+        }
+    }
+}

@@ -60,7 +60,6 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
         // The key comes with the upgrade.
         http.limits = http.limits.with_max_before_login(max);
-        http = http.with_guessable_secret(options.auth.is_guessable());
         let shared = Arc::new(Self {
             agent: Arc::new(agent),
             auth: options.auth,
@@ -73,12 +72,12 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
             address: OnceLock::new(),
             asked_to_stop: Notify::new(),
         });
-        let (guard, doors, pages) = (
-            Arc::clone(&shared),
-            Arc::clone(&shared),
-            Arc::clone(&shared),
-        );
+        let is_guessable = shared.auth.is_guessable();
+        let [guard, doors, keys, pages] = std::array::from_fn(|_| Arc::clone(&shared));
         let http = http
+            .with_guessable_secret(move |parts, _| {
+                (is_guessable && keys.needs_key(parts)).then_some("key")
+            })
             .with_on_upgrade(move |parts, _| match admit(&guard.auth, &parts.headers) {
                 Ok(subprotocol) => Ok(subprotocol.map(str::to_owned)),
                 Err(_) => Err((StatusCode::UNAUTHORIZED, UNAUTHORIZED.to_owned())),

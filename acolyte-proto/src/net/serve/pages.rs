@@ -27,11 +27,14 @@ pub(super) struct Unauthorized;
 impl<A: Agent> Daemon<A> {
     /// Returns the answer to a request without the key, before its body is read.
     pub(super) fn refusal(&self, parts: &Parts) -> Option<Response<Body>> {
-        let is_open = is_health(parts) || !self.is_known(parts);
-        if is_open || admit(&self.auth, &parts.headers).is_ok() {
+        if !self.needs_key(parts) || admit(&self.auth, &parts.headers).is_ok() {
             return None;
         }
         Some(reply(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED))
+    }
+
+    pub(super) fn needs_key(&self, parts: &Parts) -> bool {
+        !is_health(parts) && self.is_known(parts)
     }
 
     fn is_known(&self, parts: &Parts) -> bool {

@@ -21,9 +21,8 @@ use tree::Value;
 pub(super) use tree::{Value as Tree, same_name};
 
 /// A form in which a payload is signed. All of them have no white space; strings have the short
-/// escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters; of members with the
-/// same name the last one counts, in the place of the first. Exhaustive: known hosts refuse a
-/// signature over anything else.
+/// escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters. Exhaustive: known hosts
+/// refuse a signature over anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Canonical {
     /// Members sorted by code point at every level; DEL and all non-ASCII characters escaped as
@@ -62,7 +61,7 @@ impl Canonical {
 /// ```
 ///
 /// # Errors
-/// [`DecodeError`] if the text is not JSON, has more than [`MAX_SERVER_MESSAGE`](crate::limits::MAX_SERVER_MESSAGE) bytes or 65,536 values,
+/// [`DecodeError`] if the text is not JSON, has a member twice, has more than [`MAX_SERVER_MESSAGE`](crate::limits::MAX_SERVER_MESSAGE) bytes or 65,536 values,
 /// or nests more than 128 levels deep. Retrying fails again.
 pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError> {
     let value = read(text, &of_server())?;

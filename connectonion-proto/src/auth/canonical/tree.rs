@@ -1,7 +1,7 @@
 //! [`Value`]: a parsed JSON text, whose parts borrow from the text.
 
 use std::cmp::Ordering;
-use std::{fmt, mem};
+use std::fmt;
 
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::{DecodeError, Json, Limits};
@@ -20,7 +20,7 @@ pub(in crate::auth) enum Value<'a> {
     /// The text between the quotation marks.
     Text(&'a str),
     List(Vec<Value<'a>>),
-    /// The members in the order received, without duplicates.
+    /// The members in the order received; no name comes twice.
     Object(Vec<Member<'a>>),
 }
 
@@ -116,7 +116,13 @@ impl<'a> Walk<'a> {
             members.push(Member { name, text, value });
             Ok(())
         })?;
-        Ok(Value::Object(last_ones(members)))
+        let mut names: Vec<_> = members.iter().map(|member| member.name).collect();
+        names.sort_by(|a, b| by_points(a, b));
+        if !names.is_sorted_by(|a, b| by_points(a, b) == Ordering::Less) {
+            // Names may be secret.
+            return Err(DecodeError::new(DecodeErrorKind::DuplicateMember("…")));
+        }
+        Ok(Value::Object(members))
     }
 
     /// Reads the items between two brackets with `item`.
@@ -175,21 +181,6 @@ impl<'a> Walk<'a> {
         self.at += end;
         rest.get(..end).unwrap_or_default()
     }
-}
-
-/// Keeps the last value of every name, in the place of the first.
-fn last_ones(members: Vec<Member<'_>>) -> Vec<Member<'_>> {
-    let mut placed: Vec<_> = members.into_iter().enumerate().collect();
-    placed.sort_by(|(_, a), (_, b)| by_points(a.name, b.name));
-    placed.dedup_by(|(_, later), (_, first)| {
-        let same = by_points(later.name, first.name) == Ordering::Equal;
-        if same {
-            mem::swap(later, first);
-        }
-        same
-    });
-    placed.sort_by_key(|(place, _)| *place);
-    placed.into_iter().map(|(_, member)| member).collect()
 }
 
 /// The error for a syntax error, which does not occur: the text was checked before.

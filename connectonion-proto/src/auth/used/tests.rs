@@ -22,7 +22,7 @@ fn signed(payload: &Value) -> Signed {
 /// Uses up a signature of the client at a time.
 fn spend(used: &mut UsedSignatures, timestamp: f64, now: f64) -> Result<(), AuthError> {
     let signed = signed(&json!({ "timestamp": timestamp }));
-    used.spend(&verifier().verify(&signed, now)?, now)
+    used.spend(&verifier().verify(&signed, now)?, 1, now)
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn another_spelling_of_a_used_signature_is_refused() {
     let mut used = UsedSignatures::new(MAX_USED_SIGNATURES);
     let signed = signed(&json!({"timestamp": 1_702_234_567}));
     let first = verifier().verify(&signed, NOW).unwrap();
-    assert_eq!(used.spend(&first, NOW), Ok(()));
+    assert_eq!(used.spend(&first, 1, NOW), Ok(()));
     let mut other = signed.clone();
     other.payload = rpc_core::Json::new(" {\"timestamp\" : 1702234567} ").ok();
     other.signature = Some(format!("0x{}", first.signature).to_uppercase().into());
     let second = verifier().verify(&other, NOW).unwrap();
-    assert_eq!(used.spend(&second, NOW), Err(AuthError::AlreadyUsed));
+    assert_eq!(used.spend(&second, 1, NOW), Err(AuthError::AlreadyUsed));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn one_signer_cannot_exhaust_the_memory_of_others() {
     let other = Signer::from_seed(&[7; 32]);
     let signed = other.sign_payload(&json!({ "timestamp": NOW })).unwrap();
     let verified = verifier().verify(&signed, NOW).unwrap();
-    assert_eq!(used.spend(&verified, NOW), Ok(()));
+    assert_eq!(used.spend(&verified, 1, NOW), Ok(()));
     // What has expired makes room.
     let later = NOW + 2.0 * WINDOW;
     assert_eq!(spend(&mut used, later, later), Ok(()));

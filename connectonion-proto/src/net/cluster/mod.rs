@@ -39,6 +39,8 @@
 //! - Clients that ask several hosts for one session without an owner, at the same moment, are served
 //!   by the host that becomes its owner. The others close with 1012, and find the owner when they
 //!   connect again.
+//! - A signature that counts [once](crate::trust::AccessControl::with_used_signatures) does so in the whole cluster. That
+//!   takes a request to the store for each signed command; while the store does not answer, they are refused.
 //!
 //! # What does not
 //!
@@ -46,9 +48,6 @@
 //!   that host's death needs a shared folder.
 //! - The lists of contacts, blocked clients and administrators belong to each host: give all hosts
 //!   the same, and administrate each. An invite code counts at every host.
-//! - Signatures count once in the whole cluster where
-//!   [they do so](crate::trust::AccessControl::with_used_signatures) for CONNECT. Those of commands
-//!   count once at each host: a command is only accepted on a connection of its signer.
 //! - A wrong clock at a host makes times in records wrong. Signatures are judged by the clock of the host
 //!   that a client comes to, also if another one serves the session.
 //! - Upgrade requests of relayed connections have no extensions, and only headers that are text.

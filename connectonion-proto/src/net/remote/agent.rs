@@ -201,7 +201,7 @@ impl Client {
     }
 
     async fn submit(&self, add: impl FnOnce(Draft) -> Draft) -> Outcome<OnboardSuccess> {
-        let submit = OnboardSubmit::from(self.signer.sign(add)?);
+        let submit = OnboardSubmit::from(self.signer.sign("ONBOARD_SUBMIT", add)?);
         let reply = self.link.call("ONBOARD_SUBMIT", move |conn, now| {
             conn.onboard(&submit, now)
         });
@@ -242,9 +242,8 @@ impl Client {
             AdminAction::Add | AdminAction::Remove => "admin_id",
             _ => "client_id",
         };
-        // Newer hosts want to see signed what the command is.
-        let add = |draft: Draft| draft.with("type", action.name()).with(about, whom);
-        let signed = self.signer.sign(add)?;
+        let add = |draft: Draft| draft.with(about, whom);
+        let signed = self.signer.sign(action.name(), add)?;
         let request = AdminRequest::new(action, signed);
         let reply = self
             .link

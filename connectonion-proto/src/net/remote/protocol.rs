@@ -38,7 +38,7 @@ pub struct ClientProtocol {
 impl ClientProtocol {
     /// Makes the CONNECT for the session.
     fn connect(&self) -> Result<Connect, Refused> {
-        let signed = self.signer.sign(|draft| draft)?;
+        let signed = self.signer.sign("CONNECT", |draft| draft)?;
         Ok(self.shared.lock().session.connect(signed))
     }
 }
@@ -98,7 +98,10 @@ impl Protocol for ClientProtocol {
         {
             // A key that cannot sign this could not sign the CONNECT.
             let code = |draft: Draft| draft.with("invite_code", code.expose().as_str());
-            let submit = self.signer.sign(code).map(OnboardSubmit::from);
+            let submit = self
+                .signer
+                .sign("ONBOARD_SUBMIT", code)
+                .map(OnboardSubmit::from);
             let offered = submit.and_then(|submit| machine.onboard(&submit, now));
             self.offered = offered.ok();
         }

@@ -19,12 +19,16 @@ pub(super) struct RequestSigner {
 }
 
 impl RequestSigner {
-    /// Signs a payload with what `add` adds to it. It is unique, because hosts may accept a signature
-    /// only once.
-    pub(super) fn sign(&self, add: impl FnOnce(Draft) -> Draft) -> Result<Signed, Refused> {
+    /// Signs the payload of a frame of this type with what `add` adds to it. It is unique, because hosts may
+    /// accept a signature only once.
+    pub(super) fn sign(
+        &self,
+        kind: &str,
+        add: impl FnOnce(Draft) -> Draft,
+    ) -> Result<Signed, Refused> {
         let now = unix_seconds((self.clock)());
         let random = u128::from(entropy()) << 64 | u128::from(entropy());
-        let mut draft = Draft::new(now).with_nonce(random);
+        let mut draft = Draft::new(now).with_nonce(random).with("type", kind);
         if let Some(host) = &self.host {
             draft = draft.with_to(host);
         }

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use rpc_core::net::server::{Attempt, Brake, TooManyAttempts};
+use rpc_core::net::server::{Attempt, Brake};
 use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
 use rpc_core::{CloseFrame, CloseReason, Instant, Machine as _, Refused, Str};
 
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
 use crate::codec::redact;
-use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile, Signed};
+use crate::frame::{AdminRequest, Connect, ErrorFrame, Input, OnboardSubmit, ReceivedFile, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt};
 use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
@@ -21,7 +21,7 @@ use crate::limits::{
 };
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
-use crate::trust::{Admission, Onboarding, prompt_of};
+use crate::trust::{AccessControl, Admission, Onboarding, is_signed_by_another, prompt_of};
 use crate::{console, upload};
 
 /// The connection ends with this wrong invite code.
@@ -30,24 +30,35 @@ const MAX_WRONG_CODES: u32 = 3;
 /// Passes the events of a connection to the hub, in the connection's own task, so that everything a
 /// client sent before it left counts. Dropping it removes the connection from the hub.
 pub(in crate::net) struct Handler {
-    pub(super) runtime: HostRuntime,
-    pub(super) conn: ConnId,
-    /// The caller, once known.
-    pub(super) owner: Option<Owner>,
-    /// If the client came to another host: the time there, in seconds since 1970, and when it was that. The
-    /// clock there judges signatures.
-    pub(in crate::net) came: Option<(f64, Instant)>,
-    /// Who guesses invite codes, and what slows that down.
-    pub(in crate::net) caller: IpAddr,
-    pub(in crate::net) brake: Arc<Brake>,
-    pub(super) wrong_codes: u32,
+    pub(super) caller: Arc<Caller>,
     /// How long each part of the shutdown may take: finishing agents, and sending frames.
     pub(in crate::net) drain_timeout: Duration,
 }
 
-impl Handler {
+/// Where a connection has come from.
+pub(in crate::net) struct Door {
+    /// If the client came to another host: the time there, in seconds since 1970, and when it was that. The
+    /// clock there judges signatures.
+    pub(in crate::net) came: Option<(f64, Instant)>,
+    /// Who guesses invite codes, and what slows that down.
+    pub(in crate::net) address: IpAddr,
+    pub(in crate::net) brake: Arc<Brake>,
+}
+
+/// The client of a connection. The machine reports no further frame of it while one is handled that waits for
+/// something.
+pub(super) struct Caller {
+    pub(super) runtime: HostRuntime,
+    pub(super) conn: ConnId,
+    pub(super) door: Door,
+    /// Who it is, once known.
+    pub(super) owner: OnceLock<Owner>,
+    pub(super) wrong_codes: AtomicU32,
+}
+
+impl Caller {
     fn now(&self) -> f64 {
-        match self.came {
+        match self.door.came {
             Some((then, at)) => then + time::now().duration_since(at).as_secs_f64(),
             None => self.runtime.unix_now(),
         }
@@ -61,13 +72,17 @@ impl Handler {
         });
     }
 
-    fn connect(&mut self, connect: Connect, tasks: &mut Running) {
+    async fn connect(self: Arc<Self>, connect: Connect) {
         let now = self.now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.runtime.shared.verifier.verify(&connect.signed, now);
         let code = verified.as_ref().ok();
         let code = code.and_then(|verified| verified.payload.text("invite_code"));
-        let attempt = match code.map(|_| self.attempt()).transpose() {
+        let attempt = match code {
+            Some(code) => Some(self.attempt(&code).await),
+            None => None,
+        };
+        let attempt = match attempt.transpose() {
             Ok(attempt) => attempt,
             Err(error) => return self.refuse_connect(*error),
         };
@@ -83,13 +98,10 @@ impl Handler {
                 if recommend_signature {
                     tracing::warn!(conn = self.conn.0, "a client without a signature");
                 }
-                if self.owner.is_some_and(|before| before != owner) {
-                    return self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
-                }
-                self.enter(owner, connect, recommend_signature, tasks);
+                self.enter(owner, connect, recommend_signature).await;
             }
             // It is in already, as someone else.
-            Ok(Admission::Gate { .. }) if self.owner.is_some() => {
+            Ok(Admission::Gate { .. }) if self.owner.get().is_some() => {
                 self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }
             Ok(Admission::Gate { identity, required }) => {
@@ -110,68 +122,63 @@ impl Handler {
         }
     }
 
-    fn enter(
-        &mut self,
-        owner: Owner,
-        connect: Connect,
-        recommend_signature: bool,
-        tasks: &mut Running,
-    ) {
-        self.owner = Some(owner);
+    /// Passes on an admitted CONNECT.
+    async fn enter(&self, owner: Owner, connect: Connect, recommend_signature: bool) {
+        let before = self.owner.get();
+        if before.is_some_and(|before| *before != owner) {
+            return self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
+        }
+        let signature = connect.signed.signature.as_deref();
+        let signature = signature.and_then(|text| Signature::parse(text).ok());
+        if let (Owner::Key(_), Some(signature)) = (owner, signature)
+            && self.runtime.with_access(|access| access.is_strict())
+            && let Err(error) = self.runtime.spend(&signature).await
+        {
+            return self.refuse_connect(ErrorFrame::new(error.to_string()));
+        }
+        self.owner.get_or_init(|| owner);
         let mut request = ConnectRequest::new(owner, connect, super::random());
         request.recommend_signature = recommend_signature;
-        let cluster = self.runtime.shared.cluster.clone();
-        let cluster = cluster.filter(|_| self.runtime.shared.access.lock().uses_signatures_once());
-        let (runtime, conn) = (self.runtime.clone(), self.conn);
-        match (cluster, owner) {
-            (Some(cluster), Owner::Key(_)) => tasks.push(async move {
-                let signature = request.connect.signed.signature.as_deref();
-                let signature = signature.and_then(|text| Signature::parse(text).ok());
-                let spent = match signature {
-                    Some(signature) => cluster.spend(&signature).await,
-                    None => Ok(()),
-                };
-                match spent {
-                    Ok(()) => runtime.enter(conn, request),
-                    // It was used at another host.
-                    Err(error) => runtime.hub().with(|state, _| {
-                        let error = ErrorFrame::new(error.to_string());
-                        state.hub.refuse_connect(conn, error);
-                    }),
-                }
-            }),
-            _ => runtime.enter(conn, request),
+        self.runtime.enter(self.conn, request);
+    }
+
+    /// Admits a stranger with the CONNECT that was kept.
+    async fn onboarded(self: Arc<Self>, identity: Address, connect: Connect) {
+        let now = self.now();
+        let complete = |access: &mut AccessControl| access.complete(&connect, now);
+        match self.runtime.with_access(complete) {
+            Ok(()) => self.enter(Owner::Key(identity), connect, false).await,
+            Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
         }
     }
 
-    fn onboard(&mut self, identity: Address, submit: &OnboardSubmit, tasks: &mut Running) {
+    async fn onboard(self: Arc<Self>, identity: Address, submit: OnboardSubmit) {
         let now = self.now();
-        let (runtime, conn) = (self.runtime.clone(), self.conn);
-        let attempt = match self.attempt() {
+        let (runtime, conn) = (&self.runtime, self.conn);
+        let code = submit.signed.text("invite_code").unwrap_or_default();
+        let attempt = match self.attempt(&code).await {
             Ok(attempt) => attempt,
             Err(error) => return runtime.write(conn, |machine| machine.refuse(&error)),
         };
-        let outcome = runtime.with_access(|access| access.onboard(&identity, submit, now));
-        match outcome {
-            Ok(Onboarding::Payment { amount }) => tasks.push(async move {
-                let outcome = match runtime.is_paid(identity, amount).await {
-                    true => runtime.with_access(|access| access.paid(&identity)),
-                    false => Err(AuthError::InsufficientPayment),
-                };
-                runtime.onboarded(conn, outcome);
-            }),
-            Err(error @ AuthError::InvalidInviteCode) => {
-                runtime.onboarded(conn, Err(error));
-                self.wrong_code(attempt);
-            }
-            outcome => runtime.onboarded(conn, outcome),
+        let outcome = runtime.with_access(|access| access.onboard(&identity, &submit, now));
+        let outcome = match outcome {
+            Ok(Onboarding::Payment { amount }) => match runtime.is_paid(identity, amount).await {
+                true => runtime.with_access(|access| access.paid(&identity)),
+                false => Err(AuthError::InsufficientPayment),
+            },
+            outcome => outcome,
+        };
+        let is_wrong = outcome == Err(AuthError::InvalidInviteCode);
+        runtime.onboarded(conn, outcome);
+        if is_wrong {
+            self.wrong_code(attempt);
         }
     }
 
     /// Asks before an invite code is compared. A refused one can be sent again.
-    fn attempt(&self) -> Result<Attempt, Box<ErrorFrame>> {
-        let attempt = self.brake.attempt(self.caller, "").now_or_never();
-        let attempt = attempt.unwrap_or(Err(TooManyAttempts));
+    async fn attempt(&self, code: &str) -> Result<Attempt, Box<ErrorFrame>> {
+        let Door { address, brake, .. } = &self.door;
+        let attempt = brake.attempt(*address, "code", code).await;
         attempt.map_err(|error| {
             let error = ErrorFrame::new(error.to_string());
             Box::new(error.with_retryable(true))
@@ -179,10 +186,9 @@ impl Handler {
     }
 
     /// Counts a wrong invite code, and ends the connection after some.
-    fn wrong_code(&mut self, attempt: Attempt) {
+    fn wrong_code(&self, attempt: Attempt) {
         attempt.wrong();
-        self.wrong_codes += 1;
-        if self.wrong_codes == MAX_WRONG_CODES {
+        if self.wrong_codes.fetch_add(1, Ordering::Relaxed) + 1 == MAX_WRONG_CODES {
             let frame = CloseFrame::new(CloseFrame::POLICY, "too many wrong invite codes");
             self.runtime.write(self.conn, |machine| {
                 machine.close_with(frame, time::now());
@@ -191,50 +197,129 @@ impl Handler {
         }
     }
 
-    /// Returns the prompt of an INPUT, without its files.
-    fn prompt(&self, input: &Input) -> Result<Prompt, Box<ErrorFrame>> {
-        let Some(owner) = &self.owner else {
+    /// Returns the prompt of an INPUT, without its files, and the signature to use up, if there is one.
+    fn prompt(&self, input: &Input) -> Result<(Prompt, Option<Signature>), Box<ErrorFrame>> {
+        let Some(owner) = self.owner.get() else {
             return Err(ErrorFrame::new(AUTHENTICATE_FIRST).into());
         };
         if self.runtime.is_closing() {
             let error = rejected("the host is shutting down");
             return Err(error.with_retryable(true).into());
         }
-        let text = prompt_of(&self.runtime.shared.verifier, owner, input, self.now());
-        let text = text.map_err(|error| rejected(error.to_string()))?;
+        let now = self.now();
+        let read = prompt_of(&self.runtime.shared.verifier, owner, input, now);
+        let (text, verified) = read.map_err(|error| rejected(error.to_string()))?;
         let mut prompt = Prompt::new(text.ok_or_else(|| ErrorFrame::new(PROMPT_REQUIRED))?);
         let images = input.images(&of_server());
         prompt.images = images.map_err(|error| rejected(format!("Invalid INPUT: {error}")))?;
-        Ok(prompt)
+        let spend = |access: &mut AccessControl| {
+            let verified = verified.filter(|_| access.is_strict())?;
+            let spent = access.spend(&verified, now);
+            Some(spent.map(|()| verified.signature))
+        };
+        let spent = self.runtime.with_access(spend).transpose();
+        let spent = spent.map_err(|error| rejected(error.of_command().to_string()))?;
+        Ok((prompt, spent))
+    }
+
+    /// Passes a prompt to the hub.
+    async fn input(self: Arc<Self>, input: Input) {
+        let prompt = match self.prompt(&input) {
+            Ok((prompt, None)) => Ok(prompt),
+            Ok((prompt, Some(signature))) => match self.runtime.spend(&signature).await {
+                Ok(()) => Ok(prompt),
+                Err(error) => Err(rejected(error.of_command().to_string()).into()),
+            },
+            Err(error) => Err(error),
+        };
+        let folder = self.owner.get().filter(|_| input.files.is_some());
+        let folder = folder.and_then(|owner| {
+            let id = |hub: &Hub| hub.session_of(self.conn).cloned();
+            Some(upload::mark(*owner, self.runtime.read(id)?.as_str()))
+        });
+        match (prompt, folder) {
+            (Err(error), _) => self.refuse_input(error),
+            (Ok(prompt), Some(folder)) => self.upload(folder, input, prompt).await,
+            (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
+                state.hub.input(self.conn, prompt, input.session, now);
+            }),
+        }
     }
 
     /// Passes a prompt to the hub when its files are saved.
-    fn upload(&self, folder: u64, input: Input, prompt: Prompt, tasks: &mut Running) {
+    async fn upload(&self, folder: u64, input: Input, prompt: Prompt) {
         let mark = u128::from(folder) << 64;
-        let (runtime, conn) = (self.runtime.clone(), self.conn);
-        tasks.push(async move {
-            let shared = Arc::clone(&runtime.shared);
-            let saving = tokio::task::spawn_blocking(move || {
-                let prompt = shared.save_files(&input, mark | u128::from(entropy()), prompt)?;
-                Ok::<_, String>((prompt, input.session))
-            });
-            let saved = saving.await;
-            let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
-            runtime.hub().with(|state, now| match saved {
-                Ok((prompt, session)) => state.hub.input(conn, prompt, session, now),
-                Err(message) => state.hub.refuse_input(conn, rejected(message)),
-            });
+        let shared = Arc::clone(&self.runtime.shared);
+        let saving = tokio::task::spawn_blocking(move || {
+            let prompt = shared.save_files(&input, mark | u128::from(entropy()), prompt)?;
+            Ok::<_, String>((prompt, input.session))
+        });
+        let saved = saving.await;
+        let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
+        self.runtime.hub().with(|state, now| match saved {
+            Ok((prompt, session)) => state.hub.input(self.conn, prompt, session, now),
+            Err(message) => state.hub.refuse_input(self.conn, rejected(message)),
         });
     }
 
-    /// Checks that a command is signed by the owner of its connection, and was not used before.
-    fn check_command(&self, signed: &Signed) -> Result<(), AuthError> {
+    /// Carries out a signed command, unless it is not the owner's, or was used before.
+    async fn command(self: Arc<Self>, signed: Signed, command: ServerEvent) {
+        match (self.check_command(&signed).await, command) {
+            (Ok(()), ServerEvent::Input(input)) => return self.input(input).await,
+            (Ok(()), command) => self.take(command),
+            (Err(error), ServerEvent::Input(_)) => {
+                return self.refuse_input(rejected(error.to_string()));
+            }
+            (Err(error), _) => {
+                let error = ErrorFrame::new(error.to_string());
+                self.alive(|hub, conn| hub.tell(conn, &error));
+            }
+        }
+        self.resume();
+    }
+
+    async fn check_command(&self, signed: &Signed) -> Result<(), AuthError> {
         let now = self.now();
-        // Outside of every lock: it takes longer than all the rest.
-        let verified = self.runtime.shared.verifier.verify(signed, now)?;
-        let owner = self.owner.as_ref().ok_or(AuthError::NotTheOwner)?;
+        let owner = self.owner.get().ok_or(AuthError::NotTheOwner)?;
+        if is_signed_by_another(owner, signed) {
+            return Err(AuthError::NotTheOwner);
+        }
         let runtime = &self.runtime;
-        runtime.with_access(|access| access.command(owner, &verified, now))
+        // Outside of every lock: it takes longer than all the rest.
+        let verified = runtime.shared.verifier.verify(signed, now)?;
+        runtime.with_access(|access| access.command(owner, &verified, now))?;
+        let spent = runtime.spend(&verified.signature).await;
+        spent.map_err(AuthError::of_command)
+    }
+
+    /// Carries out an administrator's command.
+    async fn administrate(self: Arc<Self>, request: AdminRequest) {
+        let (runtime, owner, now) = (&self.runtime, self.owner.get(), self.now());
+        let checked = runtime.with_access(|access| access.check_admin(owner, &request, now));
+        let result = match checked {
+            Ok((about, signature)) => match runtime.spend(&signature).await {
+                Ok(()) => runtime.with_access(|access| access.administrate(&request, about)),
+                Err(error) => Err(ErrorFrame::new(error.of_command().to_string()).into()),
+            },
+            Err(error) => Err(error),
+        };
+        self.alive(|hub, conn| match &result {
+            Ok(result) => hub.tell(conn, result),
+            Err(error) => hub.tell(conn, &**error),
+        });
+        self.resume();
+    }
+
+    /// Passes an answer, a change of the mode or of the goal, or an INTERRUPT to the hub.
+    fn take(&self, command: ServerEvent) {
+        self.runtime.hub().with(|state, now| {
+            state.hub.command(self.conn, command, now);
+        });
+    }
+
+    /// Lets the machine report the next frame.
+    fn resume(&self) {
+        self.runtime.write(self.conn, |machine| machine.resume());
     }
 
     fn refuse_connect(&self, error: ErrorFrame) {
@@ -319,7 +404,7 @@ impl HostRuntime {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        self.runtime.leave(self.conn);
+        self.caller.runtime.leave(self.caller.conn);
     }
 }
 
@@ -328,83 +413,50 @@ impl ConnectionHandler for Handler {
     const SYSTEM: &'static str = SYSTEM;
 
     fn on_event(&mut self, event: ServerEvent, tasks: &mut Running) -> Option<CloseReason> {
+        let caller = Arc::clone(&self.caller);
         match event {
-            ServerEvent::Connect(connect) => self.connect(connect, tasks),
-            ServerEvent::Onboard { identity, submit } => self.onboard(identity, &submit, tasks),
+            ServerEvent::Connect(connect) => tasks.push(caller.connect(connect)),
+            ServerEvent::Onboard { identity, submit } => {
+                tasks.push(caller.onboard(identity, submit));
+            }
             ServerEvent::Onboarded { identity, connect } => {
-                let now = self.now();
-                let runtime = &self.runtime;
-                match runtime.with_access(|access| access.complete(&connect, now)) {
-                    Ok(()) => self.enter(Owner::Key(identity), connect, false, tasks),
-                    Err(error) => self.refuse_connect(ErrorFrame::new(error.to_string())),
-                }
+                tasks.push(caller.onboarded(identity, connect));
             }
             ServerEvent::Signed { signed, command } => {
-                match (self.check_command(&signed), &*command) {
-                    (Ok(()), _) => return self.on_event(*command, tasks),
-                    (Err(error), ServerEvent::Input(_)) => {
-                        self.refuse_input(rejected(error.to_string()));
-                    }
-                    (Err(error), _) => {
-                        let error = ErrorFrame::new(error.to_string());
-                        self.alive(|hub, conn| hub.tell(conn, &error));
-                    }
-                }
+                tasks.push(caller.command(signed, *command));
             }
-            ServerEvent::Input(input) => {
-                let has_files = input.files.is_some();
-                let owner = self.owner.filter(|_| has_files);
-                let folder = owner.and_then(|owner| {
-                    let id = |hub: &Hub| hub.session_of(self.conn).cloned();
-                    Some(upload::mark(owner, self.runtime.read(id)?.as_str()))
-                });
-                match (self.prompt(&input), folder) {
-                    (Err(error), _) => self.refuse_input(error),
-                    (Ok(prompt), Some(folder)) => self.upload(folder, input, prompt, tasks),
-                    (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
-                        state.hub.input(self.conn, prompt, input.session, now);
-                    }),
-                }
-            }
+            ServerEvent::Input(input) => tasks.push(caller.input(input)),
             command @ (ServerEvent::Response(_)
             | ServerEvent::ModeChange(_)
             | ServerEvent::PromptUpdate(_)
-            | ServerEvent::Interrupt) => self.runtime.hub().with(|state, now| {
-                state.hub.command(self.conn, command, now);
-            }),
+            | ServerEvent::Interrupt) => caller.take(command),
+            ServerEvent::Admin(request) => tasks.push(caller.administrate(request)),
             ServerEvent::SessionQuery(query) => {
-                let nobody = || self.runtime.shared.access.lock().nobody();
-                let asker = self.owner.or_else(nobody);
-                self.alive(|_, _| {});
-                let (runtime, conn) = (self.runtime.clone(), self.conn);
+                caller.alive(|_, _| {});
                 tasks.push(async move {
+                    let runtime = &caller.runtime;
+                    let nobody = || runtime.shared.access.lock().nobody();
+                    let asker = caller.owner.get().copied().or_else(nobody);
                     let status = runtime.status(asker, query.session_id).await;
-                    runtime.hub().with(|state, _| state.hub.tell(conn, &status));
+                    runtime
+                        .hub()
+                        .with(|state, _| state.hub.tell(caller.conn, &status));
                 });
             }
-            ServerEvent::Admin(request) => {
-                let (runtime, owner, now) = (&self.runtime, self.owner.as_ref(), self.now());
-                let result =
-                    runtime.with_access(|access| access.administrate(owner, &request, now));
-                self.alive(|hub, conn| match &result {
-                    Ok(result) => hub.tell(conn, result),
-                    Err(error) => hub.tell(conn, &**error),
-                });
-            }
-            ServerEvent::Pong => self.alive(|_, _| {}),
+            ServerEvent::Pong => caller.alive(|_, _| {}),
             ServerEvent::Writable => {
-                let hub = self.runtime.hub();
-                hub.with(|state, _| state.hub.resume(self.conn));
+                let hub = caller.runtime.hub();
+                hub.with(|state, _| state.hub.resume(caller.conn));
             }
             ServerEvent::Warning(warning) => {
                 if let Some(line) = refused(&warning) {
                     tracing::info!(target: console::TARGET, "{line}");
                 }
-                tracing::debug!(conn = self.conn.0, %warning, "a frame was refused");
-                self.alive(|_, _| {});
+                tracing::debug!(conn = caller.conn.0, %warning, "a frame was refused");
+                caller.alive(|_, _| {});
             }
             ServerEvent::Closed(reason) => {
-                self.runtime.leave(self.conn);
+                caller.runtime.leave(caller.conn);
                 return Some(reason);
             }
         }
@@ -412,11 +464,11 @@ impl ConnectionHandler for Handler {
     }
 
     fn shut_down(&mut self, tasks: &mut Running) {
-        let (runtime, conn, timeout) = (self.runtime.clone(), self.conn, self.drain_timeout);
+        let (caller, timeout) = (Arc::clone(&self.caller), self.drain_timeout);
         tasks.push(async move {
-            runtime.drain(timeout).await;
-            let hub = runtime.hub();
-            let handle = hub.peek(|state| state.connections.get(conn.0).cloned());
+            caller.runtime.drain(timeout).await;
+            let hub = caller.runtime.hub();
+            let handle = hub.peek(|state| state.connections.get(caller.conn.0).cloned());
             if let Some(handle) = handle {
                 // The ends of runs are sent before the Close.
                 let frame = CloseFrame::new(SERVICE_RESTART, "the host is shutting down");

@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
@@ -20,7 +21,7 @@ use rpc_core::store::Store;
 use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
-use crate::auth::{Address, AuthError, Verifier, unix_seconds};
+use crate::auth::{Address, AuthError, Signature, Verifier, unix_seconds};
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::net::cluster::Cluster;
@@ -28,11 +29,12 @@ use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
 use crate::{console, upload};
-use handler::Handler;
+use handler::{Caller, Handler};
 use state::State;
 use turn::Head;
 
 pub use agent::{Agent, Reply};
+pub(in crate::net) use handler::Door;
 pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
 pub use turn::Turn;
@@ -204,7 +206,12 @@ impl HostRuntime {
         T: Transport,
         C: Into<Arc<ServerConfig>>,
     {
-        let (handle, handler) = self.connection(peer, None, config.into());
+        let door = Door {
+            came: None,
+            address: peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            brake: Arc::default(),
+        };
+        let (handle, handler) = self.connection(peer, None, config.into(), door);
         rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
@@ -214,6 +221,7 @@ impl HostRuntime {
         peer: Option<IpAddr>,
         head: Option<Arc<Head>>,
         config: Arc<ServerConfig>,
+        door: Door,
     ) -> (Handle<ServerConn>, Handler) {
         let handle = Handle::new(ServerConn::new(config, time::now()));
         let (conn, active) = self.shared.hub.peek(|state| {
@@ -224,14 +232,15 @@ impl HostRuntime {
         if let Some(peer) = peer {
             tracing::info!(target: console::TARGET, "{}", console::opened(peer, active));
         }
-        let handler = Handler {
+        let caller = Arc::new(Caller {
             runtime: self.clone(),
             conn,
-            owner: None,
-            came: None,
-            caller: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            brake: Arc::default(),
-            wrong_codes: 0,
+            door,
+            owner: OnceLock::new(),
+            wrong_codes: AtomicU32::new(0),
+        });
+        let handler = Handler {
+            caller,
             drain_timeout: Duration::ZERO,
         };
         (handle, handler)
@@ -278,7 +287,12 @@ impl HostRuntime {
         let now = self.unix_now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.shared.verifier.verify(signed, now);
+        let signature = verified.as_ref().ok().map(|verified| verified.signature);
         let owner = self.with_access(|access| access.deletion(verified, session_id, now))?;
+        if let Some(signature) = signature {
+            let spent = self.spend(&signature).await;
+            spent.map_err(AuthError::of_command)?;
+        }
         let (told, outcome) = tokio::sync::oneshot::channel();
         let then = move |outcome| drop(told.send(outcome));
         self.hub()
@@ -293,6 +307,17 @@ impl HostRuntime {
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
         Ok(removed
             .map_err(|error| StorageError::passing(format!("the files are not deleted: {error}"))))
+    }
+
+    /// Uses up a signature at the other hosts as well.
+    ///
+    /// # Errors
+    /// As for [`Cluster::spend`].
+    async fn spend(&self, signature: &Signature) -> Result<(), AuthError> {
+        match &self.shared.cluster {
+            Some(cluster) => cluster.spend(signature).await,
+            None => Ok(()),
+        }
     }
 
     /// Accepts no new prompts, and waits until nothing is being run or stored, up to `timeout`. What

@@ -20,7 +20,7 @@ use rpc_core::net::{DrainReport, DriverConfig, time};
 
 use self::http::Pages;
 use super::cluster::{Cluster, Origin};
-use super::runtime::{Agent, HostRuntime};
+use super::runtime::{Agent, Door, HostRuntime};
 use crate::limits::WS_PATH;
 use crate::server::{ServerConfig, ServerConn, ServerState};
 
@@ -204,9 +204,12 @@ impl<A: Agent> Host<A> {
         // A mounted host may not know it.
         let peer = Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified());
         let head = Some(Arc::clone(&accepted.parts));
-        let (handle, mut handler) = self.runtime.connection(peer, head, config);
-        (handler.caller, handler.brake) = (accepted.caller, Arc::clone(&self.brake));
-        handler.came = time.map(|time| (time, time::now()));
+        let door = Door {
+            came: time.map(|time| (time, time::now())),
+            address: accepted.caller,
+            brake: Arc::clone(&self.brake),
+        };
+        let (handle, mut handler) = self.runtime.connection(peer, head, config, door);
         handler.drain_timeout = self.shutdown_timeout / 2;
         let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;
         accepted.serve(handle, handler, self.driver.clone(), is_admitted)

@@ -43,11 +43,15 @@ fn at_the_gate(access: &mut AccessControl) {
 }
 
 fn offer(access: &mut AccessControl, code: &str) -> Result<Onboarding, AuthError> {
-    let draft = Draft::new(NOW).with("invite_code", code);
+    offer_at(access, code, NOW)
+}
+
+fn offer_at(access: &mut AccessControl, code: &str, now: f64) -> Result<Onboarding, AuthError> {
+    let draft = Draft::new(now).with("invite_code", code);
     access.onboard(
         &us(),
         &OnboardSubmit::from(frame(&client_key(), &draft)),
-        NOW,
+        now,
     )
 }
 
@@ -161,7 +165,7 @@ fn a_list_that_fills_during_onboarding_admits_and_drops_no_caller() {
     let first = Address::from_bytes([0; 32]);
     assert_eq!(access.book().level_of(&first), ClientLevel::Contact);
     access.book_mut().demote(&first).unwrap();
-    let outcome = offer(&mut access, "red onion");
+    let outcome = offer_at(&mut access, "red onion", NOW + 1.0);
     assert_eq!(welcomed(&access, &outcome).1, ClientLevel::Contact);
 }
 

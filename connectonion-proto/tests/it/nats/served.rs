@@ -1,5 +1,6 @@
 //! Clients at any host of a cluster.
 
+use connectonion_proto::auth::Draft;
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::{RuntimeOptions, ServerOptions};
 use connectonion_proto::session::HubConfig;
@@ -8,7 +9,7 @@ use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
 use super::hosts::{Host, long, said};
-use crate::staff::{Client, client_key, connect, host_key, input, types};
+use crate::staff::{Client, client_key, connect, host_key, input, now, signed, types};
 
 #[tokio::test]
 #[ignore = "needs nats-server"]
@@ -128,6 +129,20 @@ async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
         error["message"],
         "unauthorized: this CONNECT was already used"
     );
+    // A command of the host's own key, too.
+    let draft = Draft::new(now()).with_nonce(1);
+    let draft = draft.with("client_id", client_key().address().to_string());
+    let command = signed("ADMIN_GET_LEVEL", &host_key(), &draft, json!({}));
+    for (host, answer) in [(&a, "ADMIN_RESULT"), (&b, "ERROR")] {
+        let mut client = Client::dial(&host.url).await;
+        let draft = Draft::new(now());
+        client
+            .say(&signed("CONNECT", &host_key(), &draft, json!({})))
+            .await;
+        client.hear_a("CONNECTED").await;
+        client.say(&command).await;
+        client.hear_a(answer).await;
+    }
 }
 
 #[tokio::test]

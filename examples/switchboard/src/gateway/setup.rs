@@ -162,7 +162,6 @@ impl Gateway {
             (SECRET_VARIABLE, secret.as_ref()),
         ] {
             let is_guessable = auth.is_some_and(Auth::is_guessable);
-            http = http.with_guessable_secret(is_guessable);
             warnings.extend(is_guessable.then(|| guessable(name)));
         }
         warnings.splice(..0, prepared.problems);
@@ -199,8 +198,10 @@ impl Gateway {
         let cut = backend.cut();
         let site = Site::new(Arc::clone(&engine), auth.clone(), adapters, secret);
         let site = Arc::new(site);
-        let (served, doors) = (Arc::clone(&site), Arc::clone(&site));
-        let http = metrics::guard(http).with_authorize(move |parts, _| doors.refusal(parts));
+        let [served, doors, secrets] = std::array::from_fn(|_| Arc::clone(&site));
+        let http = metrics::guard(http)
+            .with_guessable_secret(move |parts, _| secrets.guessable(parts))
+            .with_authorize(move |parts, _| doors.refusal(parts));
         let http = http.with_http(move |request, _| {
             let site = Arc::clone(&served);
             async move {

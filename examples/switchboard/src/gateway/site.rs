@@ -118,13 +118,30 @@ impl Site {
 
     /// Returns the answer to a request without the right token or secret, before its body is read.
     pub fn refusal(&self, parts: &Parts) -> Option<Response<Body>> {
-        let chat = parts.uri.path().strip_prefix(CHATS).and_then(chat_of);
-        let refusal = match (self.adapter(parts), chat) {
-            (Some(_), _) => self.without_secret(&parts.headers),
-            (None, Some(_)) => self.stranger(&parts.headers),
-            (None, None) => None,
+        let refusal = match self.door(parts)? {
+            Door::Webhook => self.without_secret(&parts.headers),
+            Door::Chat => self.stranger(&parts.headers),
         };
         refusal.map(|refusal| refusal.map(Body::from))
+    }
+
+    /// Returns the name of the secret that a request needs, if it can be guessed.
+    pub fn guessable(&self, parts: &Parts) -> Option<&'static str> {
+        let (secret, name) = match self.door(parts)? {
+            Door::Webhook => (self.secret.as_ref()?, SECRET_VARIABLE),
+            // As for WebSockets.
+            Door::Chat => (&self.auth, "token"),
+        };
+        secret.is_guessable().then_some(name)
+    }
+
+    /// Returns which secret a request needs.
+    fn door(&self, parts: &Parts) -> Option<Door> {
+        if self.adapter(parts).is_some() {
+            return Some(Door::Webhook);
+        }
+        let chat = parts.uri.path().strip_prefix(CHATS).and_then(chat_of);
+        chat.map(|_| Door::Chat)
     }
 
     /// Returns the channel of a webhook, and its adapter.
@@ -215,6 +232,12 @@ impl Site {
         let is_let_in = self.auth.is_open() || offered.any(|offered| self.auth.check(offered));
         (!is_let_in).then(|| text(StatusCode::UNAUTHORIZED, "the token is missing or wrong"))
     }
+}
+
+/// A door with a secret of its own.
+enum Door {
+    Webhook,
+    Chat,
 }
 
 /// Splits the path of a chat behind [`CHATS`]: its id, and whether its answer is meant.

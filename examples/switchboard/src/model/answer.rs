@@ -320,6 +320,11 @@ impl AnswerReader {
         Ok(())
     }
 
+    /// Returns how many bytes have come.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the next piece of the answer, if there is one.
     pub fn pop(&mut self) -> Option<Delta> {
         self.out.ready.pop_front()

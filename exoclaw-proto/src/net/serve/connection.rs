@@ -96,8 +96,9 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
             true => conn,
             false => conn.with_refusal_delay(brake.delay(caller)),
         });
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
         let peer = Arc::new(Peer {
-            id: self.next.fetch_add(1, Ordering::Relaxed),
+            id,
             address: accepted.peer,
             parts: Arc::clone(&accepted.parts),
             handle: handle.clone(),
@@ -118,7 +119,8 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         async move {
             if self.connection.auth.is_guessable() {
                 let allowed = tokio::select! {
-                    allowed = brake.attempt(caller, "") => Some(allowed),
+                    // The token is not there yet.
+                    allowed = brake.attempt(caller, "token", id) => Some(allowed),
                     () = ended.cancelled() => None,
                 };
                 match allowed {

@@ -62,6 +62,7 @@ enum Command {
     Onboard,
     Onboarded,
     Input,
+    Other,
 }
 
 /// What has to happen: frames are handled in order, none before what came before it is answered.
@@ -115,7 +116,7 @@ impl Server {
                 }
             },
             command if self.signs && is_inside => self.take_signed(text, &command),
-            ClientFrame::Admin(_) => self.events.push_back("Admin"),
+            ClientFrame::Admin(_) => self.ask(Command::Other, "Admin"),
             ClientFrame::Input(input) => {
                 let signed = input.signed.text("prompt").unwrap_or_default();
                 let has_prompt =
@@ -149,7 +150,9 @@ impl Server {
             () if word("to").is_empty() => AuthError::WrongRecipient,
             () if word("type") != frame.name() => AuthError::WrongCommand,
             () if word("nonce").is_empty() => AuthError::NonceRequired,
-            () if matches!(frame, ClientFrame::Admin(_)) => return self.events.push_back("Admin"),
+            () if matches!(frame, ClientFrame::Admin(_)) => {
+                return self.ask(Command::Other, "Admin");
+            }
             () => {
                 let payload = signed.payload.as_ref().map_or("", |payload| payload.get());
                 return match ClientFrame::decode(payload, &small()) {
@@ -158,7 +161,7 @@ impl Server {
                         self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt");
                     }
                     Ok(_) if is_input => self.ask(Command::Input, "Signed"),
-                    Ok(_) => self.events.push_back("Signed"),
+                    Ok(_) => self.ask(Command::Other, "Signed"),
                 };
             }
         };
@@ -232,7 +235,7 @@ impl Model for Server {
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
         let now = run.now;
         let conn = &mut run.conn;
-        match op % 16 {
+        match op % 17 {
             0 => {
                 let text = run.script.text();
                 self.hear(run, text);
@@ -271,6 +274,13 @@ impl Model for Server {
             12 => self.send(conn, run.script.text()),
             13 => run.wait(),
             14 => run.pong(),
+            15 => {
+                let fits = self.asked == Some(Command::Other);
+                let told = conn.resume();
+                if self.verdict(conn, &told, fits) {
+                    self.answered();
+                }
+            }
             _ => match run.script.byte_or_zero() {
                 0 => run.conn.close(now),
                 1 => {

@@ -1,6 +1,7 @@
 //! [`Brake`]: slows down peers that guess secrets.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +9,16 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::Instant;
-use crate::net::time;
 use crate::net::ws::LogCount;
+use crate::net::{entropy, time};
 use crate::sync::Mutex;
 
 /// Wrong guesses that cost nothing.
 const FREE: u32 = 10;
 /// How long until one more is free.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// The last part of a second in which those who wait for the next one wake up.
+const SPREAD: Duration = Duration::from_millis(50);
 /// The most guessers that are remembered. Those with the most wrong guesses stay.
 const MAX_GUESSERS: usize = 4_096;
 /// Characters from which on a random secret cannot be guessed.
@@ -35,25 +38,39 @@ pub fn is_guessable(secret: &str) -> bool {
 /// - Passwords, invite codes and shorter tokens can. Ask before the comparison: [`attempt`](Self::attempt).
 ///   Otherwise parallel guesses would learn the right one from what is answered at once.
 ///
-/// A guesser is an address, and the account where there is one, so that a stranger's guesses do not lock the owner
-/// out. What is wrong is counted in the log, once a minute.
+/// A guesser is an address, and the account or the secret that is guessed, so that a stranger's guesses lock the owner
+/// out neither elsewhere nor of anything else. Before the comparison nothing tells the owner from a guesser with the same
+/// address who tries the same secret: all who come in the same second have the same chance to be compared, whatever
+/// came first. What must be open at every moment needs a long secret. What is wrong is counted in the log, once a
+/// minute.
 #[derive(Debug, Default)]
 pub struct Brake {
+    hasher: RandomState,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// When all guesses of each will be free again.
-    guessers: HashMap<Guesser, Instant>,
+    guessers: HashMap<Guesser, Bucket>,
     wrong: LogCount,
 }
 
 type Guesser = (IpAddr, String);
 
-/// There were too many wrong attempts: try again later.
+/// The guesses of a guesser.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// When all of them will be free again.
+    full: Instant,
+    /// The last turn that was used, as `full` was when it began.
+    used: Option<Instant>,
+    /// The hashes of what was wrong last.
+    wrong: [u64; FREE as usize],
+}
+
+/// There were too many attempts: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many wrong attempts: try again later")]
+#[error("too many attempts: try again later")]
 pub struct TooManyAttempts;
 
 /// An attempt that may be made. Unless it is [wrong](Self::wrong), it does not count.
@@ -61,14 +78,17 @@ pub struct TooManyAttempts;
 pub struct Attempt {
     brake: Arc<Brake>,
     guesser: Guesser,
+    shown: u64,
     is_wrong: bool,
 }
 
 impl Brake {
-    /// Waits until a secret that can be guessed may be compared: at most a second, in which one attempt waits.
+    /// Waits until a secret that can be guessed may be compared: about a second at most. `account`: the account, or
+    /// the secret's name. `shown`: the secret, as it was shown. One that was wrong a moment ago gets no turn, so that
+    /// programs with an old secret are not in the way of others.
     ///
     /// # Errors
-    /// [`TooManyAttempts`]: others wait. Retrying after a second is safe.
+    /// [`TooManyAttempts`], after the wait: it was the turn of another one. Retrying is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe: the attempt does not count.
@@ -76,18 +96,28 @@ impl Brake {
         self: &Arc<Self>,
         address: IpAddr,
         account: &str,
+        shown: impl Hash,
     ) -> Result<Attempt, TooManyAttempts> {
         let guesser = (address, account.chars().take(64).collect());
-        let wait = self.state.lock().take(&guesser)?;
-        let attempt = Attempt {
+        let shown = self.hasher.hash_one(shown);
+        let turn = self.state.lock().take(&guesser);
+        if let Some((turn, wait)) = turn {
+            // The first to wake up has the turn, and not the first that came.
+            let [random, ..] = entropy().to_le_bytes();
+            sleep(wait.saturating_sub(SPREAD * u32::from(random) / 256)).await;
+            let mut state = self.state.lock();
+            let bucket = state.guessers.get_mut(&guesser).ok_or(TooManyAttempts)?;
+            if bucket.used >= Some(turn) || bucket.wrong.contains(&shown) {
+                return Err(TooManyAttempts);
+            }
+            bucket.used = Some(turn);
+        }
+        Ok(Attempt {
             brake: Arc::clone(self),
             guesser,
+            shown,
             is_wrong: false,
-        };
-        if !wait.is_zero() {
-            sleep(wait).await;
-        }
-        Ok(attempt)
+        })
     }
 
     /// Counts a wrong secret that cannot be guessed. Returns how long its answer should wait.
@@ -95,8 +125,12 @@ impl Brake {
     pub fn wrong(&self, address: IpAddr) -> Duration {
         let mut state = self.state.lock();
         state.note_wrong(address);
-        let wait = state.take(&(address, String::new()));
-        wait.unwrap_or(INTERVAL)
+        let turn = state.take(&(address, String::new()));
+        if turn.is_none() {
+            Duration::ZERO
+        } else {
+            INTERVAL
+        }
     }
 
     /// Returns how long the answer to a wrong secret that cannot be guessed should wait, before it is known
@@ -104,8 +138,8 @@ impl Brake {
     #[must_use]
     pub fn delay(&self, address: IpAddr) -> Duration {
         let state = self.state.lock();
-        let full = state.guessers.get(&(address, String::new()));
-        let is_free = full.is_none_or(|full| *full + INTERVAL <= time::now() + INTERVAL * FREE);
+        let bucket = state.guessers.get(&(address, String::new()));
+        let is_free = bucket.is_none_or(|it| it.full + INTERVAL <= time::now() + INTERVAL * FREE);
         if is_free { Duration::ZERO } else { INTERVAL }
     }
 }
@@ -114,7 +148,12 @@ impl Attempt {
     /// Counts the attempt: the secret is wrong.
     pub fn wrong(mut self) {
         self.is_wrong = true;
-        self.brake.state.lock().note_wrong(self.guesser.0);
+        let mut state = self.brake.state.lock();
+        state.note_wrong(self.guesser.0);
+        if let Some(bucket) = state.guessers.get_mut(&self.guesser) {
+            bucket.wrong.rotate_right(1);
+            bucket.wrong[0] = self.shown;
+        }
     }
 }
 
@@ -122,36 +161,42 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.is_wrong {
             let mut state = self.brake.state.lock();
-            state
-                .guessers
-                .entry(self.guesser.clone())
-                .and_modify(|full| *full -= INTERVAL);
+            if let Some(bucket) = state.guessers.get_mut(&self.guesser) {
+                bucket.full -= INTERVAL;
+                bucket.used = bucket.used.map(|used| used - INTERVAL);
+            }
         }
     }
 }
 
 impl State {
-    /// Takes a guess from the guesser's bucket; returns how long to wait for it.
-    fn take(&mut self, guesser: &Guesser) -> Result<Duration, TooManyAttempts> {
+    /// Takes a guess from the guesser's bucket. If none is free, returns the turn in which one will be, with all
+    /// others that wait for it, and how long that takes.
+    fn take(&mut self, guesser: &Guesser) -> Option<(Instant, Duration)> {
         let now = time::now();
         if self.guessers.len() >= MAX_GUESSERS && !self.guessers.contains_key(guesser) {
-            self.guessers.retain(|_, full| *full > now);
+            self.guessers.retain(|_, bucket| bucket.full > now);
             let guessers = self.guessers.iter();
             let least = guessers
-                .min_by_key(|(_, full)| **full)
+                .min_by_key(|(_, bucket)| bucket.full)
                 .map(|it| it.0.clone());
             if let Some(least) = least.filter(|_| self.guessers.len() >= MAX_GUESSERS) {
                 self.guessers.remove(&least);
             }
         }
-        let full = self.guessers.entry(guesser.clone()).or_insert(now);
-        let next = (*full).max(now) + INTERVAL;
-        let wait = next.duration_since(now).saturating_sub(INTERVAL * FREE);
-        if wait > INTERVAL {
-            return Err(TooManyAttempts);
+        let new = Bucket {
+            full: now,
+            used: None,
+            wrong: [0; FREE as usize],
+        };
+        let bucket = self.guessers.entry(guesser.clone()).or_insert(new);
+        let wait = |full: Instant| full.duration_since(now).saturating_sub(INTERVAL * FREE);
+        // Otherwise a turn is open.
+        if wait(bucket.full).is_zero() || bucket.used == Some(bucket.full) {
+            bucket.full = bucket.full.max(now) + INTERVAL;
         }
-        *full = next;
-        Ok(wait)
+        let wait = wait(bucket.full);
+        (!wait.is_zero()).then_some((bucket.full, wait))
     }
 
     fn note_wrong(&mut self, address: IpAddr) {
@@ -165,21 +210,22 @@ impl State {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use futures_util::future::join_all;
     use tokio::time::Instant;
 
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// How long each of these wrong attempts waits, in seconds; `None` for one that is refused.
+    /// How many seconds each of these wrong attempts waits; `None` for one that is refused.
     async fn waits(brake: &Arc<Brake>, account: &str, wrong: usize) -> Vec<Option<u64>> {
         let mut waits = Vec::new();
         for _ in 0..wrong {
             let begin = Instant::now();
-            let attempt = brake.attempt(HERE, account).await;
+            let attempt = brake.attempt(HERE, account, entropy()).await;
             waits.push(attempt.ok().map(|attempt| {
                 attempt.wrong();
-                begin.elapsed().as_secs()
+                (begin.elapsed() + INTERVAL / 2).as_secs()
             }));
         }
         waits
@@ -196,28 +242,75 @@ mod tests {
         assert_eq!(waits(&brake, "ann", 4).await, expected);
     }
 
+    /// Keeps 50 wrong attempts waiting for a minute, and returns how many of them were compared.
+    async fn flood(brake: Arc<Brake>) -> usize {
+        let guess = || async {
+            let mut compared = 0;
+            let end = Instant::now() + INTERVAL * 60;
+            while Instant::now() < end {
+                if let Ok(attempt) = brake.attempt(HERE, "", entropy()).await {
+                    attempt.wrong();
+                    compared += 1;
+                }
+            }
+            compared
+        };
+        join_all((0..50).map(|_| guess())).await.into_iter().sum()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn one_attempt_waits_and_others_are_refused() {
+    async fn a_right_secret_has_its_turn_in_a_flood_of_wrong_ones() {
+        let mut tries = 0;
+        for _ in 0..20 {
+            let brake: Arc<Brake> = Arc::default();
+            let flood = tokio::spawn(flood(Arc::clone(&brake)));
+            sleep(INTERVAL * 3 / 2).await;
+            let mut begin = Instant::now();
+            while brake.attempt(HERE, "", "right").await.is_err() {
+                assert!(begin.elapsed() <= INTERVAL + SPREAD);
+                (begin, tries) = (Instant::now(), tries + 1);
+            }
+            let compared = flood.await.unwrap();
+            assert!((60..=72).contains(&compared), "{compared}");
+        }
+        // By chance: 50 of 51 tries fail.
+        assert!(tries < 20 * 50 * 3, "{tries}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_right_secret_waits_a_second_at_most_among_repeated_wrong_ones() {
         let brake: Arc<Brake> = Arc::default();
-        waits(&brake, "", 10).await;
-        let waiting = brake.attempt(HERE, "");
-        tokio::pin!(waiting);
-        assert!(futures_util::poll!(&mut waiting).is_pending());
-        assert_eq!(brake.attempt(HERE, "").await.unwrap_err(), TooManyAttempts);
-        waiting.await.unwrap();
+        let show = |secret: u64| {
+            let brake = Arc::clone(&brake);
+            async move { brake.attempt(HERE, "", secret).await.map(Attempt::wrong) }
+        };
+        join_all((0..10).map(|_| show(7))).await;
+        for _ in 0..20 {
+            let wrong = join_all((0..50).map(|_| show(7)));
+            let (_, right) = tokio::join!(wrong, brake.attempt(HERE, "", "right"));
+            right.unwrap();
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn right_and_cancelled_attempts_do_not_count() {
         let brake: Arc<Brake> = Arc::default();
         for _ in 0..100 {
-            brake.attempt(HERE, "").await.unwrap();
+            brake.attempt(HERE, "", "right").await.unwrap();
         }
         waits(&brake, "", 10).await;
         for _ in 0..100 {
-            let waiting = brake.attempt(HERE, "");
+            let waiting = brake.attempt(HERE, "", "right");
             tokio::pin!(waiting);
             assert!(futures_util::poll!(waiting).is_pending());
+        }
+        for _ in 0..3 {
+            let right = || async { brake.attempt(HERE, "", "right").await.map(drop) };
+            let all = join_all((0..50).map(|_| right())).await;
+            assert!(
+                all.iter().all(Result::is_ok),
+                "the turn of one is that of the next"
+            );
         }
     }
 
@@ -240,7 +333,7 @@ mod tests {
         waits(&brake, "ann", 10).await;
         for account in 0..2 * MAX_GUESSERS {
             brake
-                .attempt(HERE, &account.to_string())
+                .attempt(HERE, &account.to_string(), "")
                 .await
                 .unwrap()
                 .wrong();

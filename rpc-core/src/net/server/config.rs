@@ -21,6 +21,7 @@ use crate::net::ws::{WsConfig, select_subprotocol};
 type UpgradeDecision = Result<Option<String>, (StatusCode, String)>;
 type UpgradeHook = dyn Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync;
 type Authorize = dyn Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync;
+type Guessable = dyn Fn(&Parts, SocketAddr) -> Option<&'static str> + Send + Sync;
 type HttpFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type HttpHook = dyn Fn(Request<Bytes>, SocketAddr) -> HttpFuture + Send + Sync;
 
@@ -90,7 +91,7 @@ pub struct HttpConfig {
     pub ws: WsConfig,
     /// Slows down who guesses secrets: what the protocol checks, and what answers requests with 401.
     pub brake: Arc<Brake>,
-    pub(super) is_guessable: bool,
+    guessable: Vec<Arc<Guessable>>,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) paths: Vec<String>,
@@ -114,11 +115,15 @@ impl HttpConfig {
         self
     }
 
-    /// Asks the [brake](Self::brake) before each request that may show a secret which
-    /// [can be guessed](super::is_guessable). Without it, only the answer 401 is slowed down.
+    /// Asks the [brake](Self::brake) before requests that need a secret which
+    /// [can be guessed](super::is_guessable): the hook returns the name of the secret. Without it, only the
+    /// answer 401 is slowed down. With several hooks the first name counts.
     #[must_use]
-    pub const fn with_guessable_secret(mut self, is_guessable: bool) -> Self {
-        self.is_guessable |= is_guessable;
+    pub fn with_guessable_secret<F>(mut self, hook: F) -> Self
+    where
+        F: Fn(&Parts, SocketAddr) -> Option<&'static str> + Send + Sync + 'static,
+    {
+        self.guessable.push(Arc::new(hook));
         self
     }
 
@@ -188,6 +193,11 @@ impl HttpConfig {
 
     pub(super) fn authorize(&self, parts: &Parts, peer: SocketAddr) -> Option<Response<Body>> {
         self.authorize.iter().find_map(|hook| hook(parts, peer))
+    }
+
+    /// Returns the name of the secret that a request needs, if it can be guessed.
+    pub(super) fn guessable(&self, parts: &Parts, peer: SocketAddr) -> Option<&'static str> {
+        self.guessable.iter().find_map(|hook| hook(parts, peer))
     }
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {

@@ -77,14 +77,21 @@ pub(super) async fn answer<B: hyper::body::Body>(
 ) -> Response<Body> {
     let HttpConfig { brake, guards, .. } = &shared.config;
     let caller = guards.caller(peer, request.headers());
-    let mut attempt = if shared.config.is_guessable {
-        match brake.attempt(caller, "").await {
+    let (mut parts, body) = request.into_parts();
+    // It refers to the connection, which is taken back in another way.
+    parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
+    let mut attempt = match shared.config.guessable(&parts, peer) {
+        // One of the headers has it.
+        Some(secret) => match brake
+            .attempt(caller, secret, format!("{:?}", parts.headers))
+            .await
+        {
             Ok(attempt) => Some(attempt),
             Err(error) => return plain(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
-        }
-    } else {
-        None
+        },
+        None => None,
     };
+    let request = Request::from_parts(parts, body);
     let checking = decide(shared, peer, caller, request, opening, agreed, &mut attempt);
     let answer = checking.await;
     if answer.status() == StatusCode::UNAUTHORIZED {
@@ -107,8 +114,6 @@ async fn decide<B: hyper::body::Body>(
 ) -> Response<Body> {
     let config = &shared.config;
     let (mut parts, body) = request.into_parts();
-    // It refers to the connection, which is taken back in another way.
-    parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
     if let Err((status, why)) = config.guards.check(&parts, peer) {
         shared.counters.count_rejected();
         tracing::debug!(%peer, status = status.as_u16(), why, "request refused");

@@ -101,7 +101,8 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
             } => {
                 let (brake, caller) = (Arc::clone(&self.brake), self.caller);
                 tasks.push(async move {
-                    let attempt = brake.attempt(caller, &username);
+                    let shown = password.expose().as_str();
+                    let attempt = brake.attempt(caller, &username, shown);
                     let login = pin!(login(&shared, &peer, id, &username, &password, attempt));
                     server_call(SYSTEM, LOGIN, login, |accepted| *accepted).await;
                 });

@@ -307,8 +307,14 @@ impl Asker {
             if read.is_err() {
                 reader.release();
             }
-            while let Some(delta) = reader.pop() {
+            while let Some(mut delta) = reader.pop() {
                 *is_begun |= !matches!(delta, Delta::Usage(_));
+                if let Delta::Usage(usage) = &mut delta {
+                    // A token has a byte, but for pictures elsewhere and hidden thoughts, which have bounds.
+                    let prompt = query.body.len().max(self.config.context_tokens);
+                    let most = usize::try_from(self.config.max_tokens).unwrap_or(usize::MAX);
+                    *usage = usage.at_most(prompt, reader.bytes().max(most));
+                }
                 let closes = reader.closes_thoughts();
                 if matches!(delta, Delta::Finish(_)) && closes != learnt.closes_thoughts {
                     self.learn(&query.model, |it| it.closes_thoughts = closes);

@@ -41,8 +41,8 @@ export async function load() {
   }
 }
 
-/** The signed part of a frame. `to` is the agent's address, if it is known. */
-export async function sign(me, to, more = {}) {
+/** The signed part of a frame, with its type in `more`. `to` is the agent's address, if it is known. */
+export async function sign(me, to, more) {
   const payload = { ...more, timestamp: Date.now() / 1000 };
   if (to !== null) payload.to = to;
   payload.nonce = hex(crypto.getRandomValues(new Uint8Array(16)));

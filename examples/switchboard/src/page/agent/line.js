@@ -39,7 +39,7 @@ export function line({ heard, state, info, deleted }) {
 
   async function connect() {
     const ours = socket.current();
-    const signed = await sign(me, to);
+    const signed = await sign(me, to, { type: "CONNECT" });
     if (socket.current() !== ours) return;
     const frame = { type: "CONNECT", ...signed };
     if (memory.sessionId !== null) frame.session_id = memory.sessionId;
@@ -102,11 +102,11 @@ export function line({ heard, state, info, deleted }) {
     /** Deletes a session, and all that the agent has stored of it, but for its files if they are still needed. */
     async remove(id, keepsFiles = false) {
       await started;
-      const body = await sign(me, to, { delete: id, ...(keepsFiles && { keep_files: true }) });
+      const body = await sign(me, to, { type: "DELETE", delete: id, ...(keepsFiles && { keep_files: true }) });
       await request("The agent", "DELETE", `sessions/${id}`, body);
     },
     async onboard(code) {
-      const signed = await sign(me, to, { invite_code: code });
+      const signed = await sign(me, to, { type: "ONBOARD_SUBMIT", invite_code: code });
       put({ type: "ONBOARD_SUBMIT", ...signed });
     },
   };

@@ -79,6 +79,27 @@ async fn an_answer_comes_in_any_chunks_with_its_usage() {
 }
 
 #[tokio::test]
+async fn a_count_of_tokens_is_bounded_by_what_was_sent_and_came() {
+    let (begin, end) = answer(Kind::OpenAi);
+    let end = end
+        .replace(":4,", ":1e19,")
+        .replace(":3}", ":10000000000000000000}");
+    let bytes = String::leak(format!("{begin}{end}"));
+    let provider = Provider::start(Vec::leak(vec![Does::Answers(OK, bytes, 50)])).await;
+    let patient = policy().with_tail_timeout(RequestPolicy::default().tail_timeout);
+    let mut config = config(Kind::OpenAi, &provider.url).with_policy(patient);
+    (config.context_tokens, config.max_tokens) = (50_000, 7);
+    let (answer, outcome) = ask(&HttpModel::new(config).unwrap()).await;
+    assert_eq!(outcome, Ok(()));
+    let usage = answer.usage().unwrap();
+    assert_eq!(usage.prompt, 50_000);
+    assert!(
+        (8..=bytes.len() as u64).contains(&usage.completion),
+        "{usage:?}"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_that_ends_early_is_shown_in_part_and_not_requested_again() {
     for kind in NETWORK {
         let begin = answer(kind).0;
