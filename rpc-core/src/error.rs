@@ -30,6 +30,38 @@ pub enum Disconnect {
     Local,
 }
 
+/// What stopped a connection from being established, for programs that suggest what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectErrorKind {
+    /// The URL cannot be dialled.
+    BadUrl,
+    /// The host name has no address.
+    UnknownHost,
+    /// Nothing listens at the address.
+    Refused,
+    /// The server hung up before it answered.
+    HungUp,
+    /// No answer came in time.
+    TimedOut,
+    /// The system reports another error.
+    Unreachable,
+    /// The proxy was not reached, or opened no tunnel.
+    Proxy,
+    /// The server's certificate is not trusted.
+    Certificate,
+    /// The URL asks for TLS, and the server does not speak it.
+    PlainServer,
+    /// The server speaks TLS, and the URL does not ask for it.
+    TlsServer,
+    /// TLS failed otherwise.
+    Tls,
+    /// The server answered over HTTP, with this status, in place of the protocol.
+    Status(u16),
+    /// What the server answered is neither HTTP nor WebSocket.
+    Handshake,
+}
+
 /// Why a connection ended. [`retry`](Self::retry) says for every variant whether a new connection
 /// may help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +88,8 @@ pub enum CloseReason {
     /// No connection could be established.
     #[error("could not connect: {message}")]
     Connect {
+        /// What stopped it.
+        kind: ConnectErrorKind,
         /// The error text of the dialer.
         message: String,
         /// Whether another attempt may succeed.

@@ -18,14 +18,16 @@ mod output;
 mod serving;
 mod signals;
 pub mod text;
+mod unreached;
 mod variable;
 pub mod web;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
-pub use line::{Line, LineArgs, Urls, headers, trusted, unreached};
+pub use line::{Line, LineArgs, Urls, headers, trusted};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
 pub use serving::{GOODBYE, Pings, Reach, TlsArgs, cannot_listen, guards, guessable, web_pages};
 pub use signals::Signals;
+pub use unreached::{Service, unreached};
 pub use variable::{
     SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,
 };

@@ -1,13 +1,12 @@
-//! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is; [`unreached`]: why
-//! no server answers.
+//! [`LineArgs`]: what all clients say about the way to their server; [`Urls`]: where it is.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use acolyte_proto::net::SseClient;
+use rpc_core::Secret;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::{ProxyConfig, WsConfig, WsDialer, redact_urls, urls};
-use rpc_core::{CloseReason, Secret};
 
 use super::Failure;
 
@@ -145,23 +144,6 @@ pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Fa
     tls.map_err(|error| wrong(&error))
 }
 
-/// Returns the failure that there is no connection to a server of a kind, such as `a gateway`, and ends with a
-/// `hint` if no server answers.
-#[must_use]
-pub fn unreached(kind: &str, urls: &Urls, reason: &CloseReason, hint: &str) -> Failure {
-    match reason {
-        // Somebody is there: with a certificate that is refused, or with another interface.
-        CloseReason::Connect {
-            message,
-            retryable: false,
-        } => Failure::refused(format_args!("{urls} cannot be used as {kind}: {message}")),
-        CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => {
-            Failure::refused(format_args!("{urls} does not answer as {kind}: {reason}"))
-        }
-        _ => Failure::refused(format_args!("no connection to {urls}: {reason}{hint}")),
-    }
-}
-
 impl Line {
     /// Adds it to a dialer.
     #[must_use]
@@ -233,30 +215,6 @@ mod tests {
         assert!(
             error.ends_with("did you mean ws://localhost:7200?"),
             "{error}"
-        );
-    }
-
-    #[test]
-    fn a_server_that_refuses_is_not_reported_as_absent() {
-        let urls = Urls::from("wss://h".to_owned());
-        let said = |reason| unreached("a gateway", &urls, &reason, "; start one").to_string();
-        let connect = |retryable| CloseReason::Connect {
-            message: "the certificate of h is refused".to_owned(),
-            retryable,
-        };
-        let refused = said(connect(false));
-        assert!(
-            refused.starts_with("wss://h cannot be used as a gateway: "),
-            "{refused}"
-        );
-        let absent = said(connect(true));
-        assert!(absent.starts_with("no connection to wss://h: "), "{absent}");
-        assert!(absent.ends_with("; start one"), "{absent}");
-        let after = std::time::Duration::from_secs(3);
-        let other = said(CloseReason::HandshakeTimeout { after });
-        assert!(
-            other.starts_with("wss://h does not answer as a gateway: "),
-            "{other}"
         );
     }
 

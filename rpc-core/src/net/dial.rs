@@ -2,12 +2,13 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::transport::Transport;
-use crate::error::CloseReason;
+use crate::error::{CloseReason, ConnectErrorKind};
 
 /// Opens connections. A [`Link`](super::Link) dials once per attempt, with its own deadline around
 /// the whole attempt.
@@ -163,6 +164,18 @@ pub enum DialError {
         /// The error of rustls.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The URL asks for TLS, and the server does not speak it.
+    #[error("{host} does not speak TLS")]
+    PlainServer {
+        /// Host and port.
+        host: String,
+    },
+    /// The server speaks TLS, and the URL does not ask for it.
+    #[error("{host} speaks TLS")]
+    TlsServer {
+        /// Host and port.
+        host: String,
+    },
     /// The server answered the upgrade with another status.
     #[error("the server answered {status} instead of upgrading to WebSocket{}", details(why, *.retry_after))]
     Status {
@@ -198,9 +211,12 @@ impl DialError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::BadUrl { .. } | Self::Certificate { .. } | Self::Tls { .. } | Self::Exhausted => {
-                false
-            }
+            Self::BadUrl { .. }
+            | Self::Certificate { .. }
+            | Self::Tls { .. }
+            | Self::PlainServer { .. }
+            | Self::TlsServer { .. }
+            | Self::Exhausted => false,
             Self::Status { status, .. }
             | Self::Proxy {
                 status: Some(status),
@@ -214,6 +230,35 @@ impl DialError {
     }
 }
 
+impl DialError {
+    /// Returns what stopped the connection.
+    #[must_use]
+    pub fn kind(&self) -> ConnectErrorKind {
+        match self {
+            Self::BadUrl { .. } => ConnectErrorKind::BadUrl,
+            Self::TimedOut { .. } => ConnectErrorKind::TimedOut,
+            Self::Unreachable { source, .. } => match source.kind() {
+                ErrorKind::NotFound => ConnectErrorKind::UnknownHost,
+                ErrorKind::ConnectionRefused => ConnectErrorKind::Refused,
+                ErrorKind::TimedOut => ConnectErrorKind::TimedOut,
+                ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof => ConnectErrorKind::HungUp,
+                _ => ConnectErrorKind::Unreachable,
+            },
+            Self::Proxy { .. } => ConnectErrorKind::Proxy,
+            Self::Certificate { .. } => ConnectErrorKind::Certificate,
+            Self::Tls { .. } => ConnectErrorKind::Tls,
+            Self::PlainServer { .. } => ConnectErrorKind::PlainServer,
+            Self::TlsServer { .. } => ConnectErrorKind::TlsServer,
+            Self::Status { status, .. } => ConnectErrorKind::Status(*status),
+            Self::Handshake(_) => ConnectErrorKind::Handshake,
+            Self::Exhausted => ConnectErrorKind::Unreachable,
+        }
+    }
+}
+
 /// Maps 401 to refused credentials.
 impl From<&DialError> for CloseReason {
     fn from(error: &DialError) -> Self {
@@ -222,6 +267,7 @@ impl From<&DialError> for CloseReason {
             return Self::Authentication { message };
         }
         Self::Connect {
+            kind: error.kind(),
             message: error.to_string(),
             retryable: error.is_retryable(),
         }

@@ -1,6 +1,13 @@
-//! [`compressed`]: finds answers over HTTP that are compressed although plain ones were asked for.
+//! What answers over HTTP say beside their contents: [`compressed`], [`refusal_text`].
 
-use http::header::{CONTENT_ENCODING, HeaderMap};
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, HeaderMap, LOCATION};
+
+use super::ws::redact_urls;
+use crate::text::beginning;
+
+/// Most bytes of a refusal that are kept.
+const MAX_REFUSAL: usize = 300;
 
 /// Says how an answer is compressed, by its headers or by the first bytes of its body, though the
 /// request wanted it plain (`Accept-Encoding: identity`, RFC 9110, section 12.5.3); `None` if it is
@@ -27,6 +34,40 @@ pub fn compressed(headers: &HeaderMap, begin: &[u8]) -> Option<String> {
     Some(format!(
         "the answer is compressed with {coding}, though identity was asked for"
     ))
+}
+
+/// Returns why a server refuses a request, in one line of at most 300 bytes: where it sends the client, or the
+/// beginning of its answer, unless that is a page.
+///
+/// ```
+/// use http::{HeaderMap, StatusCode};
+/// use rpc_core::net::http::refusal_text;
+/// let text = |body| refusal_text(StatusCode::BAD_GATEWAY, &HeaderMap::new(), body);
+/// assert_eq!(text(b"no\nroom"), "no room");
+/// assert_eq!(text(b"<html>"), "a page in HTML or XML");
+/// ```
+#[must_use]
+pub fn refusal_text(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
+    if let Some(target) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
+        // What follows may hold secrets of the URL that was asked for.
+        let target = String::from_utf8_lossy(target.as_bytes());
+        return one_line(&format!("moved to {}", redact_urls(&target)));
+    }
+    match String::from_utf8_lossy(body) {
+        page if page.trim_start().starts_with('<') => "a page in HTML or XML".to_owned(),
+        text => one_line(&text),
+    }
+}
+
+/// Returns the words of a text, without anything that a terminal or a log could take for more.
+fn one_line(text: &str) -> String {
+    let is_unseen = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let seen = text.replace(is_unseen, " ");
+    let words: Vec<_> = seen.split_whitespace().collect();
+    beginning(&words.join(" "), MAX_REFUSAL).to_owned()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! [`HttpConnection`]: one HTTP connection with one exchange, driven by the task that waits for the response.
 
+use std::error::Error as _;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Context;
@@ -123,7 +124,14 @@ fn failed(error: &hyper::Error) -> CloseReason {
     if error.is_incomplete_message() {
         return CloseReason::Lost;
     }
+    if error.is_parse() {
+        return CloseReason::Violation {
+            message: format!("it does not speak HTTP/1.1: {error}"),
+        };
+    }
+    // Its own text is "connection error", whatever the system says.
+    let cause = error.source().map(ToString::to_string);
     CloseReason::Transport {
-        message: error.to_string(),
+        message: cause.unwrap_or_else(|| error.to_string()),
     }
 }

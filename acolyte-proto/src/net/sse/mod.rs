@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
+use rpc_core::net::http::{compressed, refusal_text};
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::time::timeout;
 use rpc_core::net::ws::{WsDialer, urls};
@@ -210,7 +211,7 @@ impl SseClient {
         };
         let (head, body) = response.into_parts();
         let body = read(&mut line, body, max).await.map_err(lost)?;
-        let unread = rpc_core::net::http::compressed(&head.headers, &body);
+        let unread = compressed(&head.headers, &body);
         let text = String::from_utf8_lossy(&body);
         if let (200, Some(message)) = (status, &unread) {
             return Err(CallError::Closed {
@@ -221,7 +222,7 @@ impl SseClient {
             });
         }
         if status != 200 {
-            let words = unread.unwrap_or_else(|| text.trim().to_owned());
+            let words = unread.unwrap_or_else(|| refusal_text(head.status, &head.headers, &body));
             return Err(CallError::Remote(RpcError::of_status(status, words)));
         }
         match Status::decode(&text, &self.config.limits) {

@@ -527,7 +527,7 @@ fn json_has_an_event_for_whatever_ends_it() {
     for (url, words, expected) in [
         (&open.url, "it hurts", 1),
         (&host.url, "forbidden: Denied by fast rules", 3),
-        (&nobody, "no agent at http://127.0.0.1:1", 3),
+        (&nobody, "no connection to http://127.0.0.1:1", 3),
     ] {
         let command = guest.agent(&["chat", url, "--json", "!fail it hurts"]);
         let (code, out, err) = outcome(command);

@@ -453,7 +453,7 @@ fn exit_codes_tell_scripts_what_happened() {
     let (code, _, err) = outcome(daemon(&nobody));
     assert_eq!(code, Some(3));
     assert!(
-        err.contains("'switchboard daemon serve' starts one"),
+        err.contains("start an Acolyte server with 'switchboard daemon serve'"),
         "{err}"
     );
     let updates = server.updates("!break", &[]);

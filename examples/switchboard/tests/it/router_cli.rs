@@ -427,12 +427,13 @@ fn a_name_that_is_taken_is_refused_at_once() {
 fn a_client_without_a_router_gives_up() {
     let folder = Folder::new();
     for (attempts, told) in [
-        ("0", &["no router at ws://127.0.0.1:1"][..]),
+        ("0", &["no connection to ws://127.0.0.1:1"][..]),
         (
             "1",
             &[
                 "Reconnecting in 1000ms (attempt 1/1)...",
-                "Max reconnection attempts reached; no router at ws://127.0.0.1:1",
+                "Max reconnection attempts reached",
+                "start a router with 'switchboard router'",
             ],
         ),
     ] {

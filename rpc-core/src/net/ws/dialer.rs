@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::Role;
 use super::attempt::{DialAttempt, Position, Reached};
 use super::config::{BadHeader, WsConfig};
-use super::handshake::{UpgradeError, get, upgrade};
+use super::handshake::{LINE_ENDED, SPEAKS_TLS, UpgradeError, get, upgrade};
 #[cfg(feature = "proxy")]
 use super::proxy::ProxyConfig;
 use super::rotation::Rotation;
@@ -273,7 +273,11 @@ impl WsDialer {
             None if host.eq_ignore_ascii_case("localhost") => {
                 Ok(LOCALHOST.map(|ip| (ip, port).into()).into())
             }
-            None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
+            None => match tokio::net::lookup_host((host, port)).await {
+                Ok(addresses) => Ok(addresses.collect()),
+                // The system's own kind says nothing.
+                Err(error) => Err(io::Error::new(io::ErrorKind::NotFound, error)),
+            },
         }
     }
 
@@ -384,6 +388,10 @@ fn broken(target: &Target, error: io::Error) -> DialError {
                 why: crate::net::tls::refusal(why),
             };
         }
+        Some(rustls::Error::InvalidMessage(_)) => {
+            let host = target.peer();
+            return DialError::PlainServer { host };
+        }
         Some(_) => return tls_failed(target, error),
         None => {}
     }
@@ -413,6 +421,12 @@ fn refused(target: &Target, error: UpgradeError) -> DialError {
             why,
             retry_after,
         },
+        UpgradeError::Answer(SPEAKS_TLS) => DialError::TlsServer {
+            host: target.peer(),
+        },
+        UpgradeError::Answer(LINE_ENDED) => {
+            target.unreachable(io::Error::new(io::ErrorKind::UnexpectedEof, LINE_ENDED))
+        }
         UpgradeError::Answer(why) => DialError::Handshake(why.to_owned()),
     }
 }

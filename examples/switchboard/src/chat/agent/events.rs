@@ -11,7 +11,7 @@ use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
 
 use super::question::Question;
-use super::{Agent, InterjectionResult};
+use super::{Agent, InterjectionResult, SERVICE};
 use crate::chat::terminal::ChatEvent;
 use crate::chat::{self, Out};
 use crate::cli::{self, Failure};
@@ -129,7 +129,7 @@ impl Agent {
     fn no_connection(&self, why: &CloseReason) -> Failure {
         match self.status.is_in {
             true => Failure::new(format_args!("no connection to {}: {why}", self.url)),
-            false => cli::unreached("an agent", &self.url, why, ""),
+            false => cli::unreached(&SERVICE, &self.url, why),
         }
     }
 

@@ -11,7 +11,7 @@ use super::growing::Entry;
 use super::{Channel, Post};
 use crate::chat::Out;
 use crate::chat::terminal::ChatEvent;
-use crate::cli::{self, Failure};
+use crate::cli::{self, Failure, Service};
 
 impl Channel {
     pub(super) async fn happened(
@@ -45,16 +45,13 @@ impl Channel {
         if self.was_in {
             return Failure::new(cause);
         }
-        let hint = match cause {
-            CloseReason::Authentication { .. } => {
-                format!(
-                    "; check --username and the password in {}",
-                    self.args.password_env
-                )
-            }
-            _ => "; 'switchboard bot serve --open' starts a server".to_owned(),
+        let service = Service {
+            name: "a Snek server",
+            start: "switchboard bot serve --open",
+            credentials: format!("--username and the password in {}", self.args.password_env)
+                .into(),
         };
-        cli::unreached("a Snek server", &self.args.url, cause, &hint)
+        cli::unreached(&service, &self.args.url, cause)
     }
 
     /// Tells that the connection is lost: once, however many attempts fail after it.

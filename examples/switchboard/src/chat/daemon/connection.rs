@@ -1,5 +1,6 @@
 //! [`Server`]: the options of the way to a daemon; [`Connection`]: one over a WebSocket or over HTTP.
 
+use std::borrow::Cow;
 use std::fs;
 use std::future::pending;
 use std::time::Duration;
@@ -11,11 +12,11 @@ use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::id::{ResourceId, SessionId};
 use acolyte_proto::net::{Chat, Client, Events, SseClient, connect_with, dialer, link_config};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, Secret};
+use rpc_core::{CallError, CloseReason, ConnectErrorKind, Secret};
 use tokio::task::JoinHandle;
 
 use crate::chat;
-use crate::cli::{self, Failure, LineArgs, Urls};
+use crate::cli::{self, Failure, LineArgs, Service, Urls};
 use crate::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
 
 #[derive(Debug, clap::Args)]
@@ -114,7 +115,11 @@ impl ChatOptions {
 }
 
 /// What is looked for.
-const KIND: &str = "an Acolyte server";
+const SERVICE: Service = Service {
+    name: "an Acolyte server",
+    start: "switchboard daemon serve",
+    credentials: Cow::Borrowed("ACOLYTE_API_KEY"),
+};
 
 /// The way to a server.
 pub(crate) struct Connection {
@@ -181,10 +186,8 @@ impl Server {
                 let running = tokio::spawn(async move {
                     connection.run().await;
                 });
-                client
-                    .ready()
-                    .await
-                    .map_err(|reason| cli::unreached(KIND, &self.url, &reason, ""))?;
+                let ready = client.ready().await;
+                ready.map_err(|reason| cli::unreached(&SERVICE, &self.url, &reason))?;
                 Way::Socket(client, events, running)
             }
         };
@@ -192,19 +195,21 @@ impl Server {
     }
 
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
-        let url = &self.url;
-        match error {
-            CallError::Remote(error) if error.kind() == ErrorKind::Status(401) => {
-                Failure::refused(format_args!(
-                    "{url} refused the API key (HTTP 401): set ACOLYTE_API_KEY to the key of the server"
-                ))
-            }
-            CallError::Closed { reason, .. } => {
-                let hint = "; 'switchboard daemon serve' starts one";
-                cli::unreached(KIND, url, reason, hint)
-            }
-            other => Failure::refused(format_args!("no Acolyte server at {url}: {other}")),
-        }
+        let message = error.to_string();
+        let reason = match error {
+            CallError::Closed { reason, .. } => reason.clone(),
+            CallError::Remote(error) => match error.kind() {
+                ErrorKind::Status(401) => CloseReason::Authentication { message },
+                ErrorKind::Status(status) => CloseReason::Connect {
+                    kind: ConnectErrorKind::Status(status),
+                    message,
+                    retryable: !matches!(status, 400..=499),
+                },
+                _ => CloseReason::Violation { message },
+            },
+            other => return Failure::refused(format_args!("no answer from {}: {other}", self.url)),
+        };
+        cli::unreached(&SERVICE, &self.url, &reason)
     }
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 
 use crate::chat;
-use crate::cli::{self, Failure, LineArgs, Urls};
+use crate::cli::{self, Failure, LineArgs, Service, Urls};
 use crate::text::{printable, printable_lines};
 
 #[derive(Debug, clap::Args)]
@@ -137,15 +137,13 @@ impl Connected {
         link.reconnect = ReconnectPolicy::off();
         let (client, mut events, connection) = connect_with(RetryDialer(dialer), config, link);
         let connection = tokio::spawn(connection.run());
-        client.ready().await.map_err(|reason| {
-            let hint = match reason {
-                CloseReason::Authentication { .. } => {
-                    " (the token comes from EXOCLAW_TOKEN; or it is not a gateway)"
-                }
-                _ => "; 'switchboard gateway' starts one",
-            };
-            cli::unreached("a gateway", &args.url, &reason, hint)
-        })?;
+        let service = Service {
+            name: "a gateway",
+            start: "switchboard gateway",
+            credentials: "EXOCLAW_TOKEN".into(),
+        };
+        let ready = client.ready().await;
+        ready.map_err(|reason| cli::unreached(&service, &args.url, &reason))?;
         let mut extensions = Vec::new();
         while let Some(event) = events.next_link().await {
             if let LinkEvent::Event(ClientEvent::Ready(hello)) = event {

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use connectonion_proto::auth::Address;
 use connectonion_proto::frame::Mode;
 use connectonion_proto::net::{AgentOptions, FindError, connect_with, dialer, find_with, look_up};
-use rpc_core::Secret;
 use rpc_core::net::DialError;
 use rpc_core::net::ws::urls;
+use rpc_core::{CloseReason, ConnectErrorKind, Secret};
 use tokio::task::JoinSet;
 
 use super::home::Home;
-use crate::chat::agent::{Agent, Attachments, LastSession, Status, Steps, parse_mode};
+use crate::chat::agent::{Agent, Attachments, LastSession, SERVICE, Status, Steps, parse_mode};
 use crate::chat::{self, Options, Peer as _, terminal};
 use crate::cli::{self, Failure, Line, LineArgs, Urls};
 
@@ -197,14 +197,24 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
             Ok((place.clone(), wanted))
         }
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
-        Err(FindError::Dial(error)) if !error.is_retryable() => {
-            Err(cli::unreached("an agent", place, &(&error).into(), ""))
-        }
         Err(error) => {
             let place = args.relay.as_ref().unwrap_or(place);
-            Err(Failure::refused(format_args!(
-                "no agent at {place}: {error}"
-            )))
+            let message = error.to_string();
+            let reason = match &error {
+                FindError::Dial(error) => error.into(),
+                FindError::Status(status) => CloseReason::Connect {
+                    kind: ConnectErrorKind::Status(*status),
+                    message,
+                    retryable: false,
+                },
+                FindError::Document(_) => CloseReason::Violation { message },
+                _ => {
+                    return Err(Failure::refused(format_args!(
+                        "no agent at {place}: {error}"
+                    )));
+                }
+            };
+            Err(cli::unreached(&SERVICE, place, &reason))
         }
     }
 }

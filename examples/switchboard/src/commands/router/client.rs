@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rpc_core::CloseReason;
+use rpc_core::{CloseReason, Retry};
 use rpc_core::net::LinkEvent;
 use rpc_core::sync::Mutex;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use crate::chat::router::client::{Answering, ClientConsole};
 use crate::chat::router::notes::{Note, Notes, asks_for_notes, on_disk};
 use crate::chat::{self, Options};
-use crate::cli::{self, Failure, LineArgs, Urls, complain};
+use crate::cli::{self, Failure, LineArgs, Service, Urls, complain};
 use crate::text::{counted, printable};
 
 /// Notes in one notification.
@@ -142,12 +142,18 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         }
         Ended::Refused(error) => Err(refused(&error)),
         Ended::GaveUp(reason) => {
-            let url = &args.url;
-            let why = format!("Max reconnection attempts reached; no router at {url}: {reason}");
-            Err(match standing.was_in.load(Ordering::Relaxed) {
-                true => Failure::new(why),
-                false => Failure::refused(why),
-            })
+            if reason.retry() != Retry::Never {
+                complain("client: Max reconnection attempts reached");
+            }
+            if standing.was_in.load(Ordering::Relaxed) {
+                return Err(Failure::new(reason));
+            }
+            let service = Service {
+                name: "a router",
+                start: "switchboard router",
+                credentials: "".into(),
+            };
+            Err(cli::unreached(&service, &args.url, &reason))
         }
         other => Err(Failure::new(other)),
     }

@@ -10,18 +10,15 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, copy_headers, read_head};
+use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, SPEAKS_TLS, copy_headers, read_head};
 use super::{only, switches};
-use crate::net::ws::redact_urls;
-use crate::text::beginning;
+use crate::net::http::refusal_text;
 
 /// Most answers before the final one.
 const MAX_INTERIM: usize = 8;
 /// Most bytes of a refusal's body that are read, and how long that may take.
 const MAX_BODY: usize = 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
-/// Most bytes of it that are kept.
-const MAX_WHY: usize = 300;
 
 /// Why a client's upgrade failed.
 #[derive(Debug, thiserror::Error)]
@@ -153,33 +150,11 @@ async fn refusal<S: AsyncRead + Unpin>(
         body = lines.next().unwrap_or_default();
         body = body.get(..size.unwrap_or_default()).unwrap_or(body);
     }
-    let body = String::from_utf8_lossy(body);
-    let target = only(headers, &header::LOCATION).filter(|_| answer.status().is_redirection());
-    let why = match target {
-        // What follows may hold secrets of the URL that was asked for.
-        Some(target) => {
-            let target = String::from_utf8_lossy(target);
-            format!("moved to {}", redact_urls(&target))
-        }
-        None if body.trim_start().starts_with('<') => "a page in HTML or XML".to_owned(),
-        None => body.into_owned(),
-    };
     UpgradeError::Refused {
         status: answer.status(),
-        why: one_line(&why),
+        why: refusal_text(answer.status(), headers, body),
         retry_after: number(header::RETRY_AFTER).map(Duration::from_secs),
     }
-}
-
-/// Returns the words of a text, without anything that a terminal or a log could take for more.
-fn one_line(text: &str) -> String {
-    let is_unseen = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    let seen = text.replace(is_unseen, " ");
-    let words: Vec<_> = seen.split_whitespace().collect();
-    beginning(&words.join(" "), MAX_WHY).to_owned()
 }
 
 /// Checks a server's answer (section 4.1) and returns the subprotocol that it selected, if any.
@@ -218,7 +193,12 @@ fn check_response(
 pub(super) fn parse_response(bytes: &[u8]) -> Parsed<Response<()>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut raw = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(len) = raw.parse(bytes).map_err(|_| NOT_HTTP)? else {
+    let wrong = |_| match bytes {
+        // An alert, after what it took for a handshake.
+        [0x15, 0x03, ..] => SPEAKS_TLS,
+        _ => NOT_HTTP,
+    };
+    let httparse::Status::Complete(len) = raw.parse(bytes).map_err(wrong)? else {
         return Ok(None);
     };
     let mut response = Response::new(());

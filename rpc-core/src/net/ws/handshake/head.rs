@@ -12,6 +12,8 @@ pub(super) const MAX_HEADERS: usize = 100;
 /// Bytes read at once.
 const READ: usize = 1024;
 pub(super) const NOT_HTTP: &str = "the peer does not speak HTTP/1.1";
+pub(in crate::net::ws) const SPEAKS_TLS: &str = "the server speaks TLS";
+pub(in crate::net::ws) const LINE_ENDED: &str = "the line ended during the handshake";
 
 /// A head and its length, `None` if it is incomplete, or the error.
 pub(super) type Parsed<T> = Result<Option<(T, usize)>, &'static str>;
@@ -40,7 +42,7 @@ where
         }
         buffer.reserve(READ);
         if stream.read_buf(&mut buffer).await? == 0 {
-            return Ok(Err("the line ended during the handshake"));
+            return Ok(Err(LINE_ENDED));
         }
     }
 }

@@ -15,6 +15,7 @@ use http::header::{self, HeaderMap, HeaderName};
 pub(super) use client::read_answer;
 pub(super) use client::{UpgradeError, upgrade};
 pub(super) use get::get;
+pub(super) use head::{LINE_ENDED, SPEAKS_TLS};
 pub(super) use server::accept;
 #[cfg(feature = "server")]
 pub(crate) use server::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};

@@ -1,0 +1,204 @@
+//! [`unreached`]: why no server answers a client, and what its user can do about it.
+
+use std::borrow::Cow;
+
+use rpc_core::net::ws::urls;
+use rpc_core::{CloseReason, ConnectErrorKind};
+
+use super::{Failure, Urls};
+
+/// A kind of server, as messages describe it.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// With its article, such as `a gateway`.
+    pub name: &'static str,
+    /// The command that starts one.
+    pub start: &'static str,
+    /// Where the client's credentials come from: a variable or options; empty if it has none.
+    pub credentials: Cow<'static, str>,
+}
+
+/// Returns the failure that there is no connection to a server, with what its user can do.
+#[must_use]
+pub fn unreached(service: &Service, to: &Urls, reason: &CloseReason) -> Failure {
+    let name = service.name;
+    let why = match reason {
+        // Somebody is there: with a certificate that is refused, or with another interface.
+        CloseReason::Connect {
+            message,
+            retryable: false,
+            ..
+        } => format!("{to} cannot be used as {name}: {message}"),
+        CloseReason::Connect { message, .. } => format!("no connection to {to}: {message}"),
+        CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => {
+            format!("{to} does not answer as {name}: {reason}")
+        }
+        _ => format!("no connection to {to}: {reason}"),
+    };
+    Failure::refused(match next_step(service, to, reason) {
+        Some(step) => format!("{why}; {step}"),
+        None => why,
+    })
+}
+
+/// Returns what the user can do about a failure to connect; `None` if the reason says it, or nothing is known.
+fn next_step(service: &Service, to: &Urls, reason: &CloseReason) -> Option<String> {
+    let Service {
+        name,
+        start,
+        credentials,
+    } = service;
+    let elsewhere = || {
+        Some(format!(
+            "check host, port and path: {name} may listen elsewhere"
+        ))
+    };
+    let with_scheme = |plain: &str, tls: &str| {
+        let first = urls(to.expose()).next()?;
+        let (scheme, rest) = first.split_once("://")?;
+        let other = match scheme.to_ascii_lowercase().as_str() {
+            "ws" => tls,
+            "http" => &tls.replace("wss", "https"),
+            "https" => &plain.replace("ws", "http"),
+            _ => plain,
+        };
+        let other = Urls::from(format!("{other}://{rest}"));
+        Some(format!("use {other}"))
+    };
+    match reason {
+        CloseReason::Authentication { .. } if !credentials.is_empty() => {
+            Some(format!("check {credentials}"))
+        }
+        CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => elsewhere(),
+        CloseReason::Connect { kind, .. } => match kind {
+            ConnectErrorKind::UnknownHost => Some("check the host name".to_owned()),
+            ConnectErrorKind::Refused => Some(format!(
+                "nothing listens there: check host and port, or start {name} with '{start}'"
+            )),
+            ConnectErrorKind::HungUp => {
+                let step = with_scheme("ws", "wss")?;
+                Some(format!("if the server does not expect that scheme, {step}"))
+            }
+            ConnectErrorKind::TimedOut => {
+                Some("check host and port, and the firewalls on the way".to_owned())
+            }
+            ConnectErrorKind::Proxy => Some(
+                "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy, and NO_PROXY the hosts without one"
+                    .to_owned(),
+            ),
+            ConnectErrorKind::Certificate => {
+                Some("if you trust it, name its issuer with --ca FILE".to_owned())
+            }
+            ConnectErrorKind::PlainServer | ConnectErrorKind::TlsServer => with_scheme("ws", "wss"),
+            ConnectErrorKind::Status(300..=399) => Some("use the URL that it names".to_owned()),
+            ConnectErrorKind::Status(429 | 503) => Some("try again later".to_owned()),
+            ConnectErrorKind::Status(403 | 407) => {
+                Some("what is in front of it may want a --header".to_owned())
+            }
+            ConnectErrorKind::Status(500..=599) => Some(format!(
+                "a proxy answers in its place: check whether {name} runs behind it"
+            )),
+            ConnectErrorKind::Status(_) | ConnectErrorKind::Handshake => elsewhere(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::CloseFrame;
+
+    use super::*;
+
+    #[test]
+    fn each_failure_says_what_failed_and_what_to_do() {
+        let service = Service {
+            name: "a gateway",
+            start: "switchboard gateway",
+            credentials: "EXOCLAW_TOKEN".into(),
+        };
+        let connect = |kind, retryable| CloseReason::Connect {
+            kind,
+            message: "why".to_owned(),
+            retryable,
+        };
+        let after = std::time::Duration::from_secs(3);
+        use ConnectErrorKind as Kind;
+        for (url, reason, expected) in [
+            (
+                "ws://h:1",
+                connect(Kind::UnknownHost, true),
+                "no connection to ws://h:1: why; check the host name",
+            ),
+            (
+                "ws://h:1",
+                connect(Kind::Refused, true),
+                "no connection to ws://h:1: why; nothing listens there: check host and port, or start a gateway with 'switchboard gateway'",
+            ),
+            (
+                "ws://h:1",
+                connect(Kind::HungUp, true),
+                "no connection to ws://h:1: why; if the server does not expect that scheme, use wss://h:1",
+            ),
+            (
+                "ws://h:1/x",
+                connect(Kind::TlsServer, false),
+                "ws://h:1/x cannot be used as a gateway: why; use wss://h:1/x",
+            ),
+            (
+                "https://a@h:1,wss://i",
+                connect(Kind::PlainServer, false),
+                "https://h:1,wss://i cannot be used as a gateway: why; use http://h:1",
+            ),
+            (
+                "wss://h",
+                connect(Kind::Certificate, false),
+                "wss://h cannot be used as a gateway: why; if you trust it, name its issuer with --ca FILE",
+            ),
+            (
+                "ws://h",
+                connect(Kind::Status(301), true),
+                "no connection to ws://h: why; use the URL that it names",
+            ),
+            (
+                "ws://h",
+                connect(Kind::Status(404), false),
+                "ws://h cannot be used as a gateway: why; check host, port and path: a gateway may listen elsewhere",
+            ),
+            (
+                "ws://h",
+                connect(Kind::Status(502), true),
+                "no connection to ws://h: why; a proxy answers in its place: check whether a gateway runs behind it",
+            ),
+            (
+                "ws://h",
+                CloseReason::Violation {
+                    message: "no hello".to_owned(),
+                },
+                "ws://h does not answer as a gateway: the peer violated the protocol: no hello; check host, port and path: a gateway may listen elsewhere",
+            ),
+            (
+                "ws://h",
+                CloseReason::HandshakeTimeout { after },
+                "ws://h does not answer as a gateway: the handshake did not finish within 3s; check host, port and path: a gateway may listen elsewhere",
+            ),
+            (
+                "ws://h",
+                CloseReason::Authentication {
+                    message: "no".to_owned(),
+                },
+                "no connection to ws://h: authentication failed: no; check EXOCLAW_TOKEN",
+            ),
+            (
+                "ws://h",
+                CloseReason::Peer(CloseFrame::new(1012, "restart")),
+                "no connection to ws://h: closed by the peer (1012: restart)",
+            ),
+        ] {
+            let failure = unreached(&service, &Urls::from(url.to_owned()), &reason);
+            assert_eq!(failure.to_string(), expected);
+            assert_eq!(failure.code(), crate::REFUSED);
+        }
+    }
+}
