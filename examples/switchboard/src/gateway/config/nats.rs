@@ -10,7 +10,7 @@ use super::read;
 
 /// `[nats]`: where the nodes of a cluster keep what they share, and who this one is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct NatsSettings {
     /// `url`: the servers. It may hold a password.
     #[serde(deserialize_with = "read::secret")]
@@ -19,6 +19,7 @@ pub struct NatsSettings {
     #[serde(deserialize_with = "read::filled")]
     pub prefix: Option<String>,
     /// `replicas`: on how many servers everything is stored, from 1 to 5.
+    #[serde(deserialize_with = "read::within::<_, u8, _, 1, 5>")]
     pub replicas: Option<u8>,
     /// `user`: the user; its password is in `password_file`.
     #[serde(deserialize_with = "read::filled")]
@@ -34,6 +35,6 @@ pub struct NatsSettings {
     /// `ca`: a PEM file with the certification authorities to trust, and no others.
     pub ca: Option<PathBuf>,
     /// `lease`: after how many seconds without a sign of life a node counts as gone, from 2 to 300.
-    #[serde(deserialize_with = "read::seconds")]
+    #[serde(deserialize_with = "read::time::<_, 2_000, 300_000>")]
     pub lease: Option<Duration>,
 }

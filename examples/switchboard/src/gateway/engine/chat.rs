@@ -67,13 +67,14 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future stops the model and the tools. The tokens used so far are counted, the question
     /// and what was said so far are stored with a [`Mark`], and then the next message has its turn. If the
-    /// reply was complete and is being stored, that continues.
+    /// reply was complete and is being stored, that continues. The question is stored before it is answered, with an
+    /// estimate of its tokens, in case the process ends.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
         self.answer(chat, None, reply).await
     }
 
     /// Answers a chat like [`chat`](Self::chat), whose turn has a [name](Turn::id): it takes the place of the
-    /// last one if that has the same. The question is stored before it is answered.
+    /// last one if that has the same.
     ///
     /// # Errors
     /// As for [`chat`](Self::chat).
@@ -90,6 +91,8 @@ impl Engine {
         let key = self.session(&chat.session, Method::ChatSend)?;
         let turn = self.enter(&key).await?;
 
+        // The turn takes the place of its question by this name.
+        let own = format!("run-{:016x}", rpc_core::net::entropy());
         let model = match &self.model {
             Ok(model) => model,
             Err(problem) => {
@@ -108,8 +111,10 @@ impl Engine {
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&turn, estimate).await {
             Ok(reservation) => {
-                let turn = self.note(&key, turn, content, id).await?;
-                let mut charge = Charge::new(self, &key, turn, (content, id), reservation);
+                let name = id.unwrap_or(&own);
+                let (turn, noted) = self.note(&key, turn, (content, name), estimate).await?;
+                let mut charge = Charge::new(self, &key, turn, (content, name), reservation);
+                charge.noted = noted;
                 let run = self.run(model, talk, &mut charge, &mut *reply);
                 let Ended {
                     ending,
@@ -148,25 +153,25 @@ impl Engine {
         }
     }
 
-    /// Stores a question, and that the gateway has ended if nothing takes its place.
+    /// Stores a question with an estimate of its tokens, and that the gateway has ended if nothing takes its place.
+    /// Returns the tokens that are counted.
     async fn note(
         &self,
         key: &SessionKey,
         turn: Held,
-        content: &str,
-        id: Option<&str>,
-    ) -> Result<Held, ChatError> {
-        if id.is_none() {
-            return Ok(turn);
-        }
+        (content, name): (&str, &str),
+        estimate: u64,
+    ) -> Result<(Held, u64), ChatError> {
         let at = self.now();
-        let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned())).with_id(id);
+        let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned()));
+        let asked = asked.with_id(Some(name));
         let mut commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
-        commit.goes_on = true;
+        (commit.goes_on, commit.noted) = (true, estimate);
         // Whether it is stored matters only if the gateway ends; the log has it.
         let written = self.write(commit, Some(turn)).await;
-        let (_, turn) = written.unwrap_or((Ok(()), None));
-        turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))
+        let (stored, turn) = written.unwrap_or((Ok(()), None));
+        let turn = turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))?;
+        Ok((turn, if stored.is_ok() { estimate } else { 0 }))
     }
 
     /// Refuses a chat. Its session still counts, from its first message on.
