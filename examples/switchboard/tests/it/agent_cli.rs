@@ -216,7 +216,7 @@ fn one_question_has_its_answer_on_standard_output() {
     let host = home.host(&[]);
     let (code, out, err) = home.chat(&host, &["/call list_files {\"path\":\".\"}"], "");
     assert_eq!((code, out.as_str()), (Some(0), "{\"found\":[]}\n"));
-    assert_holds(&err, &[r#"list_files {"path":"."}"#]);
+    assert_holds(&err, &["list_files ."]);
     let (code, out, err) = home.chat(&host, &["!fail it hurts"], "");
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert_holds(&err, &["error: ", "it hurts"]);

@@ -1,7 +1,7 @@
 //! `switchboard gateway serve` and `switchboard gateway check`: run a gateway, or check its configuration.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -82,19 +82,21 @@ impl File {
     }
 }
 
-/// Says each time when the configuration was edited, which is read once.
-async fn watch(file: Option<PathBuf>) -> Infallible {
-    let modified = || file.as_ref()?.metadata().ok()?.modified().ok();
-    let mut known = modified();
-    loop {
-        tokio::time::sleep(WATCH_INTERVAL).await;
-        let now = modified();
-        if let Some(file) = file.as_ref().filter(|_| now.is_some() && now != known) {
-            known = now;
-            let file = file.display();
-            complain(format_args!(
-                "{file} was edited: it is read at the start, so start the gateway again"
-            ));
+/// Says from now on each time when the configuration was edited, which is read once.
+fn watch(file: Option<PathBuf>) -> impl Future<Output = Infallible> {
+    let modified = |file: &Path| file.metadata().ok()?.modified().ok();
+    let mut known = file.as_deref().and_then(modified);
+    async move {
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            let now = file.as_deref().and_then(modified);
+            if let Some(file) = file.as_ref().filter(|_| now.is_some() && now != known) {
+                known = now;
+                let file = file.display();
+                complain(format_args!(
+                    "{file} was edited: it is read at the start, so start the gateway again"
+                ));
+            }
         }
     }
 }
@@ -188,6 +190,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let Loaded {
         mut config, file, ..
     } = args.file.load()?;
+    let watching = watch(file.clone());
     let nats = args.nats.or(config.nats.clone()).connect().await?;
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
@@ -224,7 +227,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let serving = signals.serve(gateway.run(), handle.drain(DRAIN + GOODBYE));
     let outcome = tokio::select! {
         outcome = unless_failed(serving, failed) => outcome,
-        never = watch(file) => match never {},
+        never = watching => match never {},
     };
     match cut.load(Ordering::Relaxed) {
         0 => {}
