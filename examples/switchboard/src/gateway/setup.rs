@@ -189,7 +189,7 @@ impl Gateway {
             model,
             limits,
             plugins: prepared.plugins,
-            tools: prepared.tools,
+            tools: Arc::new(prepared.tools),
             store,
             clock: unix_seconds,
         });

@@ -218,8 +218,8 @@ impl<'e> Charge<'e> {
         } = self.used;
         let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent());
         UsageEntry {
-            provider: engine.agent.model.provider().as_str().to_owned(),
-            model: engine.agent.model.model_name().to_owned(),
+            provider: engine.parts.agent.model.provider().as_str().to_owned(),
+            model: engine.parts.agent.model.model_name().to_owned(),
             estimated: self.estimated,
             ending,
             ..entry.with_tokens(input_tokens, output_tokens)

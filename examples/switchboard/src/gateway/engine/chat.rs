@@ -93,7 +93,7 @@ impl Engine {
 
         // The turn takes the place of its question by this name.
         let own = format!("run-{:016x}", rpc_core::net::entropy());
-        let model = match &self.model {
+        let model = match &self.parts.model {
             Ok(model) => model,
             Err(problem) => {
                 let mark = Mark::failed(problem, false);
@@ -105,8 +105,8 @@ impl Engine {
         let mut messages = self.context(&key, &turn, content, id).await?;
         let question = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
         let past = messages.into_iter().map(Arc::new).collect();
-        let rounds = many_rounds(self.agent.max_tool_rounds.max(1));
-        let talk = assistant::Turn::new(self.limits, rounds, past, question);
+        let rounds = many_rounds(self.parts.agent.max_tool_rounds.max(1));
+        let talk = assistant::Turn::new(self.parts.limits, rounds, past, question);
         let bytes = talk.context().into_iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&turn, estimate).await {
@@ -140,7 +140,7 @@ impl Engine {
     /// Runs a tool on its own task, which ends if the future is dropped: a slow tool delays its own
     /// chat only, and no other chat of the connection.
     async fn use_tool(&self, call: Call) -> ToolOutput {
-        let tools = Arc::clone(&self.tools);
+        let tools = Arc::clone(&self.parts.tools);
         let mut task = JoinSet::new();
         task.spawn(async move {
             let input = Value::from(call.arguments).to_string();
@@ -193,7 +193,12 @@ impl Engine {
 
     /// Returns the bytes of the instructions, which no estimate counts.
     fn instructions(&self) -> usize {
-        let text = self.agent.system_prompt.as_deref().unwrap_or_default();
+        let text = self
+            .parts
+            .agent
+            .system_prompt
+            .as_deref()
+            .unwrap_or_default();
         if text.trim().is_empty() {
             0
         } else {
@@ -209,7 +214,7 @@ impl Engine {
         content: &str,
         id: Option<&str>,
     ) -> Result<Vec<ChatMessage>, ChatError> {
-        let window = self.memory.episodic_window;
+        let window = self.parts.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
         let recalled = self.store.recall(key.as_str(), Some(&turn.open), most);
@@ -218,7 +223,7 @@ impl Engine {
         turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);
         let soul = self.soul().await;
         let context = Context {
-            instructions: self.agent.system_prompt.as_deref(),
+            instructions: self.parts.agent.system_prompt.as_deref(),
             soul: soul.as_deref(),
             turns: &turns,
             window,
@@ -314,7 +319,7 @@ struct ChatRun<'t, 'e> {
 impl ChatRun<'_, '_> {
     async fn hold(mut self, mut turn: assistant::Turn) -> Result<(), Broken> {
         loop {
-            match turn.next(self.engine.tools.definitions()) {
+            match turn.next(self.engine.parts.tools.definitions()) {
                 Step::Ask { with_tools: true } => self.ask(&mut turn).await?,
                 Step::Call(call) => {
                     let id = call.id.clone();
@@ -351,7 +356,7 @@ impl ChatRun<'_, '_> {
         let context = turn.context();
         self.charge
             .call_started(context.iter().copied().map(size).sum());
-        let tools = self.engine.tools.definitions();
+        let tools = self.engine.parts.tools.definitions();
         let before = self.charge.length();
         let asked = turn.ask(context, &**self.model, None, tools).await;
         let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;
