@@ -450,7 +450,7 @@ async fn refusals_use_the_words_of_the_protocol() {
         let CallError::Remote(error) = error else {
             panic!("{error}");
         };
-        let expected = format!("token budget exceeded ({scope}: 0/1); estimates count, too: 3");
+        let expected = format!("token budget exceeded ({scope}: 0/1); estimates count too (3");
         assert!(error.message().starts_with(&expected), "{error}");
     }
     let gateway = start(|_| (), None).await;

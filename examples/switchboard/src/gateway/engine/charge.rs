@@ -24,7 +24,7 @@ impl Engine {
             NotAdmitted::Exceeded(exceeded) if exceeded.used < exceeded.limit => {
                 let why = "this message with its context, beside those of runs that are open";
                 RpcError::new(format!(
-                    "{exceeded}; estimates count, too: {estimate} tokens for {why}"
+                    "{exceeded}; estimates count too ({estimate} tokens for {why})"
                 ))
             }
             NotAdmitted::Exceeded(exceeded) => exceeded.into(),

@@ -28,8 +28,7 @@ async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session
     ] {
         let harness = Harness::limited(budgets, []).await;
         let why = harness.refused(&from("ann", "hello")).await;
-        let expected =
-            format!("token budget exceeded ({expected}); estimates count, too: 2 tokens");
+        let expected = format!("token budget exceeded ({expected}); estimates count too (2 tokens");
         assert!(why.starts_with(&expected), "{why}");
         assert!(harness.model.asked().is_empty());
         assert_eq!(harness.sessions().await, ["default:ws:ann:main"]);
@@ -51,7 +50,7 @@ async fn usage_counts_and_estimates_leave_out_the_instructions() {
     assert_eq!(harness.used().await, 15);
     let why = harness.refused(&from("bob", "hello, hello")).await;
     let expected =
-        "token budget exceeded (daily: 15/17); estimates count, too: 4 tokens for this message";
+        "token budget exceeded (daily: 15/17); estimates count too (4 tokens for this message";
     assert!(why.starts_with(expected), "{why}");
 }
 
@@ -76,7 +75,7 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
         Err(exoclaw_proto::net::ChatError::Refused(error)) => error.message().to_owned(),
         other => panic!("{other:?}"),
     };
-    let expected = "token budget exceeded (daily: 0/10); estimates count, too: 7 tokens";
+    let expected = "token budget exceeded (daily: 0/10); estimates count too (7 tokens";
     assert!(why.starts_with(expected), "{why}");
     harness.model.open_gate();
     assert_eq!(first.await, Ok(()));
