@@ -184,7 +184,7 @@ class Cluster:
 
     async def is_gone(self, node):
         """Whether a node knows that it counts as gone."""
-        async with aiohttp.request("GET", f"http://127.0.0.1:{node.port}/health") as answer:
+        async with aiohttp.request("GET", f"http://127.0.0.1:{node.port}/ready") as answer:
             return answer.status == 503
 
     async def lives(self):

@@ -35,6 +35,12 @@ pub(crate) fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Mer
     }
 }
 
+/// Whether the first copy of a session has more turns than the second one.
+pub(crate) fn has_later_turn(one: Option<&str>, other: Option<&str>) -> bool {
+    let turn = |text: Option<&str>| text.and_then(version).map_or(0.0, |[turn, ..]| turn);
+    turn(one) > turn(other)
+}
+
 /// Returns `turn`, `iteration` and `updated` of a session's text, to be compared in this order:
 /// `iteration` counts within a turn and starts again at 1. `None` if the text is not a JSON object.
 /// Of a repeated member the last one counts, as for all other readers of the text.

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::codec;
 use crate::frame::Session;
+use crate::merge::has_later_turn;
 
 /// The state from which a client resumes: its session, the last event shown, and the conversation,
 /// which the client owns. ConnectOnion specification, *Client Reconnect*.
@@ -99,6 +100,14 @@ impl Resume {
     pub(super) fn turn(&self) -> Option<u64> {
         let session = self.session.as_ref()?;
         find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
+    }
+
+    /// Takes the host's conversation, unless it has fewer turns than this one.
+    pub(super) fn go_on_with(&mut self, session: Option<&Json>) {
+        let ours = self.session.as_ref().map(Json::get);
+        if session.is_some() && !has_later_turn(ours, session.map(Json::get)) {
+            self.session = session.cloned();
+        }
     }
 
     /// Returns the conversation in a form that loses against any conversation of the host that is

@@ -309,6 +309,9 @@ impl ClientSession {
         if self.resume.session_id.as_ref() != Some(&frame.session_id) {
             self.resume.last_msg_id = None;
             self.forget_events();
+            if frame.session.is_some() {
+                self.resume.session = None;
+            }
             self.resume.session_id = Some(frame.session_id.clone());
         }
         self.replaying = false;
@@ -323,9 +326,7 @@ impl ClientSession {
             });
             return self.push(ClientEvent::Connected(frame));
         }
-        if frame.session.is_some() {
-            self.resume.session.clone_from(&frame.session);
-        }
+        self.resume.go_on_with(frame.session.as_ref());
         self.forget_run();
         let end = run.map(|run| run.end(&frame, &self.config.limits));
         self.push(ClientEvent::Connected(frame));
@@ -407,10 +408,8 @@ impl ClientSession {
                 return run.lose(reason, Delivery::Delivered);
             }
         } else {
-            if let Ok(output) = &result
-                && output.session.is_some()
-            {
-                self.resume.session.clone_from(&output.session);
+            if let Ok(output) = &result {
+                self.resume.go_on_with(output.session.as_ref());
             }
             self.pass();
             self.forget_run();

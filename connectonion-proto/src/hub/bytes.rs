@@ -1,70 +1,207 @@
-//! The bytes of the conversations that a hub holds.
+//! The bytes of the conversations that a hub holds: those of one address, and those of all.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::net::IpAddr;
 
-use rpc_core::Json;
+use rpc_core::{CloseFrame, Json};
 
-use super::{Hub, Owner, Prompt, Session};
+use super::event::{ConnId, Now};
+use super::job::{Loaded, Request, Then};
+use super::recover::revive;
+use super::{Hub, Prompt, Session};
 use crate::frame::ErrorFrame;
+use crate::id::SessionId;
+use crate::limits::INPUT_REFUSED;
+use crate::storage::{Record, StorageError};
 
 /// The memory of a conversation besides its bytes.
 const OVERHEAD: usize = 1024;
+/// What has at most this many bytes may use what is in reserve.
+const SMALL: usize = 64 * 1024;
 
 /// What is held, or more: what goes is noticed when all is counted again.
 #[derive(Default)]
 pub(super) struct Held {
     all: usize,
-    by_owner: HashMap<Owner, usize>,
+    by_caller: HashMap<IpAddr, usize>,
 }
 
 impl Held {
-    pub(super) fn add(&mut self, owner: Owner, bytes: usize) {
+    pub(super) fn add(&mut self, caller: Option<IpAddr>, bytes: usize) {
         let bytes = bytes.saturating_add(OVERHEAD);
         self.all = self.all.saturating_add(bytes);
-        let of_owner = self.by_owner.entry(owner).or_default();
-        *of_owner = of_owner.saturating_add(bytes);
+        if let Some(caller) = caller {
+            let of_caller = self.by_caller.entry(caller).or_default();
+            *of_caller = of_caller.saturating_add(bytes);
+        }
+    }
+
+    /// Returns the bytes of one address, or of all.
+    fn of(&self, caller: Option<IpAddr>) -> usize {
+        caller.map_or(self.all, |it| self.by_caller.get(&it).map_or(0, |it| *it))
     }
 }
 
+/// What there should be room for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Need<'a> {
+    /// Who brings it; `None` if that is not known.
+    pub(super) caller: Option<IpAddr>,
+    /// The session that it is for, which stays.
+    pub(super) session: Option<&'a str>,
+    pub(super) more: usize,
+    /// What comes back from the storage with it.
+    pub(super) recalled: usize,
+}
+
 impl Hub {
-    /// Makes room for `more` bytes of a conversation that has these many, or returns the refusal.
-    pub(super) fn hold(&mut self, owner: Owner, before: usize, more: usize) -> Option<ErrorFrame> {
-        let config = &self.config;
-        let (size, max) = (before.saturating_add(more), config.max_session_bytes);
-        if size > max {
-            let words = format!(
+    /// Returns the refusal of a conversation of this size, if it is too large.
+    pub(super) fn check_size(&self, size: usize) -> Option<ErrorFrame> {
+        let max = self.config.max_session_bytes;
+        (size > max).then(|| {
+            ErrorFrame::new(format!(
                 "the conversation has {size} bytes, and this host takes {max}: begin a new session"
-            );
-            return Some(ErrorFrame::new(words));
-        }
-        let (max, max_owner) = (config.max_held_bytes, config.max_owner_bytes);
-        let is_over = |held: &Held| {
-            held.all + more > max
-                || held.by_owner.get(&owner).map_or(0, |it| *it) + more > max_owner
-        };
-        if is_over(&self.held) {
-            self.held = self.count();
-        }
-        if is_over(&self.held) {
-            let (max, whose) = match self.held.all + more > max {
-                true => (max, ""),
-                false => (max_owner, "your "),
+            ))
+        })
+    }
+
+    /// Makes room in the memory, or returns the refusal. Idle conversations leave it, the largest first. A
+    /// quarter is in reserve, for what is small.
+    pub(super) fn hold(&mut self, need: Need<'_>, now: Now) -> Option<ErrorFrame> {
+        let more = need.more.saturating_add(need.recalled);
+        let max = self.config.max_held_bytes;
+        let own = need
+            .caller
+            .map(|_| (need.caller, max / 4, "of your address"));
+        for (whose, max, words) in own.into_iter().chain([(None, max, "of all callers")]) {
+            let max = if need.more <= SMALL {
+                max
+            } else {
+                max - max / 4
             };
-            let words =
-                format!("this host holds {max} bytes of {whose}conversations: try again later");
-            return Some(ErrorFrame::new(words).with_retryable(true));
+            let excess = |held: &Held| held.of(whose).saturating_add(more).saturating_sub(max);
+            if excess(&self.held) > 0 {
+                self.held = self.count();
+            }
+            let excess = excess(&self.held);
+            if excess > 0 && !self.unload(whose, need.session, excess, now) {
+                let words = format!(
+                    "this host holds {max} bytes of conversations {words}: try again later"
+                );
+                return Some(ErrorFrame::new(words).with_retryable(true));
+            }
         }
-        self.held.add(owner, more);
+        self.held.add(need.caller, more);
         None
+    }
+
+    /// Takes at least so many bytes of idle conversations out of the memory: of one address, or of all.
+    /// Returns `false`, and does nothing, if there are fewer.
+    fn unload(&mut self, whose: Option<IpAddr>, but: Option<&str>, bytes: usize, now: Now) -> bool {
+        let is_one = |(id, it): &(&SessionId, &Session)| {
+            let is_theirs = whose.is_none() || it.caller == whose;
+            is_theirs && but != Some(id.as_str()) && it.may_leave()
+        };
+        let idle = self.sessions.iter().filter(is_one);
+        let mut idle: Vec<_> = idle.map(|(id, it)| (it.held(), id.clone())).collect();
+        if idle.iter().map(|(size, _)| size + OVERHEAD).sum::<usize>() < bytes {
+            return false;
+        }
+        idle.sort_unstable_by_key(|(size, _)| Reverse(*size));
+        let mut left = bytes;
+        for (size, id) in idle {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(size + OVERHEAD);
+            self.unload_one(&id, now);
+        }
+        self.held = self.count();
+        true
+    }
+
+    fn unload_one(&mut self, id: &SessionId, now: Now) {
+        let Some(session) = self.sessions.get_mut(id.as_str()) else {
+            return;
+        };
+        if session.is_handed {
+            let words = "the host needs the memory: connect again with the conversation";
+            let why = CloseFrame::new(CloseFrame::TRY_AGAIN, words);
+            return self.drop_session(id, &why, "", now);
+        }
+        session.is_known = false;
+        session.copy = None;
+        session.away = std::mem::take(&mut session.stored);
+        self.ask_storage(id.clone(), Request::Unload);
+    }
+
+    /// Reads a conversation again that is not in the memory, and then calls `then`, with the error if it is not
+    /// available.
+    pub(super) fn recall(
+        &mut self,
+        id: &SessionId,
+        then: impl FnOnce(&mut Self, &SessionId, Option<StorageError>, Now) + Send + Sync + 'static,
+    ) {
+        let then: Then<Loaded> = Box::new(move |hub, id, found, now| {
+            let Some(session) = hub.sessions.get_mut(id.as_str()) else {
+                return hub.release_unused(id);
+            };
+            let error = match found {
+                Ok(record) => {
+                    session.learn(record, now.unix);
+                    None
+                }
+                Err(StorageError::Fenced) => return hub.give_up(id, now),
+                Err(error) => Some(error),
+            };
+            then(hub, id, error, now);
+            hub.tidy(id);
+        });
+        self.ask_storage(id.clone(), Request::Recall(then));
+    }
+
+    /// Makes room for the files of a prompt while they are saved, or refuses it and returns `false`.
+    pub(crate) fn begin_upload(&mut self, conn: ConnId, bytes: usize, now: Now) -> bool {
+        let Some((id, session)) = self.session_at(conn) else {
+            return true;
+        };
+        let need = Need {
+            caller: session.caller,
+            session: Some(id.as_str()),
+            more: bytes,
+            recalled: 0,
+        };
+        if let Some(error) = self.hold(need, now) {
+            self.refuse_input(conn, error.with_code(INPUT_REFUSED));
+            return false;
+        }
+        let uploading = self.uploading.entry(conn).or_insert((need.caller, 0));
+        uploading.1 += bytes;
+        true
+    }
+
+    /// They are saved, or not.
+    pub(crate) fn end_upload(&mut self, conn: ConnId, bytes: usize) {
+        if let Some((_, left)) = self.uploading.get_mut(&conn) {
+            *left = left.saturating_sub(bytes);
+            if *left == 0 {
+                self.uploading.remove(&conn);
+            }
+        }
     }
 
     fn count(&self) -> Held {
         let mut held = Held::default();
-        for (_, session) in self.sessions.iter().filter(|(_, it)| it.is_known) {
-            held.add(session.owner, session.bytes());
+        let sessions = self.sessions.iter();
+        for (_, session) in sessions.filter(|(_, it)| it.is_known || it.stored > 0) {
+            held.add(session.caller, session.held() + session.log.bytes());
         }
         for entering in self.entering.values() {
-            held.add(entering.owner, entering.bytes);
+            held.add(entering.caller, entering.bytes);
+        }
+        for (caller, bytes) in self.uploading.values() {
+            held.add(*caller, *bytes);
         }
         held
     }
@@ -78,6 +215,29 @@ impl Session {
         let run = self.run.as_ref();
         let run = run.map_or(0, |run| run.message_bytes + run.trace_bytes);
         len_of(self.copy.as_ref()) + waiting + run
+    }
+
+    /// Returns its bytes in the memory, with those that the storage has there: between runs, they are the same.
+    fn held(&self) -> usize {
+        match self.run {
+            Some(_) => self.bytes() + self.stored,
+            None => self.bytes().max(self.stored),
+        }
+    }
+
+    /// Returns whether the conversation may leave the memory: the storage or the client has it.
+    fn may_leave(&self) -> bool {
+        let is_stored = !self.is_only_here && self.unstored.is_none() && !self.is_unsaved;
+        self.is_idle() && is_stored && self.held() > 0
+    }
+
+    /// Takes the conversation of a record, unless it is known.
+    pub(super) fn learn(&mut self, record: Option<Record>, now: f64) {
+        if !std::mem::replace(&mut self.is_known, true) {
+            self.copy = record.and_then(|record| revive(record, now));
+            self.stored = len_of(self.copy.as_ref());
+            (self.away, self.is_handed) = (0, false);
+        }
     }
 }
 

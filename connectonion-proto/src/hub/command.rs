@@ -6,6 +6,7 @@ use rpc_core::encode::encode;
 use super::Hub;
 use super::conversation::with_mode;
 use super::event::{ConnId, HubEvent, Now, Reply};
+use super::job::not_available;
 use super::run::{Run, stale};
 use crate::error::{unknown_type, unsupported_mode};
 use crate::frame::{
@@ -96,6 +97,12 @@ impl Hub {
         };
         if let Some(error) = unsupported(&change.mode) {
             return self.tell(conn, &error);
+        }
+        if !session.is_known {
+            return self.recall(&id, move |hub, _, error, now| match error {
+                None => hub.mode_change(conn, change, now),
+                Some(error) => hub.tell(conn, &not_available(&error)),
+            });
         }
         let ModeChange { mode, turns } = change;
         let turns = turns.filter(|_| mode == Mode::Ulw);

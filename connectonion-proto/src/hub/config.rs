@@ -58,10 +58,10 @@ rpc_core::config! {
         /// The largest conversation in bytes, with the prompts that wait to become a part of it. What
         /// would exceed it is refused. Default 16 MiB.
         pub max_session_bytes: usize = 16 * 1024 * 1024,
-        /// The largest size of the conversations of one owner that have connections or a running agent,
-        /// in bytes; all unsigned callers are one. What would exceed it is refused. Default 64 MiB.
-        pub max_owner_bytes: usize = 64 * 1024 * 1024,
-        /// The same for all owners together. Default 256 MiB.
+        /// The bytes of conversations in memory; those from one address, if it is known, a quarter. Beyond it
+        /// the largest ones without a run leave the memory, and are read from the store when they are
+        /// needed; a client whose conversation is not stored has to connect again. What has no room then is
+        /// refused. A quarter is in reserve for what has at most 64 KiB. Default 256 MiB.
         pub max_held_bytes: usize = 256 * 1024 * 1024,
     }
 }

@@ -2,11 +2,10 @@
 
 use rpc_core::{Json, Text};
 
-use super::bytes::len_of;
+use super::bytes::{Need, len_of};
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
-use super::job::{Entering, Loaded, Request, Then};
-use super::recover::revive;
+use super::job::{Entering, Loaded, Request, Then, not_available};
 use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
 use crate::chat_items::chat_items;
@@ -14,9 +13,9 @@ use crate::console;
 use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::{SessionId, session_id as new_id};
 use crate::limits::ALREADY_AUTHENTICATED;
-use crate::merge::merge;
+use crate::merge::{has_later_turn, merge};
 use crate::replay::EventLog;
-use crate::storage::{Record, StorageError};
+use crate::storage::{Record, RecordStatus, StorageError};
 
 impl Hub {
     /// Connects a client whose CONNECT was accepted. The answer may have to wait for the storage.
@@ -25,15 +24,26 @@ impl Hub {
         let handed = len_of(connect.session.as_ref());
         let wanted = connect.session_id.as_deref();
         let wanted = wanted.filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_ID);
-        let here = wanted.and_then(|id| self.sessions.get(id));
+        let own = self.session_of(conn).cloned();
+        let id = wanted.or(own.as_ref().map(SessionId::as_str));
+        let here = id.and_then(|id| self.sessions.get(id));
         // What is held already counts once.
         let held = here.filter(|it| it.owner == owner);
         let held = held.map_or(0, |it| it.bytes().min(handed));
         // Someone else's session is not looked up: the client gets another one.
-        let is_unknown = here.is_none_or(|it| it.owner == owner && !it.is_known)
-            && self.session_of(conn).is_none();
-        let unknown = wanted.filter(|_| is_unknown).map(SessionId::from);
-        if let Some(error) = self.hold(owner, held, handed - held) {
+        let is_unknown = match here {
+            Some(it) => it.owner == owner && !it.is_known,
+            None => own.is_none(),
+        };
+        let unknown = id.filter(|_| is_unknown).map(SessionId::from);
+        let need = Need {
+            caller: request.caller,
+            session: id,
+            more: handed - held,
+            recalled: 0,
+        };
+        let refused = self.check_size(handed).or_else(|| self.hold(need, now));
+        if let Some(error) = refused {
             return self.refuse_connect(conn, error);
         }
         let Some(unknown) = unknown else {
@@ -43,13 +53,22 @@ impl Hub {
         let entering = Entering {
             number,
             owner,
+            caller: request.caller,
             bytes: handed,
         };
         self.entering.insert(conn, entering);
         let then: Then<_> = Box::new(move |hub, id, found, now| {
             hub.entered(conn, number, &request, id, found, now);
         });
-        self.ask_storage(unknown, Request::Load(then));
+        let is_away = self
+            .sessions
+            .get(unknown.as_str())
+            .is_some_and(|it| it.away > 0);
+        let request = match is_away {
+            true => Request::Recall(then),
+            false => Request::Load(then),
+        };
+        self.ask_storage(unknown, request);
     }
 
     /// Continues a CONNECT when its session was loaded, unless a newer one of the connection waits.
@@ -68,11 +87,7 @@ impl Hub {
             match found {
                 Ok(record) => self.enter(conn, request, record, now),
                 Err(StorageError::Fenced) => return self.reply(conn, Reply::Close(elsewhere())),
-                Err(error) => {
-                    let words = format!("the session is not available: {error}");
-                    let error = ErrorFrame::new(words).with_retryable(true);
-                    self.refuse_connect(conn, error);
-                }
+                Err(error) => self.refuse_connect(conn, not_available(&error)),
             }
         }
         self.release_unused(id);
@@ -89,14 +104,38 @@ impl Hub {
         let known = len_of(stored.as_ref().and_then(|record| record.session.as_ref()));
         // One that is stored already may be shown, however long it is.
         let known = known.min(self.config.max_session_bytes);
-        if let Some(error) = self.hold(owner, 0, known) {
+        let need = Need {
+            caller: request.caller,
+            session: connect.session_id.as_deref(),
+            more: known,
+            ..Need::default()
+        };
+        if let Some(error) = self.hold(need, now) {
             return self.refuse_connect(conn, error);
         }
+        let handed = connect.session.as_ref();
+        let theirs = handed.map(Json::get);
+        // Its client has gone on since the prompt of an interrupted run.
+        let is_later = |ours: Option<&Json>| has_later_turn(theirs, ours.map(Json::get));
+        let mut is_stopped = false;
         if let Some(record) = &mut stored
             && record.owner == Some(owner)
         {
             let id = SessionId::from(&*record.session_id);
-            self.begin_again(&id, record, now);
+            if is_later(record.session.as_ref()) {
+                is_stopped = record.status == RecordStatus::Interrupted;
+            } else {
+                self.begin_again(&id, record, now);
+            }
+        }
+        if let Some(id) = connect.session_id.as_deref()
+            && let Some(session) = self.sessions.get(id)
+            && session.owner == owner
+            && session.is_rerun()
+            && is_later(session.settled())
+        {
+            self.stop_rerun(&SessionId::from(id));
+            is_stopped = true;
         }
         let stored_owner = stored.as_ref().and_then(|record| record.owner);
         let (id, is_new) = match self.seat(conn, request, stored_owner, now) {
@@ -108,23 +147,25 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };
-        if !std::mem::replace(&mut session.is_known, true) {
-            let got_it = connect.session_id.as_deref() == Some(id.as_str());
-            let stored = stored.filter(|_| got_it);
-            session.copy = stored.and_then(|record| revive(record, now.unix));
+        let stored = stored.filter(|record| *record.session_id == *id.as_str());
+        session.learn(stored, now.unix);
+        if request.caller.is_some() && session.caller != request.caller {
+            session.caller = request.caller;
+            self.held.add(request.caller, session.bytes());
         }
         let is_running = session.started().is_some();
-        let handed = connect.session.as_ref();
         let ours = session.settled().map(|it| it.get().to_owned());
-        let merged = merge(ours.as_deref(), handed.map(Json::get));
+        let merged = merge(ours.as_deref(), theirs);
         // What the client has of an interrupted run is over.
         let mut newer = merged.server_newer || session.rerun.is_some();
         if !newer
             && !is_running
             && let Some(theirs) = handed.filter(|_| merged.session.is_some())
         {
+            session.is_handed |= ours.as_deref() != Some(theirs.get());
             session.copy = Some(theirs.clone());
             session.is_only_here = false;
+            session.is_unsaved |= is_stopped;
         }
         let mut copy = session.settled().filter(|_| newer).cloned();
         if let Some(run) = session.started().filter(|_| has_gap) {
@@ -159,6 +200,9 @@ impl Hub {
         self.reply(conn, Reply::Accept(Box::new(connected)));
         if let Some(failure) = failure {
             self.reply(conn, Reply::Frame(failure));
+        }
+        if is_stopped {
+            self.next_prompt(&id, now);
         }
     }
 

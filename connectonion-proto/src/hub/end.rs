@@ -91,7 +91,7 @@ impl Hub {
         run.requests.clear();
         let whole = run.render(session_id.as_str(), result, now.unix);
         session.copy = Some(whole.clone());
-        session.is_unsaved = false;
+        (session.is_unsaved, session.is_handed) = (false, false);
         let status = match result {
             Some(_) => RecordStatus::Done,
             None => RecordStatus::Failed,

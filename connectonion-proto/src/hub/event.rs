@@ -1,12 +1,13 @@
 //! The inputs and outputs of a hub: [`ConnectRequest`], [`Reply`], [`HubEvent`].
 
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rpc_core::{CloseFrame, Instant, Refused, Str, Text};
 
 use super::{Job, Prompt};
 use crate::auth::Address;
-use crate::frame::{Connect, Connected, ErrorFrame, RuntimeInputAck};
+use crate::frame::{Connect, Connected, ErrorFrame, ReceivedFile, RuntimeInputAck};
 use crate::id::SessionId;
 
 /// A connection, numbered by the application. Numbers are never reused.
@@ -64,6 +65,8 @@ pub struct ConnectRequest {
     pub random: u128,
     /// Whether the client learns that a signature is recommended. Default no.
     pub recommend_signature: bool,
+    /// From where it comes, for limits. Default `None`: not known.
+    pub caller: Option<IpAddr>,
 }
 
 impl ConnectRequest {
@@ -75,6 +78,7 @@ impl ConnectRequest {
             connect,
             random,
             recommend_signature: false,
+            caller: None,
         }
     }
 }
@@ -120,6 +124,8 @@ pub enum HubEvent {
     Cancel(RunId),
     /// The user has told the agent something: an answer, a prompt, a goal, or to stop after its step.
     Told(RunId),
+    /// Delete these files: their prompt was refused.
+    Unused(Vec<ReceivedFile>),
 }
 
 /// Why an agent has no answer, or its `Turn` refused something: nothing changed then,

@@ -2,9 +2,9 @@
 
 use rpc_core::Json;
 
-use super::bytes::len_of;
+use super::bytes::{Need, len_of};
 use super::event::{ConnId, HubEvent, Now, Reply, RunId};
-use super::job::{NotStored, Request, Then};
+use super::job::{NotStored, Request, Then, not_available};
 use super::removed::moved;
 use super::run::{Phase, Run};
 use super::{Hub, Prompt};
@@ -21,37 +21,88 @@ impl Hub {
     /// *INPUT*. `session` is the conversation, from clients that only send it here.
     pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
         self.heard(conn, now.instant);
+        prompt.conn = Some(conn);
+        let (id, session) = match self.check_prompt(&prompt, session, now) {
+            Ok(checked) => checked,
+            Err(error) => return self.refuse_prompt(prompt, error),
+        };
+        prompt.id = runtime_input_id(self.ids.next_bits());
+        if let Some(entry) = self.sessions.get_mut(id.as_str()) {
+            entry.is_handed |= session.is_some();
+            entry.copy = session.or(entry.copy.take());
+            entry.prompts.push_back(prompt);
+        }
+        self.next_prompt(&id, now);
+    }
+
+    /// Returns the session of a prompt and the conversation to use, if there is room for both.
+    fn check_prompt(
+        &mut self,
+        prompt: &Prompt,
+        session: Option<Json>,
+        now: Now,
+    ) -> Result<(SessionId, Option<Json>), Box<ErrorFrame>> {
         let max = self.config.max_inputs;
+        let conn = prompt.conn.unwrap_or(ConnId(0));
         let Some((id, entry)) = self.session_at(conn) else {
             let error = match self.moved.contains(&conn) {
                 true => moved(),
                 false => ErrorFrame::new(AUTHENTICATE_FIRST),
             };
-            return self.refuse_input(conn, error);
+            return Err(error.into());
         };
         if prompt.text.is_empty() {
-            return self.refuse_input(conn, ErrorFrame::new(PROMPT_REQUIRED));
+            return Err(ErrorFrame::new(PROMPT_REQUIRED).into());
         }
         if entry.prompts.len() - entry.read >= max {
             let error = busy(&id, "too many inputs wait for the agent");
             // Without the code, clients would take it for the end of the run that goes on.
-            return self.refuse_input(conn, error.with_code(RUNTIME_INPUT_REJECTED));
+            return Err(error.with_code(RUNTIME_INPUT_REJECTED).into());
         }
-        let is_known = entry.copy.is_some() || entry.run.is_some() || !entry.prompts.is_empty();
-        let session = session.filter(|_| !is_known);
-        let (owner, before) = (entry.owner, entry.bytes());
-        let size = prompt.size() + len_of(session.as_ref());
-        if let Some(error) = self.hold(owner, before, size) {
-            let error = error.with_code(INPUT_REFUSED);
-            return self.refuse_input(conn, error.with_session_id(id.as_str()));
+        let is_new = entry.is_known && entry.copy.is_none() && entry.is_idle();
+        let session = session.filter(|_| is_new);
+        let need = Need {
+            caller: entry.caller,
+            session: Some(id.as_str()),
+            more: prompt.size() + len_of(session.as_ref()),
+            recalled: entry.away,
+        };
+        let size = entry.bytes() + need.more + need.recalled;
+        match self.check_size(size).or_else(|| self.hold(need, now)) {
+            None => Ok((id, session)),
+            Some(error) => {
+                let error = error.with_code(INPUT_REFUSED);
+                Err(error.with_session_id(id.as_str()).into())
+            }
         }
-        prompt.id = runtime_input_id(self.ids.next_bits());
-        prompt.conn = Some(conn);
-        if let Some(entry) = self.sessions.get_mut(id.as_str()) {
-            entry.copy = session.or(entry.copy.take());
-            entry.prompts.push_back(prompt);
+    }
+
+    /// Refuses a prompt, whose files are not needed then.
+    pub(super) fn refuse_prompt(&mut self, prompt: Prompt, error: impl Into<Box<ErrorFrame>>) {
+        if !prompt.files.is_empty() {
+            self.events.push_back(HubEvent::Unused(prompt.files));
         }
-        self.next_prompt(&id, now);
+        if let Some(conn) = prompt.conn {
+            self.refuse_input(conn, error);
+        }
+    }
+
+    /// Reads the conversation again for the prompts that wait, or refuses them.
+    fn recall_for_prompts(&mut self, id: &SessionId) {
+        self.recall(id, |hub, id, error, now| {
+            let Some(session) = hub.sessions.get_mut(id.as_str()) else {
+                return;
+            };
+            session.is_recalled = false;
+            let Some(error) = error else {
+                return hub.next_prompt(id, now);
+            };
+            // Nothing was acknowledged meanwhile.
+            for prompt in std::mem::take(&mut session.prompts) {
+                let error = not_available(&error).with_code(INPUT_REFUSED);
+                hub.refuse_prompt(prompt, error);
+            }
+        });
     }
 
     /// Stores the next prompt of a session, unless one is being stored.
@@ -73,13 +124,19 @@ impl Hub {
                 self.save(id, now);
                 return self.tidy(id);
             };
+            if !session.is_known {
+                if !std::mem::replace(&mut session.is_recalled, true) {
+                    self.recall_for_prompts(id);
+                }
+                return;
+            }
             if session.run.is_none() && is_full {
-                let Some(conn) = prompt.conn else {
+                if prompt.conn.is_none() {
                     // It was acknowledged, so it waits.
                     return self.starved.push_back(id.clone());
-                };
+                }
                 session.prompts.pop_front();
-                self.refuse_input(conn, busy(id, "too many agents are running"));
+                self.refuse_prompt(prompt, busy(id, "too many agents are running"));
                 continue;
             }
             let mut record = session.record(id, RecordStatus::Running, now, ttl);
@@ -131,16 +188,16 @@ impl Hub {
         let Some(place) = place.filter(|_| is_it) else {
             return;
         };
-        let asker = session.prompts.get(place).and_then(|it| it.conn);
+        let asked = session.prompts.get(place).filter(|it| it.conn.is_some());
         let is_unstored = not_stored.is_some();
-        let refused = not_stored.zip(asker);
+        let refused = not_stored.zip(asked.cloned());
         let current = session.run.as_ref().map(|it| (it.id, it.phase));
         if refused.is_none() && current.is_none_or(|it| it.0 != run || it.1 == Phase::Ending) {
             // The prompt begins another run.
             return self.next_prompt(id, now);
         }
         match refused {
-            Some((error, conn)) => {
+            Some((error, prompt)) => {
                 session.prompts.remove(place);
                 if current == Some((run, Phase::Beginning)) {
                     session.run = None;
@@ -149,7 +206,7 @@ impl Hub {
                 let frame = ErrorFrame::new(format!("the prompt was not stored: {error}"));
                 // Without the code, clients would take it for the end of the run that goes on.
                 let frame = frame.with_code(INPUT_REFUSED);
-                self.refuse_input(conn, frame.with_retryable(error.is_retryable()));
+                self.refuse_prompt(prompt, frame.with_retryable(error.is_retryable()));
             }
             // What was acknowledged is stored already, but maybe not as a part of the conversation.
             None => {

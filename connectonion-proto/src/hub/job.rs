@@ -1,9 +1,12 @@
 //! [`Job`]: a request to the storage, with what follows from its outcome.
 
+use std::net::IpAddr;
+
 use super::bytes::len_of;
 use super::event::{HubEvent, Now, Owner, RunId};
 use super::{Entry, Hub};
 use crate::console;
+use crate::frame::ErrorFrame;
 use crate::id::SessionId;
 use crate::storage::{Record, RecordStatus, StorageError};
 
@@ -16,6 +19,10 @@ pub struct Job {
 /// What is asked of a storage, and what follows.
 pub(crate) enum Request {
     Load(Then<Loaded>),
+    /// As `Load`, of a session that this host has unloaded. It does not expire.
+    Recall(Then<Loaded>),
+    /// Keep the session, and forget what is in its conversation.
+    Unload,
     /// Without what follows, nothing waits for the record.
     Append(Box<Record>, Option<Then<NotStored>>),
     /// Events of a run.
@@ -35,16 +42,23 @@ pub(crate) type Loaded = Result<Option<Record>, StorageError>;
 /// Why a record was not stored, and the record.
 pub(crate) type NotStored = Option<(StorageError, Box<Record>)>;
 
-/// Called with the outcome of a [deletion](Hub::delete).
-pub(crate) type Deleted = Box<dyn FnOnce(Result<(), StorageError>) + Send + Sync>;
+/// Called with the outcome of a [deletion](Hub::delete): whether there was a session.
+pub(crate) type Deleted = Box<dyn FnOnce(Result<bool, StorageError>) + Send + Sync>;
 
 /// A connection whose CONNECT waits for the storage.
 pub(super) struct Entering {
     /// The number of the job.
     pub(super) number: u64,
     pub(super) owner: Owner,
+    pub(super) caller: Option<IpAddr>,
     /// The size of the conversation that came with it.
     pub(super) bytes: usize,
+}
+
+/// The ERROR for a session that cannot be loaded now.
+pub(super) fn not_available(error: &StorageError) -> ErrorFrame {
+    let words = format!("the session is not available: {error}");
+    ErrorFrame::new(words).with_retryable(true)
 }
 
 impl Job {
@@ -52,6 +66,11 @@ impl Job {
     #[must_use]
     pub const fn session_id(&self) -> &SessionId {
         &self.session_id
+    }
+
+    /// Returns whether this reads a conversation.
+    pub(crate) const fn is_load(&self) -> bool {
+        matches!(self.request, Request::Load(_) | Request::Recall(_))
     }
 
     /// Returns whether this informs the storage that the session is forgotten, after which another host
@@ -68,17 +87,17 @@ impl Hub {
         self.jobs -= 1;
         let id = job.session_id;
         match job.request {
-            Request::Load(then) => {
+            Request::Load(then) | Request::Recall(then) => {
                 if let Some(count @ 2..) = self.loading.remove(&id) {
                     self.loading.insert(id.clone(), count - 1);
                 }
                 then(self, &id, outcome, now);
             }
-            Request::Append(_, None) | Request::Release => {}
+            Request::Append(_, None) | Request::Release | Request::Unload => {}
             Request::Delete(owner, then) => {
                 // It may have been loaded meanwhile.
                 self.forget(&id, owner, now);
-                then(outcome.map(drop));
+                then(outcome.map(|record| record.is_some()));
             }
             _ if outcome == Err(StorageError::Fenced) => self.give_up(&id, now),
             Request::Append(record, Some(then)) => {
@@ -94,9 +113,16 @@ impl Hub {
             Request::Append(record, _) => {
                 // A run may have added to the conversation.
                 let size = len_of(record.session.as_ref());
-                self.held.add(record.owner.unwrap_or(Owner::Unsigned), size);
+                let session = self.sessions.get_mut(session_id.as_str());
+                let caller = session.and_then(|it| {
+                    it.stored = if size > 0 { size } else { it.stored };
+                    it.caller
+                });
+                self.held.add(caller, size);
             }
-            Request::Load(_) => *self.loading.entry(session_id.clone()).or_default() += 1,
+            Request::Load(_) | Request::Recall(_) => {
+                *self.loading.entry(session_id.clone()).or_default() += 1;
+            }
             _ => {}
         }
         self.jobs += 1;
@@ -118,6 +144,7 @@ impl Hub {
             return;
         }
         session.saving = Some(number);
+        session.is_handed = false;
         let unstored = session.unstored.take();
         let is_again = unstored.is_some();
         let mut record = unstored.unwrap_or_else(|| {

@@ -25,6 +25,7 @@ mod sockets;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use rpc_core::encode::encode;
@@ -67,6 +68,8 @@ struct Rerun {
 #[derive(Default)]
 struct Session {
     owner: Owner,
+    /// From where its last connection has come, if that is known.
+    caller: Option<IpAddr>,
     /// In order of arrival.
     sockets: Vec<ConnId>,
     log: EventLog,
@@ -76,11 +79,19 @@ struct Session {
     failure: Option<(Cursor, Text)>,
     /// Its position among the sessions that may be evicted.
     parked: Option<u64>,
-    /// Whether the conversation is known here. Without sockets and runs it is forgotten: the storage
-    /// or the client has it.
+    /// Whether the conversation is known here. Without sockets and runs it is forgotten, or to make room:
+    /// the storage or the client has it.
     is_known: bool,
     /// The conversation between runs.
     copy: Option<Json>,
+    /// Whether it came from the client, and is not stored.
+    is_handed: bool,
+    /// The bytes of the conversation that the storage has in memory.
+    stored: usize,
+    /// Those of one that made room, until it is recalled.
+    away: usize,
+    /// Whether it is being recalled for a prompt.
+    is_recalled: bool,
     /// Whether the conversation is nowhere else, because storing it failed.
     is_only_here: bool,
     /// The last record, if it was not stored and may be stored later.
@@ -113,6 +124,12 @@ impl Session {
     fn running(&mut self) -> Option<&mut Run> {
         let run = self.run.as_deref_mut();
         run.filter(|run| run.is_running())
+    }
+
+    /// Returns whether an interrupted run begins again, or has, and is not over.
+    fn is_rerun(&self) -> bool {
+        let run = self.run.as_deref();
+        self.rerun.is_some() || run.is_some_and(|run| run.reruns > 0 && run.phase != Phase::Ending)
     }
 
     /// Returns whether the result of the run is being stored.
@@ -199,6 +216,8 @@ pub struct Hub {
     recovering: usize,
     /// Connections whose CONNECT waits for the storage.
     entering: HashMap<ConnId, Entering>,
+    /// The bytes of files that are being saved, with where they come from.
+    uploading: HashMap<ConnId, (Option<IpAddr>, usize)>,
     /// Connections that are being closed because this host does not serve their session.
     moved: HashSet<ConnId>,
     /// Sessions with acknowledged prompts that wait until fewer agents run.
@@ -232,6 +251,7 @@ impl Hub {
             loading: HashMap::new(),
             recovering: 0,
             entering: HashMap::new(),
+            uploading: HashMap::new(),
             moved: HashSet::new(),
             starved: VecDeque::new(),
             store_again_at: None,
@@ -432,6 +452,7 @@ impl Hub {
         if session.sockets.is_empty() && session.is_idle() && is_stored {
             session.is_known = false;
             session.copy = None;
+            session.is_handed = false;
         }
     }
 }

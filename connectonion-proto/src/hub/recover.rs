@@ -3,11 +3,14 @@
 use rpc_core::json::find_member;
 use rpc_core::{Json, Limits, Text};
 
+use super::bytes::len_of;
 use super::conversation::{images_of_last_prompt, with_rest};
-use super::event::Now;
+use super::event::{HubEvent, Now};
 use super::job::{Loaded, Request, Then};
+use super::run::Phase;
 use super::{Entry, Hub, Prompt, Rerun};
-use crate::frame::ServerFrame;
+use crate::console;
+use crate::frame::{ErrorFrame, ServerFrame};
 use crate::id::{SessionId, runtime_input_id};
 use crate::storage::{Record, RecordStatus};
 
@@ -67,12 +70,38 @@ impl Hub {
             session.log.begin_again();
             session.is_known = true;
             session.copy.clone_from(&record.session);
+            session.stored = len_of(record.session.as_ref());
             session.prompts.push_back(first);
             session.prompts.extend(record.inputs.iter().cloned());
             let count = record.reruns + 1;
             session.rerun = Some(Rerun { count, said });
         }
         self.next_prompt(id, now);
+    }
+
+    /// Stops a run that was begun again: its conversation has gone on elsewhere. Acknowledged prompts stay.
+    pub(super) fn stop_rerun(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id.as_str()) else {
+            return;
+        };
+        if session.rerun.take().is_some() {
+            session.prompts.pop_front();
+        }
+        session.prompts.drain(..session.read);
+        session.read = 0;
+        session.storing = None;
+        let sockets = session.sockets.clone();
+        if let Some(run) = session.run.take() {
+            self.runs.remove(&run.id);
+            if run.phase != Phase::Beginning {
+                self.events.push_back(HubEvent::Cancel(run.id));
+            }
+            let words = "the agent was stopped: its conversation has gone on elsewhere";
+            for conn in sockets {
+                self.tell(conn, &ErrorFrame::new(words));
+            }
+            self.line(console::agent_error(words));
+        }
     }
 
     /// Returns the prompt to run again, which is the last message of its conversation, if the record is

@@ -21,30 +21,49 @@ impl Hub {
         self.drop_session(id, &elsewhere(), words, now);
     }
 
+    /// Gives up a session without connections and runs, all of which is stored. Returns `false` if it is in
+    /// use.
+    pub(crate) fn release_idle(&mut self, id: &SessionId, now: Now) -> bool {
+        let is_used = |it: &Session| {
+            it.parked.is_none() || !it.is_idle() || it.is_only_here || it.unstored.is_some()
+        };
+        let session = self.sessions.get(id.as_str());
+        if self.loading.contains_key(id) || session.is_some_and(is_used) {
+            return false;
+        }
+        self.give_up(id, now);
+        true
+    }
+
     /// Deletes the session of this owner, here and in the storage: its run is stopped, and its connections
-    /// are closed. Calls `then` with the outcome. That of another owner stays.
+    /// are closed. Calls `then` with whether there was one. That of another owner stays, as if there were none.
     pub fn delete(
         &mut self,
         id: &SessionId,
         owner: Owner,
-        then: impl FnOnce(Result<(), StorageError>) + Send + Sync + 'static,
+        then: impl FnOnce(Result<bool, StorageError>) + Send + Sync + 'static,
         now: Now,
     ) {
-        self.forget(id, owner, now);
+        let was_here = self.forget(id, owner, now);
+        let then =
+            move |outcome: Result<bool, _>| then(outcome.map(|was_stored| was_here || was_stored));
         self.ask_storage(id.clone(), Request::Delete(owner, Box::new(then)));
     }
 
-    /// Stops the run of a session that is to be deleted, and closes its connections.
-    pub(super) fn forget(&mut self, id: &SessionId, owner: Owner, now: Now) {
+    /// Stops the run of a session that is to be deleted, and closes its connections. Returns whether it is
+    /// here.
+    pub(super) fn forget(&mut self, id: &SessionId, owner: Owner, now: Now) -> bool {
         let session = self.sessions.get(id.as_str());
-        if session.is_some_and(|it| it.owner == owner) {
+        let is_here = session.is_some_and(|it| it.owner == owner);
+        if is_here {
             let why = CloseFrame::new(CloseFrame::NORMAL, "the session was deleted");
             let words = "the agent was stopped: its session was deleted";
             self.drop_session(id, &why, words, now);
         }
+        is_here
     }
 
-    fn drop_session(&mut self, id: &SessionId, why: &CloseFrame, words: &str, now: Now) {
+    pub(super) fn drop_session(&mut self, id: &SessionId, why: &CloseFrame, words: &str, now: Now) {
         if let Some(session) = self.sessions.remove(id.as_str()) {
             self.unlist(&session);
             for conn in &session.sockets {
@@ -108,9 +127,9 @@ impl Hub {
     /// Stores what is left of a session that was removed, and informs the watchers of its run.
     pub(super) fn end_session(&mut self, id: &SessionId, session: Session, words: &str, now: Now) {
         self.unlist(&session);
-        for conn in session.prompts.iter().filter_map(|it| it.conn) {
+        for prompt in session.prompts.iter().filter(|it| it.conn.is_some()) {
             let gone = ErrorFrame::new("the session is over: send CONNECT again");
-            self.refuse_input(conn, gone.with_retryable(true));
+            self.refuse_prompt(prompt.clone(), gone.with_retryable(true));
         }
         let ttl = self.config.result_ttl;
         let mut record = session.record(id, RecordStatus::Failed, now, ttl);

@@ -1,9 +1,11 @@
 //! The files of an INPUT: [`plan`] checks, names and decodes them, [`save`] writes them,
-//! [`with_reminder`] gives the agent their paths, and [`remove`] deletes those of a session.
+//! [`with_reminder`] gives the agent their paths, and [`Uploads`] has those of all sessions.
 //!
 //! Everything is checked before a run starts, so that the session can be used after a refusal.
 //! Images are not files: they go to the model unchanged.
 
+#[cfg(feature = "server")]
+mod folder;
 mod name;
 #[cfg(test)]
 mod tests;
@@ -18,13 +20,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use rpc_core::DecodeError;
 use rpc_core::json::DecodeErrorKind;
-#[cfg(feature = "server")]
-use sha2::{Digest as _, Sha256};
 
 use crate::frame::Attachment;
-#[cfg(feature = "server")]
-use crate::hub::Owner;
 use crate::limits::{MAX_FILE_BYTES, MAX_FILES};
+
+#[cfg(feature = "server")]
+pub(crate) use folder::{Sender, Uploads};
 
 const MIB: usize = 1024 * 1024;
 
@@ -35,13 +36,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 rpc_core::config! {
-    /// The bounds on the files of one INPUT.
+    /// The bounds on files.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UploadLimits {
-        /// The largest number of files. Default [`MAX_FILES`].
+        /// The largest number of files of one INPUT. Default [`MAX_FILES`].
         pub max_files: usize = MAX_FILES,
         /// The largest file in bytes, decoded. Default [`MAX_FILE_BYTES`].
         pub max_file_bytes: usize = MAX_FILE_BYTES,
+        /// The bytes that the files of all sessions may take; those of one owner, and those from one
+        /// address, a quarter. A file counts at least 4 KiB. Default 1 GiB.
+        pub max_bytes: u64 = 1 << 30,
     }
 }
 
@@ -53,9 +57,9 @@ pub(crate) struct Saved {
     bytes: Vec<u8>,
 }
 
-/// Why files were refused. None is written. `Display` is the text of the ERROR. Sending the same
-/// files again fails again. Names are shortened and without control characters.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+/// Why files were refused. None is written. `Display` is the text of the ERROR. Names are shortened and
+/// without control characters.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum UploadError {
     #[error("Too many files: {count} (max: {max}). Increase max_files_per_request in host.yaml")]
     TooManyFiles { count: usize, max: usize },
@@ -77,13 +81,26 @@ pub(crate) enum UploadError {
     /// The contents are not valid base64.
     #[error("Invalid base64 data: {0}")]
     BadData(String),
+    /// The files of the owner or address, or of all, take too much.
+    #[error("files may take {max} bytes: delete a session with files, or try again later")]
+    NoRoom { max: u64 },
+    /// The system's error, which is for the log.
+    #[error("the files were not saved: try again")]
+    Io(#[from] io::Error),
+}
+
+impl UploadError {
+    /// Returns whether the same files may be accepted later.
+    pub(crate) const fn is_retryable(&self) -> bool {
+        matches!(self, Self::NoRoom { .. } | Self::Io(_))
+    }
 }
 
 /// Checks and decodes files. Sizes are those of the decoded contents.
 ///
 /// The last part of a name is used. Characters that could mislead in a path, a terminal or a prompt
 /// become `_`, and a long name is shortened in the middle. A number of 32 hexadecimal digits
-/// precedes it, made from `unique`: the [mark] of the session, then 64 random bits.
+/// precedes it, made from `unique`.
 ///
 /// # Errors
 /// [`UploadError`], for the first invalid file.
@@ -142,38 +159,6 @@ pub(crate) fn save(folder: &Path, files: &[Saved]) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(paths)
-}
-
-/// Returns the number that those of a session's files begin with.
-#[cfg(feature = "server")]
-pub(crate) fn mark(owner: Owner, session_id: &str) -> u64 {
-    let owner = match owner {
-        Owner::Key(address) => address.to_string(),
-        Owner::Unsigned => String::new(),
-    };
-    let hash = Sha256::digest(format!("{owner}\n{session_id}"));
-    hash.iter()
-        .take(8)
-        .fold(0, |mark, byte| mark << 8 | u64::from(*byte))
-}
-
-/// Deletes the files of a session. Blocks.
-///
-/// # Errors
-/// The system's error. Retrying is safe.
-pub(crate) fn remove(folder: &Path, session: u64) -> io::Result<()> {
-    let files = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        files => files?,
-    };
-    let mark = format!("{session:016x}");
-    for file in files {
-        let file = file?;
-        if file.file_name().to_string_lossy().starts_with(&mark) {
-            fs::remove_file(file.path())?;
-        }
-    }
-    Ok(())
 }
 
 /// Creates a file, and adds it to `made`.

@@ -1,10 +1,13 @@
 //! What becomes of files that someone sends.
 
 use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::auth::Address;
+use crate::hub::Owner;
 use scratch::Scratch;
 
 #[path = "../../tests/it/scratch.rs"]
@@ -100,6 +103,7 @@ fn refusals_use_the_known_messages() {
     let limits = UploadLimits {
         max_files: 1,
         max_file_bytes: MIB,
+        ..UploadLimits::default()
     };
     let said = |files: &[Attachment]| plan(files, 0, &limits).err().unwrap().to_string();
     assert_eq!(
@@ -216,6 +220,61 @@ fn files_of_the_same_name_get_different_names() {
 }
 
 #[test]
+fn files_of_one_owner_or_address_leave_room_for_others() {
+    let scratch = Scratch::new();
+    let limits = UploadLimits {
+        max_bytes: 80 * 1024,
+        ..UploadLimits::default()
+    };
+    let open = || Uploads::new(scratch.path().into(), limits);
+    let owner = |number: u8| Owner::Key(Address::from_bytes([number; 32]));
+    let save = |uploads: &Uploads, who: u8, host: u8, size: usize| {
+        let files = [Attachment::new("a", BASE64.encode(vec![7; size]))];
+        let sender = Sender::new(owner(who), "s", [192, 0, 2, host].into());
+        let random = u64::from(who) << 8 | u64::from(host);
+        uploads.save(&files, sender, random << 40).is_ok()
+    };
+    let uploads = open();
+    // One key at many addresses, and many keys at one address.
+    let saved = (1..9).filter(|host| save(&uploads, 1, *host, 8 * 1024));
+    assert_eq!(saved.count(), 2);
+    // Small files take a part of the disk, too.
+    let saved = (2..9).filter(|who| save(&uploads, *who, 100, 1));
+    assert_eq!(saved.count(), 5);
+    let saved = (10..60).filter(|who| save(&uploads, *who, *who, 4 * 1024));
+    assert_eq!(saved.count(), 20 - 4 - 5);
+    // Also after a restart.
+    let uploads = open();
+    uploads.remove_session(owner(10), "s").unwrap();
+    uploads.remove_session(owner(11), "other").unwrap();
+    assert!(!save(&uploads, 1, 101, 5 * 1024));
+    assert!(save(&uploads, 90, 102, 4 * 1024));
+    assert!(!save(&uploads, 91, 103, 1));
+}
+
+#[test]
+fn files_end_with_their_sessions_unless_another_one_goes_on() {
+    let scratch = Scratch::new();
+    let uploads = Uploads::new(scratch.path().into(), UploadLimits::default());
+    let [ann, bob] = [1, 2].map(|number| Owner::Key(Address::from_bytes([number; 32])));
+    for (random, (owner, session)) in (0..).zip([(ann, "a"), (ann, "b"), (ann, "c"), (bob, "b")]) {
+        let sender = Sender::new(owner, session, [192, 0, 2, 1].into());
+        let files = [Attachment::new("a", "aGk="), Attachment::new("b", "")];
+        uploads.save(&files, sender, random << 40).unwrap();
+    }
+    uploads.keep_session(ann, "c").unwrap();
+    let soon = SystemTime::now() + Duration::from_secs(60);
+    let left = |sessions: &[(Owner, &str)], before| {
+        let sessions = sessions.iter().copied();
+        uploads.remove_others(sessions, before).unwrap();
+        fs::read_dir(scratch.path()).unwrap().count()
+    };
+    assert_eq!(left(&[(ann, "a")], UNIX_EPOCH), 8, "they are too new");
+    assert_eq!(left(&[(ann, "a")], soon), 4);
+    assert_eq!(left(&[(bob, "a")], soon), 0);
+}
+
+#[test]
 fn the_agent_gets_the_paths() {
     assert_eq!(
         with_reminder("read", &["/a/1_doc.txt", "/a/2_b.txt"].map(str::to_owned)),
@@ -287,7 +346,7 @@ proptest! {
         // It is a name and nothing else, also to the system.
         let path = Path::new("/x").join(format!("0_{name}"));
         prop_assert_eq!(path.components().count(), 3);
-        prop_assert_eq!(plan_one_named(&name), Ok(name));
+        prop_assert_eq!(plan_one_named(&name).ok(), Some(name));
     }
 
     #[test]

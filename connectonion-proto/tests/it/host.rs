@@ -193,8 +193,8 @@ async fn a_session_is_deleted_by_its_owner_alone() {
         (json!("?"), "400"),
         (by(&client_key(), json!("other")), "403"),
         (connect(&client_key(), json!({})), "403"),
-        (theirs, "204"),
-        (json!({}), "204"),
+        (theirs, "404"),
+        (json!({}), "404"),
     ] {
         assert_eq!(delete(body.clone()).await, status, "{body}");
         assert_eq!(host.runtime.running(), 1, "{body}");
@@ -212,7 +212,7 @@ async fn a_session_is_deleted_by_its_owner_alone() {
         (1000, "the session was deleted")
     );
     let ours = by(&client_key(), json!("mine"));
-    assert_eq!(delete(ours.clone()).await, "204");
+    assert_eq!(delete(ours.clone()).await, "404", "it is gone");
     assert_eq!(delete(ours).await, "403", "a signature counts once");
     assert_eq!(files(), 1, "the files of another session stay");
 }

@@ -8,7 +8,11 @@ use connectonion_proto::net::{HostRuntime, RuntimeOptions};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
 use serde_json::{Value, json};
 
-use crate::staff::{Client, client_key, connect, host_key, input, now, runtime_with, signed};
+use tokio::time::Instant;
+
+use crate::staff::{
+    Client, SECOND, client_key, connect, host_key, input, now, runtime_with, signed,
+};
 
 fn admin_key() -> Signer {
     Signer::from_seed(&[9; 32])
@@ -76,21 +80,23 @@ async fn blocking_a_caller_disconnects_it_and_ends_its_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_changed_elsewhere_apply_from_the_next_connect() {
+async fn lists_changed_elsewhere_end_who_is_blocked_within_a_second() {
     let changed = Arc::new(Mutex::new(None::<TrustBook>));
     let source = Arc::clone(&changed);
     let mut options = RuntimeOptions::with_access(access());
     options.trust_source = Some(Box::new(move || source.lock().unwrap().take()));
     let runtime = runtime_with(options);
+    let mut admin = inside(&runtime, &admin_key()).await;
     let mut busy = inside(&runtime, &client_key()).await;
     let mut idle = inside(&runtime, &client_key()).await;
     busy.say(&input("wait")).await;
     busy.hear_a("user_input").await;
     let mut book = TrustBook::default();
     book.blocked.insert(*client_key().address()).unwrap();
+    let begin = Instant::now();
     *changed.lock().unwrap() = Some(book);
-    let mut admin = inside(&runtime, &admin_key()).await;
     put_out(&runtime, &mut busy, &mut idle).await;
+    assert!(begin.elapsed() <= SECOND);
     // And it is not an administrator any more.
     let told = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::new(now()))).await;
     assert_eq!(told, "forbidden: admin only");

@@ -1,10 +1,12 @@
 //! A hub with sockets, agents and a storage that answer when the test says so.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{
-    Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, Response, Signed, Thinking,
+    Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, ReceivedFile, Response,
+    Signed, Thinking,
 };
 use connectonion_proto::internals::{
     ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId, StorageError,
@@ -69,6 +71,8 @@ pub struct Play {
     pub kills: u32,
     /// The prompts that were acknowledged, by their ids.
     acknowledged: BTreeMap<String, String>,
+    /// The files that no one needs.
+    pub unused: Vec<ReceivedFile>,
 }
 
 impl Play {
@@ -90,6 +94,7 @@ impl Play {
             lines: Vec::new(),
             kills: 0,
             acknowledged: BTreeMap::new(),
+            unused: Vec::new(),
         }
     }
 
@@ -107,8 +112,19 @@ impl Play {
     }
 
     pub fn connect_with(&mut self, conn: u64, owner: Owner, connect: Connect) {
+        self.connect_from(conn, None, owner, connect);
+    }
+
+    pub fn connect_from(
+        &mut self,
+        conn: u64,
+        caller: Option<IpAddr>,
+        owner: Owner,
+        connect: Connect,
+    ) {
         let random = u128::from(conn) << 64 | self.started.len() as u128;
-        let request = ConnectRequest::new(owner, connect, random);
+        let mut request = ConnectRequest::new(owner, connect, random);
+        request.caller = caller;
         self.sockets.entry(ConnId(conn)).or_default().asked += 1;
         self.hub.connect(ConnId(conn), request, self.now);
         self.settle();
@@ -128,12 +144,15 @@ impl Play {
     }
 
     pub fn input(&mut self, conn: u64, prompt: &str) {
+        self.input_with(conn, Prompt::new(prompt));
+    }
+
+    pub fn input_with(&mut self, conn: u64, prompt: Prompt) {
         let socket = self.sockets.get_mut(&ConnId(conn)).unwrap();
         socket.asked += 1;
         socket.answer = None;
-        socket.prompt = prompt.to_owned();
-        self.hub
-            .input(ConnId(conn), Prompt::new(prompt), None, self.now);
+        socket.prompt = prompt.text.to_string();
+        self.hub.input(ConnId(conn), prompt, None, self.now);
         self.settle();
     }
 
@@ -352,6 +371,7 @@ impl Play {
                     }
                 }
             }
+            HubEvent::Unused(files) => self.unused.extend(files),
             _ => {}
         }
     }

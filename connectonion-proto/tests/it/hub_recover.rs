@@ -1,9 +1,11 @@
 //! The hub by itself: sessions of hosts that have died go on without a client.
 
-use connectonion_proto::frame::SessionState;
+use connectonion_proto::frame::{Connect, SessionState, Signed};
 use connectonion_proto::internals::ConnId;
 use connectonion_proto::session::{HubConfig, Owner};
 use connectonion_proto::storage::RecordStatus;
+use rpc_core::Json;
+use serde_json::json;
 
 use crate::hub_play::Play;
 
@@ -70,6 +72,33 @@ fn a_client_arriving_during_a_takeover_gets_the_one_run() {
         play.finish(run, "done");
         play.store_all();
         assert_eq!(play.sockets[&ConnId(9)].count("OUTPUT"), 1, "{jobs}");
+    }
+}
+
+#[test]
+fn a_run_that_begins_again_ends_when_the_client_has_more_turns() {
+    for is_running in [false, true] {
+        let mut play = heir(reruns(), &["s"]);
+        if is_running {
+            assert!(play.recover("s"));
+            play.store_all();
+        }
+        let runs = play.started.len();
+        let mut connect = Connect::new(Signed::none());
+        connect.session_id = Some("s".into());
+        connect.session = Some(Json::of(&json!({"messages": [], "turn": 7})).unwrap());
+        play.connect_with(9, OWNER, connect);
+        play.store_all();
+        let connected = play.sockets[&ConnId(9)].connected.clone().unwrap();
+        assert_ne!(connected.status, SessionState::Running);
+        assert_eq!(connected.session, None);
+        assert_eq!(play.started.len(), runs, "{is_running}");
+        let record = play.storage_record("s");
+        assert_eq!(record.status, RecordStatus::Connected);
+        assert!(record.session.unwrap().get().contains(r#""turn":7"#));
+        play.input(9, "next");
+        play.store_all();
+        assert_eq!(play.started[runs..], [("s".to_owned(), "next".to_owned())]);
     }
 }
 

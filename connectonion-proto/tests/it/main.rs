@@ -4,6 +4,7 @@
 
 mod allocations;
 mod client;
+mod cluster;
 mod conformance;
 mod examples;
 mod faults_client;
@@ -53,4 +54,5 @@ mod storage;
 mod stored;
 mod storm;
 mod transcripts;
+mod uploads;
 mod vectors;

@@ -177,6 +177,11 @@ impl Agent for Scripted {
                 prompt.files.len()
             ),
             "read" => std::fs::read_to_string(prompt.files[0].path.as_deref().unwrap()).unwrap(),
+            // A header of the request of who says this.
+            "header" => {
+                let header = turn.parts().and_then(|it| it.headers.get(rest));
+                header.map_or("none", |it| it.to_str().unwrap()).to_owned()
+            }
             "fail" => return Err(AgentError::new(rest)),
             "panic" => panic!("{rest}"),
             "nothing" => String::new(),

@@ -169,9 +169,10 @@ fn a_session_is_deleted_for_its_owner_alone() {
         let mut record = done(id, "{}");
         record.owner = owner;
         stored.append(&record).unwrap();
-        stored.delete(id, ALICE, NOW).unwrap();
+        let deleted = stored.delete(id, ALICE, NOW).unwrap();
         let is_left = stored.load(id, NOW).unwrap().is_some();
         assert_eq!(is_left, owner == Some(BOB), "{id}");
+        assert_eq!(deleted.is_some(), !is_left, "{id}");
     }
     // What goes on is served as before.
     stored.append(&done("b", r#"{"turn":2}"#)).unwrap();

@@ -57,7 +57,12 @@ impl Stored {
         self.run(self.sessions.append(record))
     }
 
-    pub fn delete(&self, session_id: &str, owner: Owner, now: f64) -> Result<(), StorageError> {
+    pub fn delete(
+        &self,
+        session_id: &str,
+        owner: Owner,
+        now: f64,
+    ) -> Result<Option<Record>, StorageError> {
         self.run(self.sessions.delete(session_id, owner, now))
     }
 

@@ -1,7 +1,8 @@
 //! [`NatsServer`]: a NATS server with JetStream that belongs to one test.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -138,6 +139,25 @@ impl NatsServer {
             crate::fail(&format!("the data of nats-server stay: {error}"));
         }
         self.restart();
+    }
+
+    /// Deletes a stream, as its administrator does. Returns when that has begun.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub fn delete_stream(&self, name: &str) {
+        let deleting = || {
+            let mut tcp = TcpStream::connect(&self.address)?;
+            write!(
+                tcp,
+                "CONNECT {{\"verbose\":false}}\r\nPUB $JS.API.STREAM.DELETE.{name} _ 0\r\n\r\nPING\r\n"
+            )?;
+            let mut lines = BufReader::new(tcp).lines().map_while(Result::ok);
+            Ok::<_, std::io::Error>(lines.any(|line| line == "PONG"))
+        };
+        if !deleting().is_ok_and(|is_done| is_done) {
+            crate::fail("nats-server deletes no stream");
+        }
     }
 
     /// Stops the process where it is, as a machine does that hangs. Connections stay open. Returns when all

@@ -4,10 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_core::stream::BoxStream;
+use futures_util::StreamExt as _;
+
 use super::NodeLease;
 use super::node_lease::{log_once, named, node_in, read};
 use crate::Str;
-use crate::store::{Bucket, BucketConfig, NameTooLong, Store, StoreError, name_of, try_token};
+use crate::store::{
+    Bucket, BucketConfig, Change, NameTooLong, Store, StoreError, name_of, try_token,
+};
 use crate::timers::later;
 
 /// How long to wait for an answer of the store before asking again.
@@ -167,6 +172,26 @@ impl Claims {
             self.lease.is_alive(&node).await?
         };
         Ok(Some(node).filter(|_| alive))
+    }
+
+    /// Watches which names are claimed: all that are, and then each that is, claimed again or taken over. Names
+    /// that are given back are not reported. It ends with an error where something may be missing: watch again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn watch(
+        &self,
+    ) -> Result<BoxStream<'static, Result<String, StoreError>>, StoreError> {
+        let changes = self.names.watch("*").await?;
+        let names = changes.filter_map(async |change| match change {
+            Ok(Change::Put(entry)) => name_of(&entry.key).map(Ok),
+            Ok(Change::Deleted { .. } | Change::Current) => None,
+            Err(error) => Some(Err(error)),
+        });
+        Ok(names.boxed())
     }
 
     /// Returns the names whose owners do not count as alive, in no particular order.

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::{LeaseLost, NodeLease, Renewal};
 use crate::net::time::sleep;
 use crate::store::StoreError;
+use crate::sync::Mutex;
 
 /// How long to wait before the store is asked again.
 const REJOIN: Duration = Duration::from_secs(1);
@@ -20,6 +21,8 @@ const REJOIN: Duration = Duration::from_secs(1);
 pub struct Membership<N = NodeLease> {
     current: Arc<watch::Sender<Option<Arc<N>>>>,
     failed: Arc<watch::Sender<Option<StoreError>>>,
+    /// The leases that were lost, whose keys may be there still.
+    past: Arc<Mutex<Vec<NodeLease>>>,
 }
 
 impl<N: AsRef<NodeLease>> Membership<N> {
@@ -29,6 +32,7 @@ impl<N: AsRef<NodeLease>> Membership<N> {
         Self {
             current: Arc::new(watch::Sender::new(None)),
             failed: Arc::new(watch::Sender::new(None)),
+            past: Arc::default(),
         }
     }
 
@@ -104,6 +108,9 @@ impl<N: AsRef<NodeLease>> Membership<N> {
     /// Is this node until its lease is lost, or `work` ends, which begins when the node counts as alive.
     /// Returns why the lease was lost.
     ///
+    /// It removes the keys of its earlier leases first: a renewal that the store carries out late, after a pause,
+    /// lets such a key live for a whole lease more, and what its node owned is out of reach as long.
+    ///
     /// # Cancel safety
     /// If the future is dropped, the lease ends when its time is over.
     pub async fn live(
@@ -117,6 +124,12 @@ impl<N: AsRef<NodeLease>> Membership<N> {
             if lease.acquired().await.is_err() {
                 return pending().await;
             }
+            let past = std::mem::take(&mut *self.past.lock());
+            for lease in past {
+                if lease.remove().await.is_err() {
+                    self.past.lock().push(lease);
+                }
+            }
             self.current.send_replace(Some(Arc::clone(&node)));
             work.await;
         };
@@ -126,6 +139,9 @@ impl<N: AsRef<NodeLease>> Membership<N> {
             () = working => LeaseLost::Expired,
         };
         self.current.send_replace(None);
+        if why != LeaseLost::Released {
+            self.past.lock().push(lease.clone());
+        }
         why
     }
 }
@@ -141,6 +157,7 @@ impl<N> Clone for Membership<N> {
         Self {
             current: Arc::clone(&self.current),
             failed: Arc::clone(&self.failed),
+            past: Arc::clone(&self.past),
         }
     }
 }

@@ -24,8 +24,9 @@
 //! of its request. With any one of fence, ids, margin, fills, checks or the record that begins an ownership
 //! left out, lives fail.
 //!
-//! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with an older copy
-//! of them, or has a log deleted: what is acknowledged afterwards reaches all, once.
+//! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with a copy of them of
+//! any age, or has a log deleted: what is acknowledged afterwards reaches all, once, and no one hears what was
+//! said long before.
 //!
 //! Not simulated: a store whose wall clock is set forward, which ends leases early.
 //!

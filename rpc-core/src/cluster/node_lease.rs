@@ -258,6 +258,19 @@ impl NodeLease {
         Ok(nodes.map(Str::from).collect())
     }
 
+    /// Removes the key of a lease that is over.
+    pub(super) async fn remove(&self) -> Result<(), StoreError> {
+        let Shared { nodes, node, .. } = &*self.shared;
+        let key = token(node);
+        match read(nodes, &key).await? {
+            Some((owner, revision)) if owner == *node => match nodes.remove(&key, revision).await {
+                Err(StoreError::Conflict) => Ok(()),
+                removed => removed,
+            },
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn clock(&self) -> &dyn Clock {
         &*self.shared.clock
     }
@@ -300,7 +313,7 @@ impl Renewal {
     /// # Cancel safety
     /// If the future is dropped, the lease ends when its time is over.
     pub async fn run(self, denied: impl Fn(StoreError)) -> LeaseLost {
-        let Shared { nodes, node, .. } = &*self.lease.shared;
+        let node = self.lease.node();
         let key = token(node);
         let lost = tokio::select! {
             biased;
@@ -309,10 +322,8 @@ impl Renewal {
         };
         self.lease.shared.set(|_| Some(State::Lost(lost)));
         tracing::warn!(%node, why = %lost, "the node's lease is over");
-        if lost == LeaseLost::Released
-            && let Ok(Some((_, revision))) = read(nodes, &key).await
-        {
-            let _ = nodes.remove(&key, revision).await;
+        if lost == LeaseLost::Released {
+            let _ = self.lease.remove().await;
         }
         lost
     }

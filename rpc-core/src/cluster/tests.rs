@@ -142,6 +142,30 @@ async fn a_released_lease_ends_and_removes_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_comes_back_removes_its_old_key_at_once() {
+    let store = MemoryStore::new();
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let member: Membership = Membership::new();
+    let living = member.clone();
+    tokio::spawn(async move {
+        loop {
+            let open = || NodeLease::open(&shared, LeaseConfig::default());
+            let (lease, renewal) = living.open(open).await;
+            let work = std::future::pending();
+            living.live(Arc::new(lease), renewal, work).await;
+        }
+    });
+    let first = member.joined().await;
+    // Its last renewal is carried out after it has given up, and before its key expires.
+    store.set_paused(true);
+    let _ = first.lost().await;
+    store.set_paused(false);
+    let second = member.joined().await;
+    assert!(!second.is_alive(first.node()).await.unwrap());
+    assert_eq!(second.nodes().await.unwrap(), [second.node().clone()]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unreachable_store_is_retried_at_start() {
     let mut node = Node::new(&MemoryStore::new()).await;
     node.store.set_cut(true);

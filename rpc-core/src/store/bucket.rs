@@ -119,10 +119,11 @@ impl Bucket {
     /// # Cancel safety
     /// If the future is dropped, the value may be written or not.
     pub async fn create(&self, key: &str, value: Bytes) -> Result<u64, StoreError> {
-        self.update(key, value, 0).await
+        self.replace(key, value, 0, None).await
     }
 
-    /// Replaces the value that has this revision; 0 is that of a key that does not exist. Returns the new one.
+    /// Replaces the value that has this revision; 0 is that of a key that never had one, or whose removal is
+    /// forgotten. Returns the new one.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the key has another revision or none. After
@@ -132,11 +133,11 @@ impl Bucket {
     /// # Cancel safety
     /// If the future is dropped, the value may be written or not.
     pub async fn update(&self, key: &str, value: Bytes, revision: u64) -> Result<u64, StoreError> {
-        self.replace(key, value, revision, None).await
+        self.write(key, value, Some(revision)).await
     }
 
-    /// Replaces a value as [`update`](Self::update) does, once: again with the same `id`, which no other write has,
-    /// until the outcome is known.
+    /// Replaces a value as [`update`](Self::update) does, or [creates](Self::create) it if the revision is 0, once:
+    /// again with the same `id`, which no other write has, until the outcome is known.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the key has another revision or none. Any other [`StoreError`]: it is not

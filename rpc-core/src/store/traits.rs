@@ -112,6 +112,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Returns whether there is a connection to the engine now. Does not wait.
     fn is_connected(&self) -> bool;
 
+    /// Returns whether, as far as this process knows, all who share the engine are on this machine. Default no.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Returns a number that changes whenever subscriptions may have missed messages: after each new
     /// connection, and when one was read too slowly.
     fn gaps(&self) -> watch::Receiver<u64>;

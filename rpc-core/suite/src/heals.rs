@@ -169,16 +169,19 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
             || "it says that it was made when the lost one was",
         );
         let number = rule.append(&*log, "a", "it").await;
-        rule.equal("its first number", number, after.last + 1);
+        // An engine may have tried it with records that are gone.
+        let numbers = rule.numbers(&*log, ">").await;
+        rule.equal("what it has then", numbers, vec![number]);
         before = after;
     }
     engine.fault(Fault::DeleteLog(rule.name)).await;
     let first = rule.try_append(&*log, "a", "it", Expect::default()).await;
-    if first.is_err() {
-        rule.append(&*log, "a", "it").await;
-    }
-    let state = rule.ok("a state", log.state().await);
-    rule.equal("how many records it has after an append", state.records, 1);
+    let number = match first {
+        Ok(stored) => stored.sequence,
+        Err(_) => rule.append(&*log, "a", "it").await,
+    };
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("what an append leaves there", numbers, vec![number]);
 }
 
 /// A watch of a log that is lost ends with an error, or goes on with the new one.
@@ -238,5 +241,6 @@ pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) 
         || "it says that it was made when the lost one was",
     );
     let number = rule.append(&*log, "a", "it").await;
-    rule.equal("its first number", number, after.last + 1);
+    let numbers = rule.numbers(&*log, ">").await;
+    rule.equal("what it has then", numbers, vec![number]);
 }

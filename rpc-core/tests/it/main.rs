@@ -26,6 +26,7 @@ mod server;
 mod server_crowd;
 mod server_limits;
 mod server_streams;
+mod server_tickets;
 mod sources;
 mod tls;
 mod toy;

@@ -1,11 +1,13 @@
 //! [`Feed`]: the messages of one channel, as one node sees them.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use rpc_core::store::{Fill, Sequencer};
 use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
+
+use crate::id::ChannelUid;
 
 /// How long to wait until a feed is open before asking again.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,6 +29,28 @@ pub(crate) struct Stored {
 
 /// The sequence number of a message and its key.
 pub(crate) type Seen = (u64, Str);
+
+/// What is known of the stream that a feed has read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct History {
+    /// No message that was there was stored later, in seconds since 1970 by the stream's clock.
+    pub(crate) newest: u64,
+    /// The channel's last messages in it.
+    pub(crate) seen: VecDeque<Seen>,
+}
+
+/// The last message of each channel, as the stream has them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heads {
+    /// When it was made, in nanoseconds since 1970.
+    pub(crate) created: u128,
+    /// The numbers of its first message, and of the last one that was ever stored.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) newest: u64,
+    /// `None` if nothing was stored since the last look.
+    pub(crate) channels: Option<HashMap<ChannelUid, Seen>>,
+}
 
 /// What the live feed of a channel brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +75,10 @@ pub(crate) enum Live {
 pub(super) struct Feed {
     /// Who they are.
     pub(super) users: BTreeSet<Str>,
-    /// The last messages that were delivered, and are in this stream.
-    seen: VecDeque<Seen>,
+    /// The stream, and the last messages of it: the one before the feed began, and those delivered.
+    history: History,
+    /// Whether the stream has another last message than this feed, at the last look.
+    differs: bool,
     /// The keys of the last messages that were delivered, of other streams too: a sender repeats what a lost
     /// stream has had.
     delivered: Keys,
@@ -75,7 +101,8 @@ impl Feed {
     pub(super) fn new(ticket: u64, now: Instant) -> Self {
         Self {
             users: BTreeSet::new(),
-            seen: VecDeque::new(),
+            history: History::default(),
+            differs: false,
             delivered: Keys::default(),
             read: 0,
             state: State::Opening {
@@ -90,27 +117,33 @@ impl Feed {
         matches!(self.state, State::Open(_))
     }
 
-    /// Takes the last message of the channel. Returns `false` if another opening has begun
+    /// Returns whether the stream has other messages than this feed, which are being read.
+    pub(super) fn is_behind(&self) -> bool {
+        self.differs && matches!(&self.state, State::Open(it) if it.poll_timeout().is_some())
+    }
+
+    /// Takes the last message of the channel, in `history`. Returns `false` if another opening has begun
     /// since, or it is open already.
-    pub(super) fn opened(&mut self, number: u64, last: Option<Seen>, now: Instant) -> bool {
+    pub(super) fn opened(&mut self, number: u64, history: History, now: Instant) -> bool {
         let State::Opening { ticket, held, .. } = &mut self.state else {
             return false;
         };
         if *ticket != number {
             return false;
         }
-        let after = last.as_ref().map_or(0, |(sequence, _)| *sequence);
+        let after = history.seen.back().map_or(0, |(sequence, _)| *sequence);
         let mut sequencer = Sequencer::new(after, MAX_HELD);
         for (sequence, previous, message) in std::mem::take(held) {
             sequencer.handle_live(sequence, previous, message, now);
         }
-        self.seen.extend(last);
+        self.history = history;
         self.state = State::Open(sequencer);
         true
     }
 
-    /// Takes what the live feed brings. Returns an event to deliver at once.
-    pub(super) fn handle_live(&mut self, live: Live, now: Instant) -> Option<Text> {
+    /// Takes what the live feed brings; `is_sure`: of the stream that was compared. Returns an event to deliver
+    /// at once.
+    pub(super) fn handle_live(&mut self, live: Live, is_sure: bool, now: Instant) -> Option<Text> {
         match live {
             // It must come neither before a message that is missing, nor after one that was read.
             Live::Fleeting { event } => match &self.state {
@@ -127,8 +160,16 @@ impl Feed {
                 if self.read <= sequence {
                     self.read = 0;
                 }
+                let seen = &self.history.seen;
+                let known = seen.binary_search_by_key(&sequence, |(it, _)| *it);
+                let known = known.ok().and_then(|at| seen.get(at));
                 match &mut self.state {
+                    // It was read before it came.
+                    State::Open(_) if known.is_some_and(|(_, key)| *key == message.key) => {}
                     State::Open(sequencer) => {
+                        if !is_sure {
+                            sequencer.check(now);
+                        }
                         sequencer.handle_live(sequence, previous, message, now);
                     }
                     State::Opening { held, .. } if held.len() < MAX_HELD => {
@@ -157,21 +198,41 @@ impl Feed {
         }
     }
 
-    /// Goes on in another stream, after the last message that both have; 0 if there is none.
-    pub(super) fn replaced(&mut self, after: u64, now: Instant) {
-        if let State::Open(sequencer) = &mut self.state {
-            self.seen.retain(|(sequence, _)| *sequence <= after);
-            self.read = 0;
-            *sequencer = Sequencer::new(after, MAX_HELD);
-            sequencer.check(now);
-        }
+    /// Goes on in another stream, after this message of it; from its beginning if there is none.
+    pub(super) fn replaced(&mut self, after: Option<Seen>, now: Instant) {
+        let State::Open(sequencer) = &mut self.state else {
+            return;
+        };
+        let seen = &mut self.history.seen;
+        // In an older copy the messages before one that is there are there.
+        let common = seen.iter().position(|it| Some(it) == after.as_ref());
+        seen.truncate(common.unwrap_or(0));
+        let begin = after.as_ref().map_or(0, |(sequence, _)| *sequence);
+        seen.extend(after);
+        self.read = 0;
+        *sequencer = Sequencer::new(begin, MAX_HELD);
+        sequencer.check(now);
     }
 
-    /// Asks for what the feed may have lost.
-    pub(super) fn check(&mut self, now: Instant) {
-        if let State::Open(sequencer) = &mut self.state {
+    /// Compares what it has with the stream, and asks for what differs. Returns whether nothing does.
+    pub(super) fn compare(&mut self, heads: &Heads, head: Option<&Seen>, now: Instant) -> bool {
+        let State::Open(sequencer) = &mut self.state else {
+            return true;
+        };
+        let seen = &self.history.seen;
+        let is_same = match (seen.back(), head) {
+            // Too old to be kept.
+            (Some((last, _)), None) => *last < heads.first && *last <= heads.last,
+            (last, head) => last == head,
+        };
+        // Others may have come since the look.
+        self.differs = !is_same && head.is_none_or(|head| !seen.contains(head));
+        if is_same {
+            self.history.newest = self.history.newest.max(heads.newest);
+        } else {
             sequencer.check(now);
         }
+        is_same
     }
 
     /// Returns `true` if the feed must be opened again.
@@ -199,15 +260,13 @@ impl Feed {
         }
     }
 
-    /// Returns what is to be read, with the messages that have to be there: if there may be others, the
-    /// last ones that were delivered.
-    pub(super) fn poll_request(&mut self) -> Option<(Fill, Vec<Seen>)> {
+    /// Returns what is to be read; with the stream of which it has to be, if that may be another one.
+    pub(super) fn poll_request(&mut self) -> Option<(Fill, Option<History>)> {
         let State::Open(sequencer) = &mut self.state else {
             return None;
         };
         let fill = sequencer.poll_request()?;
-        let seen = self.seen.iter().filter(|_| fill.until.is_none());
-        Some((fill, seen.cloned().collect()))
+        Some((fill, fill.until.is_none().then(|| self.history.clone())))
     }
 
     /// Returns the next event to deliver.
@@ -217,7 +276,7 @@ impl Feed {
         };
         loop {
             let (sequence, Stored { key, event }) = sequencer.poll_event()?;
-            push(&mut self.seen, (sequence, key.clone()));
+            push(&mut self.history.seen, (sequence, key.clone()));
             if self.delivered.add(key) {
                 return Some(event);
             }

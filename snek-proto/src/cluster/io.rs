@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rpc_core::store::Fill;
 use rpc_core::{Str, Text};
 
-use super::{Seen, SendError, SendId};
+use super::{History, SendError, SendId};
 use crate::frame::{Channel, User};
 use crate::hub::{ConnId, HubAnswer};
 use crate::id::ChannelUid;
@@ -27,7 +27,8 @@ pub(crate) struct Membership {
 /// What a node asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Subscribe to the live feed of a channel, if that is not done, then read its last message: [`Node::handle_open`]. If it fails do nothing; it is asked for again.
+    /// Subscribe to the live feed of a channel, if that is not done, then read its last
+    /// message: [`Node::handle_open`]. If it fails do nothing; it is asked for again.
     Open {
         /// The channel.
         channel: ChannelUid,
@@ -52,14 +53,17 @@ pub(crate) enum Request {
         channel: ChannelUid,
         /// Which ones.
         fill: Fill,
-        /// What has to be in the stream, the last one first to be looked for. In another stream, some of the
-        /// first of them may be there.
-        seen: Vec<Seen>,
+        /// What was read of the stream before, if there may be another one.
+        history: Option<History>,
     },
     /// Store a message: [`Node::handle_stored`].
     Publish(Attempt),
-    /// Ask the stream for anything: [`Node::handle_probe`]. If it fails do nothing.
-    Probe,
+    /// Read the last messages of all channels: [`Node::handle_probe`].
+    Probe {
+        /// When the stream was made and its last number, if nothing differed at the last look: while it has the
+        /// same, they need not be read.
+        compared: Option<(u128, u64)>,
+    },
     /// Publish to the live feed of a channel, and store nothing. If it fails do nothing.
     Cast {
         /// The channel.

@@ -18,6 +18,7 @@
 //!   messages of their sender, and are dropped from a gap of the channel on until a final message has come
 //!   after it.
 
+mod compare;
 mod deadlines;
 mod feed;
 mod io;
@@ -43,12 +44,10 @@ use sends::{Fleeting, Sends};
 
 use io::Output;
 
-pub(crate) use feed::{Live, Seen, Stored};
+pub(crate) use feed::{Heads, History, Live, Seen, Stored};
 pub(crate) use io::{Attempt, Handled, Membership, NodeEvent, Request};
 pub(crate) use sends::{SendError, SendId, SendReply};
 
-/// How often the stream is asked whether it is there, in the time after which the node gives up.
-const PROBES: u32 = 6;
 /// Most bytes of messages whose outcome is open.
 const MAX_SEND_BYTES: usize = 64 << 20;
 
@@ -90,6 +89,14 @@ pub(crate) struct Node {
     /// The last time at which something was asked that the stream has answered.
     heard_at: Instant,
     probe_at: Instant,
+    /// Comparisons that were asked for before do not count: the feeds may have lost something since.
+    gap_at: Instant,
+    /// Whether the last comparison has succeeded.
+    is_compared: bool,
+    /// When the stream was made and its last number, if nothing differed at the last look.
+    compared: Option<(u128, u64)>,
+    /// No message that was there at the last look was stored later.
+    newest: u64,
     is_lost: bool,
     out: Output,
 }
@@ -110,7 +117,11 @@ impl Node {
             tickets: 0,
             sends: Sends::new(id.into(), config.publish, limits, entropy, now),
             heard_at: now,
-            probe_at: later(now, config.max_outage / PROBES),
+            probe_at: now,
+            gap_at: now,
+            is_compared: false,
+            compared: None,
+            newest: 0,
             is_lost: false,
             out: Output::default(),
         }
@@ -319,18 +330,23 @@ impl Node {
         conns
     }
 
-    /// Takes the answer to [`Request::Open`]: the channel's last message.
+    /// Takes the answer to [`Request::Open`]: the channel's last message, and when it was stored.
     pub(crate) fn handle_open(
         &mut self,
         channel: &ChannelUid,
         ticket: u64,
-        last: Option<Seen>,
+        last: Option<(Seen, u64)>,
         now: Instant,
     ) {
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
         };
-        if !feed.opened(ticket, last, now) {
+        let time = last.as_ref().map_or(0, |(_, time)| *time);
+        let history = History {
+            newest: self.newest.max(time),
+            seen: last.into_iter().map(|(last, _)| last).collect(),
+        };
+        if !feed.opened(ticket, history, now) {
             return;
         }
         let usernames: Vec<Str> = feed.users.iter().cloned().collect();
@@ -345,7 +361,7 @@ impl Node {
         let Some(feed) = self.feeds.get_mut(channel) else {
             return;
         };
-        if let Some(event) = feed.handle_live(live, now) {
+        if let Some(event) = feed.handle_live(live, self.is_compared, now) {
             // With a full queue it is dropped.
             let _ = self.hub.send_encoded(channel.as_str(), &event);
         }
@@ -368,14 +384,23 @@ impl Node {
         }
     }
 
-    /// Takes note that another stream has taken the place of the first one: emptied, or an older copy. Of a
-    /// channel's messages, both have those up to `after`; 0 if there are none. What follows is delivered. The
-    /// live feed must bring nothing of the first one any more.
-    pub(crate) fn handle_replaced(&mut self, channel: &ChannelUid, after: u64, now: Instant) {
-        if let Some(feed) = self.feeds.get_mut(channel) {
-            feed.replaced(after, now);
-            self.drive(channel);
-        }
+    /// Takes note that another stream has taken the place of the first one: emptied, or an older copy. What
+    /// follows `after` in it is delivered; all of it if that is `None`. The live feed must bring nothing of the
+    /// first one any more. Returns the connections of the channel's users, who may have missed something.
+    pub(crate) fn handle_replaced(
+        &mut self,
+        channel: &ChannelUid,
+        after: Option<Seen>,
+        now: Instant,
+    ) -> Vec<ConnId> {
+        let Some(feed) = self.feeds.get_mut(channel) else {
+            return Vec::new();
+        };
+        feed.replaced(after, now);
+        let members = feed.users.iter().filter_map(|it| self.members.get(it));
+        let conns = members.flat_map(|it| it.conns.iter().copied()).collect();
+        self.drive(channel);
+        conns
     }
 
     /// Takes the answer to [`Request::Publish`].
@@ -388,32 +413,6 @@ impl Node {
     ) {
         let out = &mut self.out;
         self.sends.handle_reply(id, attempt, reply, now, out);
-    }
-
-    /// Reads again what the feeds may have lost: call it at the start, after each loss of the line to the
-    /// stream, and when the stream was made again.
-    pub(crate) fn check(&mut self, now: Instant) {
-        let channels: Vec<ChannelUid> = self.feeds.keys().cloned().collect();
-        for channel in channels {
-            if let Some(feed) = self.feeds.get_mut(&channel) {
-                feed.check(now);
-            }
-            self.drive(&channel);
-        }
-        for username in self.members.keys() {
-            let username = username.clone();
-            self.out.requests.push_back(Request::Watch { username });
-        }
-    }
-
-    /// Takes the answer to [`Request::Probe`], which was asked at this time.
-    pub(crate) fn handle_probe(&mut self, asked: Instant) {
-        self.heard_at = self.heard_at.max(asked);
-    }
-
-    /// Returns whether the stream has been silent for half the time after which the node gives up.
-    pub(crate) fn is_unheard(&self, now: Instant) -> bool {
-        later(self.heard_at, self.config.max_outage / 2) <= now
     }
 
     /// Ends the node: nothing is sent again, and no connection gets anything. Returns the
@@ -438,8 +437,7 @@ impl Node {
             self.out.events.push_back(NodeEvent::Lost);
         }
         if self.probe_at <= now {
-            self.probe_at = later(now, self.config.max_outage / PROBES);
-            self.out.requests.push_back(Request::Probe);
+            self.probe(now);
         }
         self.sends.handle_timeout(now, &mut self.out);
         while let Some((channel, ())) = self.deadlines.pop_expired(now) {
@@ -572,12 +570,12 @@ impl Node {
             // The queue is emptied after each input, so that it is not full here.
             let _ = self.hub.send_encoded(channel.as_str(), &event);
         }
-        if let Some((fill, seen)) = feed.poll_request() {
+        if let Some((fill, history)) = feed.poll_request() {
             let channel = channel.clone();
             self.out.requests.push_back(Request::Fill {
                 channel,
                 fill,
-                seen,
+                history,
             });
         }
         set(&mut self.deadlines, channel, feed.poll_timeout());

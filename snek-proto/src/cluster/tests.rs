@@ -195,6 +195,20 @@ fn partial_messages_are_dropped_while_a_message_before_them_is_missing() {
 }
 
 #[test]
+fn partial_messages_return_with_the_final_message_that_was_read_before_it_came() {
+    let mut world = three();
+    world.lose = Box::new(|what| what == Lost::Live(1));
+    world.send(0, 1, "one");
+    world.check();
+    world.lose = Box::new(|_| false);
+    world.post(0, 1, "general", "late", false);
+    assert_eq!(world.texts(1, 2), ["one"]);
+    world.deliver(1);
+    world.post(0, 1, "general", "partial", false);
+    assert_eq!(world.texts(1, 2), ["one", "partial"]);
+}
+
+#[test]
 fn a_typing_indicator_reaches_all_nodes() {
     let mut world = three();
     let call = Call::SetTyping {
@@ -374,6 +388,67 @@ fn an_older_copy_of_the_stream_is_delivered_from_the_first_difference() {
             assert_eq!(world.texts(at, conn).concat(), "0123456789");
         }
     }
+}
+
+#[test]
+fn a_copy_older_than_all_that_was_seen_is_read_from_its_end() {
+    // More is lost than a feed remembers, or than it has seen since it began.
+    for (before, after) in [(60, 260), (60, 1), (1, 260)] {
+        let mut world = three();
+        for _ in 0..before {
+            world.send(0, 1, "old");
+        }
+        let copy = world.store.stream.clone();
+        for _ in 0..3 {
+            world.send(0, 1, "old");
+        }
+        world.connect(1, 4, "cid");
+        for _ in 0..after {
+            world.send(0, 1, "lost");
+        }
+        let heard = world.texts(1, 4).len();
+        world.pass(5 * SECOND);
+        world.store.stream = copy;
+        world.check();
+        world.send(1, 2, "new");
+        assert_eq!(world.texts(1, 4).len(), heard + 1, "{before} {after}");
+        assert_eq!(world.texts(2, 3).last().unwrap(), "new");
+        assert_eq!(world.leaving, [1, 2, 3, 4].map(ConnId).into());
+    }
+}
+
+#[test]
+fn a_message_that_no_feed_brought_is_delivered_after_the_next_comparison() {
+    let mut world = three();
+    world.lose = Box::new(|what| matches!(what, Lost::Live(_)));
+    world.send(0, 1, "one");
+    world.lose = Box::new(|_| false);
+    world.pass(5 * SECOND);
+    for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!(world.texts(at, conn), ["one"]);
+    }
+    assert!(world.leaving.is_empty());
+}
+
+#[test]
+fn a_node_is_current_when_all_that_differs_is_read() {
+    let mut world = three();
+    world.pass(SECOND);
+    assert!(world.nodes[1].is_current());
+    world.lose = Box::new(|what| matches!(what, Lost::Live(1) | Lost::Fill));
+    world.send(0, 1, "one");
+    world.pass(6 * SECOND);
+    assert!(world.nodes[0].is_current());
+    assert!(!world.nodes[1].is_current());
+    world.lose = Box::new(|what| what == Lost::Probe);
+    world.pass(2 * SECOND);
+    assert_eq!(world.texts(1, 2), ["one"]);
+    assert!(world.nodes[1].is_current());
+    world.check();
+    assert!(!world.nodes[1].is_current());
+    world.lose = Box::new(|_| false);
+    world.pass(SECOND);
+    assert!(world.nodes[1].is_current());
 }
 
 #[test]

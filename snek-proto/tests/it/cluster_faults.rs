@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::CallError;
+use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::store::MemoryStore;
+use rpc_core::{CallError, CloseReason};
 use snek_proto::frame::Final;
 use snek_proto::net::{Client, ClusterBackend, ClusterOptions, Events};
+use tokio::time::Instant;
 
 use crate::cluster::{
     DEADLINE, Member, client, login, message, messages, node, node_on, options, sees, until,
@@ -163,36 +165,77 @@ async fn a_full_store_refuses_with_a_clear_error() {
     login(&node, "bob").await;
 }
 
+/// Lets those who are connected hear what follows a loss, then closes them with 1012 within five seconds. The
+/// nodes serve new ones meanwhile.
+async fn recovers(nodes: &[Member; 2], mut talking: [(Client, Events); 2]) {
+    talk(&mut talking, "after").await;
+    let new = login(&nodes[1], "cid").await;
+    sees(&new.0, "general").await;
+    let lost_at = Instant::now();
+    for (_, events) in &mut talking {
+        let code = loop {
+            match events.next_link().await.expect("a close") {
+                LinkEvent::State(LinkState::Closed { reason }) => break reason,
+                LinkEvent::State(_) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        let is_restart = matches!(&code, CloseReason::Peer(close) if close.code == 1012);
+        assert!(is_restart, "{code:?}");
+        assert!(lost_at.elapsed() <= Duration::from_secs(5));
+    }
+    until(async || nodes.iter().all(|node| node.backend.ready().is_ok())).await;
+    let mut talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
+    for text in ["then", "at last"] {
+        talk(&mut talking, text).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn an_emptied_store_serves_existing_and_new_clients() {
+async fn after_a_loss_clients_hear_what_follows_and_are_closed_with_1012() {
+    for loss in ["emptied", "deleted", "rolled back"] {
+        let store = MemoryStore::new();
+        let (nodes, mut talking) = two_that_talk(&store).await;
+        let copy = store.snapshot();
+        talk(&mut talking, "forgotten").await;
+        match loss {
+            "emptied" => store.restart_empty(),
+            "deleted" => store.delete_log("snek"),
+            _ => store.restore(&copy),
+        }
+        recovers(&nodes, talking).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_older_than_a_login_shows_no_old_message() {
     let store = MemoryStore::new();
     let (nodes, mut talking) = two_that_talk(&store).await;
-    store.restart_empty();
-    talk(&mut talking, "second").await;
-    let (cid, _events) = login(&nodes[1], "cid").await;
-    sees(&cid, "general").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn messages_after_a_deleted_stream_are_delivered() {
-    let store = MemoryStore::new();
-    let (_nodes, mut talking) = two_that_talk(&store).await;
-    store.delete_log("snek");
-    for round in ["second", "third", "fourth"] {
-        talk(&mut talking, round).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_rolled_back_store_doubles_and_loses_nothing_new() {
-    let store = MemoryStore::new();
-    let (_nodes, mut talking) = two_that_talk(&store).await;
     let copy = store.snapshot();
-    talk(&mut talking, "forgotten").await;
-    store.restore(&copy);
-    for round in ["third", "fourth"] {
-        talk(&mut talking, round).await;
+    for number in 0..3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        talk(&mut talking, &format!("forgotten {number}")).await;
     }
+    drop(talking);
+    until(async || !nodes[0].backend.is_online("ann").await.unwrap()).await;
+    let talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
+    store.restore(&copy);
+    // What is stored before the nodes have looked is from before, for all that they know.
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    until(async || nodes.iter().all(|node| node.backend.ready().is_ok())).await;
+    recovers(&nodes, talking).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_compare_its_messages_is_not_ready() {
+    let store = MemoryStore::new();
+    let (nodes, _talking) = two_that_talk(&store).await;
+    until(async || nodes[0].backend.ready().is_ok()).await;
+    nodes[0].store.set_paused(true);
+    until(async || nodes[0].backend.ready().is_err()).await;
+    assert_eq!(nodes[1].backend.ready(), Ok(()));
+    nodes[0].store.set_paused(false);
+    until(async || nodes[0].backend.ready().is_ok()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,20 @@
 //! Snek's nodes on a NATS server: what only a real one shows.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use rpc_core::net::LinkEvent;
 use rpc_core::net::nats::{self, NatsConfig};
+use rpc_core::sync::Mutex;
+use snek_proto::client::ClientEvent;
 use snek_proto::frame::Final;
 use switchboard_testing::nats::NatsServer;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-use crate::cluster::{Member, login, message, messages, node_at, options, sees};
+use crate::cluster::{Member, client, login, message, messages, node_at, options, sees};
 
 async fn node(server: &NatsServer) -> Member<()> {
     let mut config = NatsConfig::new(&server.url());
@@ -50,44 +57,155 @@ async fn a_restarted_nats_loses_and_doubles_nothing() {
     assert_eq!(other, all[3..]);
 }
 
+/// What a client has heard over one connection.
+struct Session {
+    name: String,
+    from: Instant,
+    until: Option<Instant>,
+    heard: Vec<(Instant, String)>,
+}
+
+/// What was said and acknowledged, and when, and all sessions.
+#[derive(Default)]
+struct Diary {
+    said: Vec<(String, Instant, Instant)>,
+    sessions: Vec<Session>,
+}
+
+/// A user who talks at a node, and comes back whenever the connection is lost.
+async fn talk(member: Member<()>, name: String, diary: Arc<Mutex<Diary>>) {
+    let mut number = 0;
+    loop {
+        let (client, mut events) = client(&member.dialer, &name, "secret");
+        if client.ready().await.is_err() {
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        }
+        let at = diary.lock().begin(&name);
+        let hearing = async {
+            while let Some(event) = events.next_link().await {
+                if let LinkEvent::Event(ClientEvent::Message(message)) = event {
+                    let heard = (Instant::now(), message.message.to_string());
+                    diary.lock().sessions[at].heard.push(heard);
+                }
+            }
+        };
+        let talking = async {
+            loop {
+                number += 1;
+                let (text, from) = (format!("{name} {number}"), Instant::now());
+                let sent = client.send_message("general", text.as_str(), Final::Yes);
+                if sent.await.is_ok() {
+                    diary.lock().said.push((text, from, Instant::now()));
+                }
+                sleep(Duration::from_millis(30)).await;
+            }
+        };
+        tokio::select! {
+            () = hearing => {}
+            () = talking => {}
+        }
+        diary.lock().sessions[at].until = Some(Instant::now());
+    }
+}
+
+impl Diary {
+    fn begin(&mut self, name: &str) -> usize {
+        self.sessions.push(Session {
+            name: name.to_owned(),
+            from: Instant::now(),
+            until: None,
+            heard: Vec::new(),
+        });
+        self.sessions.len() - 1
+    }
+
+    /// Checks that all hear the same, in one order and once, and nothing from before.
+    fn check(&self) {
+        /// How long a message may take: until the next comparison, and what that reads.
+        const LATE: Duration = Duration::from_secs(7);
+        let said: HashMap<&String, _> = self.said.iter().map(|it| (&it.0, it)).collect();
+        for session in &self.sessions {
+            let (name, from) = (&session.name, session.from);
+            let mut places = HashMap::new();
+            for (place, (at, text)) in session.heard.iter().enumerate() {
+                assert_eq!(
+                    places.insert(text, place),
+                    None,
+                    "{name} hears {text} twice"
+                );
+                let acknowledged = said.get(text).map_or(*at, |it| it.2);
+                assert!(
+                    acknowledged + LATE > from,
+                    "{name} hears {text}, which is old"
+                );
+            }
+            for (text, sent, acknowledged) in &self.said {
+                let is_there =
+                    *sent > from && session.until.is_none_or(|at| at > *acknowledged + LATE);
+                assert!(
+                    !is_there || places.contains_key(text),
+                    "{name} misses {text}"
+                );
+            }
+            for other in &self.sessions {
+                let common = other.heard.iter().filter_map(|(_, it)| places.get(it));
+                assert!(common.is_sorted(), "{name} and {} differ", other.name);
+            }
+        }
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs nats-server"]
-async fn a_rolled_back_nats_doubles_and_loses_nothing_new() {
+async fn whatever_nats_loses_all_hear_the_same_and_nothing_from_before() {
+    let losses = std::env::var("SIM_SCHEDULES").ok();
+    let losses = losses.and_then(|it| it.parse().ok()).unwrap_or(4);
     let mut server = NatsServer::start();
     let (data, copy) = (
         server.folder().join("jetstream"),
         server.folder().join("copy"),
     );
-    let nodes = [node(&server).await, node(&server).await];
-    let general = nodes[0].backend.put_channel("general", "");
-    general.await.unwrap();
-    let mut talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
-    for (client, _) in &talking {
-        sees(client, "general").await;
+    let (diary, mut talking) = (Arc::new(Mutex::new(Diary::default())), JoinSet::new());
+    let mut backends = Vec::new();
+    for name in ["ann", "bob", "cid"] {
+        let member = node(&server).await;
+        member.backend.put_channel("general", "").await.unwrap();
+        backends.push(member.backend.clone());
+        talking.spawn(talk(member, name.to_owned(), Arc::clone(&diary)));
     }
-    for round in 0..4 {
-        match round {
-            1 => {
+    sleep(Duration::from_secs(2)).await;
+    for loss in 0..losses {
+        match loss % 4 {
+            // The later one is of a copy that is older than all logins.
+            1 | 3 => {
                 server.kill();
-                copy_folder(&data, &copy);
+                if loss % 4 == 1 {
+                    copy_folder(&data, &copy);
+                } else {
+                    std::fs::remove_dir_all(&data).unwrap();
+                    copy_folder(&copy, &data);
+                }
                 server.restart();
             }
-            2 => {
-                server.kill();
-                std::fs::remove_dir_all(&data).unwrap();
-                std::fs::rename(&copy, &data).unwrap();
-                server.restart();
-            }
-            _ => {}
+            0 => server.delete_stream("switchboard_snek"),
+            _ => server.restart_empty(),
         }
-        let said = [format!("{round} by ann"), format!("{round} by bob")];
-        for (text, (client, _)) in said.iter().zip(&talking) {
-            let sent = client.send_message("general", text, Final::Yes);
-            sent.await.unwrap();
-        }
-        for (_, events) in &mut talking {
-            assert_eq!(messages(events, 2).await, said);
-        }
+        sleep(Duration::from_secs(8)).await;
+        assert!(backends.iter().all(|it| it.ready().is_ok()), "{loss}");
+    }
+    sleep(Duration::from_secs(8)).await;
+    talking.abort_all();
+    let diary = diary.lock();
+    let heard: usize = diary.sessions.iter().map(|it| it.heard.len()).sum();
+    println!(
+        "{} said, {heard} heard, {} sessions",
+        diary.said.len(),
+        diary.sessions.len()
+    );
+    diary.check();
+    for backend in backends {
+        assert_eq!(backend.ready(), Ok(()));
     }
 }
 

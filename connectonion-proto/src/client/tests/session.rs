@@ -225,6 +225,21 @@ fn a_run_continues_after_a_reconnect_without_duplicates() {
 }
 
 #[test]
+fn a_conversation_with_fewer_turns_replaces_none() {
+    let mut told = Harness::ready();
+    for (turn, kept) in [(7, 7), (2, 7), (8, 8)] {
+        told.input("go");
+        let mut frame = output("hi");
+        frame["session"] = json!({"turn": turn});
+        told.hear(&[user_input("go", "u"), frame]);
+        assert_eq!(told.session.resume().turn(), Some(kept));
+    }
+    let (_, events) = told.back(&newer(&json!([])));
+    assert_eq!(events, ["connected connected"]);
+    assert_eq!(told.session.resume().turn(), Some(8));
+}
+
+#[test]
 fn an_unanswered_prompt_is_searched_in_the_conversation() {
     let prompt = json!({"role": "user", "content": "go"});
     let reply = json!({"role": "assistant", "content": "gone"});

@@ -3,8 +3,10 @@
 //! All hosts of a cluster have the agent's key, which is checked, and any of them accepts any client,
 //! so that any load balancer will do. A session has one owner at a time, which runs its agent and
 //! writes its records.
-//! A client that comes to another host is served *through* it: its frames travel over the store
-//! to the owner, which treats the connection like one of its own.
+//! A client that comes to another host is passed on: that host asks the owner, through the store, for a
+//! ticket that counts once, opens a WebSocket to the [address](ClusterOptions::advertise) of the owner with
+//! it, and copies messages both ways. To the owner the connection is the client's own, with its address and
+//! its request. The store carries no frames.
 //!
 //! # What holds
 //!
@@ -36,6 +38,11 @@
 //!   no room at all, gives up all its sessions, and serves again, under a new name, when it can. Its
 //!   server answers `/ready` with 503 meanwhile, and clients that want a new session wait for
 //!   [`patience`](ClusterOptions::patience), before they are closed with 1013.
+//! - A connection is passed on once. Its host closes it with 1012 when the session has another owner, also
+//!   where the former one is only paused, or when the owner is gone.
+//! - An owner that a host does not reach gives up a session that no one else uses, which that host then serves
+//!   itself. It refuses the client of any other session with 1013. At its start each host tries the way to
+//!   another one and back, and the log says which way is closed.
 //! - Clients that ask several hosts for one session without an owner, at the same moment, are served
 //!   by the host that becomes its owner. The others close with 1012, and find the owner when they
 //!   connect again.
@@ -50,7 +57,7 @@
 //!   the same, and administrate each. An invite code counts at every host.
 //! - A wrong clock at a host makes times in records wrong. Signatures are judged by the clock of the host
 //!   that a client comes to, also if another one serves the session.
-//! - Upgrade requests of relayed connections have no extensions, and only headers that are text.
+//! - Upgrade requests that are passed on have no extensions, and only headers that are text.
 //!
 //! # Trust
 //!
@@ -58,33 +65,34 @@
 //! address, and write sessions. Give the hosts an account of their own. Session ids become part of
 //! subjects [encoded](rpc_core::store::token).
 
+mod address;
+mod forward;
 mod ingress;
 pub(super) mod node;
 mod peers;
 mod recovery;
-mod relay;
-mod relays;
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::request::Parts;
+use futures_util::StreamExt as _;
 use rpc_core::cluster::{LeaseConfig, LeaseLost, NodeLease};
-use rpc_core::net::mem::{self, MemTransport};
+use rpc_core::net::server::Tickets;
 use rpc_core::store::{Bucket, BucketConfig, Messages, SessionLogConfig, Store, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use self::address::Links;
+
 use self::node::{Member, Node};
+use self::peers::Question;
 use super::HostRuntime;
 use super::sessions::{Sessions, log_config};
 use crate::auth::Address;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
-pub(super) use ingress::Origin;
+pub(super) use peers::Arrival;
 
 /// The bucket of the owners of sessions.
 const OWNERS: &str = "onion_owners";
@@ -94,7 +102,7 @@ const AGENT: &str = "agent.address";
 const LEAVE: Duration = Duration::from_secs(2);
 
 rpc_core::config! {
-    /// The configuration of a [`Cluster`]; the same at all hosts.
+    /// The configuration of a [`Cluster`]; the same at all hosts, but for what says otherwise.
     #[derive(Clone, Debug)]
     pub struct ClusterOptions {
         /// How long a host counts as alive without a sign of life: as long as its sessions wait for
@@ -104,14 +112,12 @@ rpc_core::config! {
         /// a new session until its host is in the cluster, before it is refused with "try again later".
         /// Default 5 s.
         pub patience: Duration = Duration::from_secs(5),
-        /// The largest number of connections at one host that are served through another one, counted at
-        /// both. Default 16,384.
-        pub max_relayed: usize = 16 * 1024,
-        /// The largest frame of such a connection in bytes; a larger one ends it. Default 64 MiB.
-        pub max_frame_bytes: usize = MAX_CLIENT_MESSAGE,
-        /// How many bytes of frames may be under way between the hosts of such a connection, beside one
-        /// frame that is not complete. Default 256 KiB.
-        pub relay_window: u64 = 256 * 1024,
+        /// The URL at which other hosts reach this one, such as `wss://one.example`, of each host its own. The
+        /// certificate of a `wss` URL is checked for its name. Default `None`: the address listened at, without
+        /// which a [mounted](rpc_core::net::server::ProtocolServer::mount) host is not reached. A host does not
+        /// start that listens at an unspecified address, or at a loopback one while the store is on another
+        /// machine, and has no URL.
+        pub advertise: Option<String> = None,
         /// The longest record of a session in bytes. Default 64 MiB.
         pub max_record_bytes: usize = MAX_CLIENT_MESSAGE,
         /// When a session that is not used is forgotten by the store, whatever its records say; at the
@@ -152,6 +158,9 @@ struct Shared {
     signatures: Bucket,
     member: Member,
     sessions: Arc<Sessions>,
+    /// For the clients that other hosts pass on.
+    tickets: Arc<Tickets>,
+    links: Links,
 }
 
 impl Cluster {
@@ -193,6 +202,8 @@ impl Cluster {
                 signatures,
                 member,
                 sessions: Arc::new(sessions),
+                tickets: Arc::default(),
+                links: Links::default(),
             }),
         })
     }
@@ -224,20 +235,12 @@ impl Cluster {
     pub(super) async fn leave(&self) {
         if let Some(node) = self.shared.member.current() {
             node.lease.release();
-            node.relays.give_up().await;
             let _ = timeout(LEAVE, self.shared.member.left()).await;
         }
     }
 
-    /// Keeps this host in the cluster, and serves the connections of other hosts with `serve`.
-    pub(super) async fn run<F>(
-        &self,
-        runtime: HostRuntime,
-        serve: impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, Option<f64>) -> F,
-    ) -> Infallible
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    /// Keeps this host in the cluster.
+    pub(super) async fn run(&self, runtime: HostRuntime) -> Infallible {
         let Shared {
             store,
             options,
@@ -249,12 +252,13 @@ impl Cluster {
             let (node, renewal, messages) = member.open(open).await;
             let work = async {
                 tokio::select! {
-                    () = self.answer(&node, &runtime, messages, &serve) => {}
+                    () = self.answer_all(&node, &runtime, messages) => {}
                     never = node.watch_nodes(&runtime, options.lease.lease / 3) => match never {},
                 }
             };
             let why = member.live(Arc::clone(&node), renewal, work).await;
-            node.relays.close();
+            self.shared.tickets.clear();
+            node.forwards.close();
             self.shared.sessions.forget_all();
             runtime.give_up_all();
             if why == LeaseLost::Released {
@@ -264,35 +268,22 @@ impl Cluster {
         }
     }
 
-    /// Serves the connections of other hosts.
-    async fn answer<F>(
-        &self,
-        node: &Node,
-        runtime: &HostRuntime,
-        mut messages: Messages,
-        serve: &impl Fn(MemTransport, Option<IpAddr>, Option<Arc<Parts>>, Option<f64>) -> F,
-    ) where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    /// Answers the questions of other hosts, until the connection to the store is closed.
+    async fn answer_all(&self, node: &Arc<Node>, runtime: &HostRuntime, mut messages: Messages) {
         let mut tasks = JoinSet::new();
-        loop {
-            let arrived = tokio::select! {
-                arrived = node.relays.next(&mut messages) => arrived,
-                Some(_) = tasks.join_next() => continue,
+        tasks.spawn(self.clone().probe_another(Arc::clone(node)));
+        while let Some(message) = messages.next().await {
+            while tasks.try_join_next().is_some() {}
+            let question = serde_json::from_slice::<Question>(&message.payload);
+            let (Some(reply_to), Ok(question)) = (message.reply_to, question) else {
+                continue;
             };
-            match arrived {
-                Some(relays::Request::Open(opening)) => {
-                    let (ours, theirs) = mem::duplex(8);
-                    let head = opening.head.map(Arc::new);
-                    tasks.spawn(serve(theirs, opening.peer, head, Some(opening.time)));
-                    tasks.spawn(opening.relayed.run(ours, std::future::pending()));
-                }
-                Some(relays::Request::Question(question, reply_to)) => {
-                    if let Some(answer) = peers::answer(runtime, &question) {
-                        node.relays.answer(&reply_to, answer);
-                    }
-                }
-                None => return,
+            if let Some(answer) = self.answer(runtime, &question) {
+                let answer = serde_json::to_vec(&answer).unwrap_or_default();
+                self.shared.store.answer(&reply_to, answer.into());
+            }
+            if let Question::Dial(url) = question {
+                tasks.spawn(self.clone().probe(url));
             }
         }
     }

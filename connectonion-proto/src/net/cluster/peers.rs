@@ -1,30 +1,115 @@
 //! What the hosts of a cluster ask each other.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
+use http::request::Parts;
 use rpc_core::store::StoreError;
-use rpc_core::{Json, Str};
+use rpc_core::{Instant, Json, Str};
 use serde::{Deserialize, Serialize};
 
 use super::Cluster;
-use super::relay::Kind;
-use crate::auth::{Address, AuthError, Signature};
+use crate::auth::{Address, AuthError, Signature, unix_seconds};
 use crate::frame::SessionState;
 use crate::hub::Owner;
 use crate::net::HostRuntime;
 use crate::net::sessions::Sessions;
 
-/// The question for the status of a session.
+/// What a host asks another one.
 #[derive(Serialize, Deserialize)]
-struct Question {
-    session_id: Str,
-    /// Who asks: an address, the empty text for unsigned callers, nothing for callers that have
-    /// proved nothing.
-    asker: Option<Str>,
+pub(super) enum Question {
+    /// The status of a session.
+    Status {
+        session_id: Str,
+        /// Who asks: an address, the empty text for unsigned callers, nothing for callers that have
+        /// proved nothing.
+        asker: Option<Str>,
+    },
+    /// A ticket for a client.
+    Ticket(Head),
+    /// To give up a session that no one uses.
+    Release { session_id: Str },
+    /// To try a ticket of the host that asks.
+    Dial(Str),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    Status(Str),
+    /// The URL to dial, with the ticket.
+    Ticket(Str),
+    /// There is no room.
+    Full,
+    /// Whether the host does not have the session any more.
+    Released(bool),
+    Dialling,
+}
+
+/// The request with which a client has come to another host.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Head {
+    /// The time there, in seconds since 1970.
+    time: f64,
+    peer: SocketAddr,
+    method: String,
+    uri: String,
+    headers: Vec<(String, String)>,
+}
+
+/// In the head of a connection that another host passes on: the time there when the client came, in seconds since
+/// 1970, and when that was here.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::net) struct Arrival(pub(in crate::net) f64, pub(in crate::net) Instant);
+
+impl Head {
+    pub(super) fn new(peer: SocketAddr, head: &Parts, now: SystemTime) -> Self {
+        let headers = head.headers.iter();
+        let texts = headers
+            .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+        Self {
+            time: unix_seconds(now),
+            peer,
+            method: head.method.to_string(),
+            uri: head.uri.to_string(),
+            headers: texts.collect(),
+        }
+    }
+
+    /// Returns the client's address, and its request.
+    pub(super) fn parts(&self) -> Option<(SocketAddr, Parts)> {
+        let request = http::Request::builder()
+            .method(self.method.as_str())
+            .uri(self.uri.as_str())
+            .extension(Arrival(self.time, rpc_core::net::time::now()));
+        let headers = self.headers.iter();
+        let request = headers.fold(request, |it, (name, value)| it.header(name, value));
+        Some((self.peer, request.body(()).ok()?.into_parts().0))
+    }
 }
 
 impl Cluster {
+    /// Answers the question of another host, if there is an answer.
+    pub(super) fn answer(&self, runtime: &HostRuntime, question: &Question) -> Option<Answer> {
+        Some(match question {
+            Question::Status { session_id, asker } => {
+                let asker = match asker.as_deref() {
+                    None => None,
+                    Some("") => Some(Owner::Unsigned),
+                    Some(address) => Some(Owner::Key(Address::parse(address).ok()?)),
+                };
+                let status = runtime.read(|hub| hub.status(asker, Some(session_id)));
+                Answer::Status(status.status.name().into())
+            }
+            // It does not serve any more, and is about to leave.
+            Question::Ticket(_) if runtime.is_closing() => return None,
+            Question::Ticket(head) => self.ticket(head).map_or(Answer::Full, Answer::Ticket),
+            Question::Release { session_id } => Answer::Released(runtime.release(session_id)),
+            Question::Dial(_) => Answer::Dialling,
+        })
+    }
+
     /// Returns the status of a session that another host serves. `asker` is the identity that the
     /// caller has proved; `None` if it has proved none but must.
     pub(in crate::net) async fn status(
@@ -37,19 +122,17 @@ impl Cluster {
         if owner == *node.id() {
             return None;
         }
-        let question = Question {
+        let question = Question::Status {
             session_id: session_id.into(),
             asker: asker.map(|asker| match asker {
                 Owner::Unsigned => Str::from_static(""),
                 Owner::Key(address) => address.to_string().into(),
             }),
         };
-        let question = serde_json::to_vec(&question).ok()?;
-        let asked = node.relays.ask(&owner, Kind::Question, 0, question.into());
-        let answer = asked.await.ok()?;
-        Json::string(std::str::from_utf8(&answer).ok()?)
-            .parse()
-            .ok()
+        match node.ask(&owner, &question).await.ok()? {
+            Answer::Status(status) => Json::string(&status).parse().ok(),
+            _ => None,
+        }
     }
 
     /// Returns the sessions that all hosts share.
@@ -69,16 +152,4 @@ impl Cluster {
             _ => AuthError::ReplayProtectionUnavailable,
         })
     }
-}
-
-/// Answers the question of another host. `None` if it does not decode.
-pub(super) fn answer(runtime: &HostRuntime, question: &[u8]) -> Option<Bytes> {
-    let question: Question = serde_json::from_slice(question).ok()?;
-    let asker = match question.asker.as_deref() {
-        None => None,
-        Some("") => Some(Owner::Unsigned),
-        Some(address) => Some(Owner::Key(Address::parse(address).ok()?)),
-    };
-    let status = runtime.read(|hub| hub.status(asker, Some(&question.session_id)));
-    Some(Bytes::copy_from_slice(status.status.name().as_bytes()))
 }

@@ -1,11 +1,12 @@
-//! What a node does when another one is gone: it ends the connections with it, and takes over its
-//! sessions.
+//! What a node does when another one is gone, or a session has another owner: it closes the connections that it
+//! passes on there, and takes over the sessions of nodes that are gone.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::StreamExt as _;
+use futures_util::future::join3;
 use rpc_core::Str;
 use rpc_core::net::entropy;
 use rpc_core::store::StoreError;
@@ -29,23 +30,40 @@ impl Node {
         // There may be sessions of nodes that were gone before.
         gone.notify_one();
         let watching = self.watch_peers(every, &gone);
-        let (never, _) = join(watching, self.recover_sessions(runtime, every, &gone)).await;
+        let recovering = self.recover_sessions(runtime, every, &gone);
+        let (never, _, _) = join3(watching, self.watch_owners(every), recovering).await;
         never
     }
 
-    /// Ends the connections with nodes that are gone, and reports each that is gone.
+    /// Closes the connections that are passed on for a session whenever it has another owner.
+    async fn watch_owners(&self, every: Duration) -> Infallible {
+        loop {
+            if let Ok(mut names) = self.claims.watch().await {
+                while let Some(Ok(session_id)) = names.next().await {
+                    // What is reported may be older than what was found.
+                    if self.forwards.has(&session_id)
+                        && let Ok(owner) = self.claims.holder(&session_id).await
+                    {
+                        self.forwards.close_if(|id, before| {
+                            id == session_id && owner.as_ref() != Some(before)
+                        });
+                    }
+                }
+            }
+            sleep(every).await;
+        }
+    }
+
+    /// Closes the connections that are passed on to nodes that are gone, and reports each that is gone.
     async fn watch_peers(&self, every: Duration, gone: &Notify) -> Infallible {
         let mut known = HashSet::new();
         loop {
             sleep(every).await;
-            let peers = self.relays.nodes();
             let Ok(nodes) = self.lease.nodes().await else {
                 continue;
             };
             let alive: HashSet<Str> = nodes.into_iter().collect();
-            for peer in peers.iter().filter(|peer| !alive.contains(&***peer)) {
-                self.relays.end(peer);
-            }
+            self.forwards.close_if(|_, owner| !alive.contains(owner));
             if !known.is_subset(&alive) {
                 gone.notify_one();
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rpc_core::net::server::{Attempt, Brake};
 use rpc_core::net::{ConnectionHandler, Running, catch_panic, entropy, time};
-use rpc_core::{CloseFrame, CloseReason, Instant, Machine as _, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Instant, Json, Machine as _, Refused, Str};
 
 use super::{HostRuntime, Shared};
 use crate::auth::{Address, AuthError, Signature};
@@ -22,6 +22,7 @@ use crate::limits::{
 use crate::net::SYSTEM;
 use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::trust::{AccessControl, Admission, Onboarding, is_signed_by_another, prompt_of};
+use crate::upload::{Sender, UploadError};
 use crate::{console, upload};
 
 /// The connection ends with this wrong invite code.
@@ -36,7 +37,7 @@ pub(in crate::net) struct Handler {
 }
 
 /// Where a connection has come from.
-pub(in crate::net) struct Door {
+pub(in crate::net) struct Remote {
     /// If the client came to another host: the time there, in seconds since 1970, and when it was that. The
     /// clock there judges signatures.
     pub(in crate::net) came: Option<(f64, Instant)>,
@@ -50,7 +51,7 @@ pub(in crate::net) struct Door {
 pub(super) struct Caller {
     pub(super) runtime: HostRuntime,
     pub(super) conn: ConnId,
-    pub(super) door: Door,
+    pub(super) remote: Remote,
     /// Who it is, once known.
     pub(super) owner: OnceLock<Owner>,
     pub(super) wrong_codes: AtomicU32,
@@ -58,7 +59,7 @@ pub(super) struct Caller {
 
 impl Caller {
     fn now(&self) -> f64 {
-        match self.door.came {
+        match self.remote.came {
             Some((then, at)) => then + time::now().duration_since(at).as_secs_f64(),
             None => self.runtime.unix_now(),
         }
@@ -139,6 +140,7 @@ impl Caller {
         self.owner.get_or_init(|| owner);
         let mut request = ConnectRequest::new(owner, connect, super::random());
         request.recommend_signature = recommend_signature;
+        request.caller = Some(self.remote.address).filter(|it| !it.is_unspecified());
         self.runtime.enter(self.conn, request);
     }
 
@@ -177,7 +179,7 @@ impl Caller {
 
     /// Asks before an invite code is compared. A refused one can be sent again.
     async fn attempt(&self, code: &str) -> Result<Attempt, Box<ErrorFrame>> {
-        let Door { address, brake, .. } = &self.door;
+        let Remote { address, brake, .. } = &self.remote;
         let attempt = brake.attempt(*address, "code", code).await;
         attempt.map_err(|error| {
             let error = ErrorFrame::new(error.to_string());
@@ -232,14 +234,15 @@ impl Caller {
             },
             Err(error) => Err(error),
         };
-        let folder = self.owner.get().filter(|_| input.files.is_some());
-        let folder = folder.and_then(|owner| {
+        let owner = self.owner.get().filter(|_| input.files.is_some());
+        let sender = owner.and_then(|owner| {
             let id = |hub: &Hub| hub.session_of(self.conn).cloned();
-            Some(upload::mark(*owner, self.runtime.read(id)?.as_str()))
+            let id = self.runtime.read(id)?;
+            Some(Sender::new(*owner, id.as_str(), self.remote.address))
         });
-        match (prompt, folder) {
+        match (prompt, sender) {
             (Err(error), _) => self.refuse_input(error),
-            (Ok(prompt), Some(folder)) => self.upload(folder, input, prompt).await,
+            (Ok(prompt), Some(sender)) => self.upload(sender, input, prompt).await,
             (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
                 state.hub.input(self.conn, prompt, input.session, now);
             }),
@@ -247,19 +250,25 @@ impl Caller {
     }
 
     /// Passes a prompt to the hub when its files are saved.
-    async fn upload(&self, folder: u64, input: Input, prompt: Prompt) {
-        let mark = u128::from(folder) << 64;
-        let shared = Arc::clone(&self.runtime.shared);
+    async fn upload(&self, sender: Sender, mut input: Input, prompt: Prompt) {
+        let (runtime, conn) = (self.runtime.clone(), self.conn);
+        let bytes = input.files.as_ref().map_or(0, |files| files.get().len());
+        let hub = runtime.hub();
+        if !hub.with(|state, now| state.hub.begin_upload(conn, bytes, now)) {
+            return;
+        }
+        let mut upload = Upload {
+            session: input.session.take(),
+            saved: Err(rejected("internal error").into()),
+            runtime,
+            conn,
+            bytes,
+        };
         let saving = tokio::task::spawn_blocking(move || {
-            let prompt = shared.save_files(&input, mark | u128::from(entropy()), prompt)?;
-            Ok::<_, String>((prompt, input.session))
+            upload.saved = upload.runtime.shared.save_files(&input, sender, prompt);
+            upload
         });
-        let saved = saving.await;
-        let saved = saved.unwrap_or_else(|_| Err("internal error".to_owned()));
-        self.runtime.hub().with(|state, now| match saved {
-            Ok((prompt, session)) => state.hub.input(self.conn, prompt, session, now),
-            Err(message) => state.hub.refuse_input(self.conn, rejected(message)),
-        });
+        drop(saving.await);
     }
 
     /// Carries out a signed command, unless it is not the owner's, or was used before.
@@ -319,7 +328,7 @@ impl Caller {
 
     /// Lets the machine report the next frame.
     fn resume(&self) {
-        self.runtime.write(self.conn, |machine| machine.resume());
+        self.runtime.write(self.conn, ServerConn::resume);
     }
 
     fn refuse_connect(&self, error: ErrorFrame) {
@@ -328,6 +337,30 @@ impl Caller {
 
     fn refuse_input(&self, error: impl Into<Box<ErrorFrame>>) {
         self.alive(|hub, conn| hub.refuse_input(conn, error));
+    }
+}
+
+/// A prompt whose files are being saved. The hub gets it with the drop, also without its connection: then it is
+/// refused there, and the files are deleted.
+struct Upload {
+    runtime: HostRuntime,
+    conn: ConnId,
+    bytes: usize,
+    session: Option<Json>,
+    saved: Result<Prompt, Box<ErrorFrame>>,
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let saved = std::mem::replace(&mut self.saved, Err(ErrorFrame::new("").into()));
+        let (conn, session) = (self.conn, self.session.take());
+        self.runtime.hub().with(|state, now| {
+            state.hub.end_upload(conn, self.bytes);
+            match saved {
+                Ok(prompt) => state.hub.input(conn, prompt, session, now),
+                Err(error) => state.hub.refuse_input(conn, error),
+            }
+        });
     }
 }
 
@@ -358,21 +391,23 @@ impl Shared {
     fn save_files(
         &self,
         input: &Input,
-        unique: u128,
+        sender: Sender,
         mut prompt: Prompt,
-    ) -> Result<Prompt, String> {
-        let files = input.files(&of_server());
-        let files = files.map_err(|error| upload::UploadError::from(error).to_string())?;
-        let plan = upload::plan(&files, unique, &self.upload_limits);
-        let plan = plan.map_err(|error| error.to_string())?;
-        let paths = upload::save(&self.uploads, &plan).map_err(|error| {
-            tracing::error!(%error, "an upload was not saved");
-            "the files were not saved: try again".to_owned()
+    ) -> Result<Prompt, Box<ErrorFrame>> {
+        let files = input.files(&of_server()).map_err(UploadError::from);
+        let saved = files.and_then(|files| self.uploads.save(&files, sender, entropy()));
+        let saved = saved.map_err(|error| {
+            if let UploadError::Io(error) = &error {
+                tracing::error!(%error, "an upload was not saved");
+            }
+            let refusal = rejected(error.to_string());
+            Box::new(refusal.with_retryable(error.is_retryable()))
         })?;
-        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        let paths = saved.iter().map(|(_, path)| path.display().to_string());
+        let paths: Vec<String> = paths.collect();
         prompt.text = upload::with_reminder(&prompt.text, &paths).into();
-        let files = plan.iter().zip(&paths);
-        let files = files.map(|(file, path)| ReceivedFile {
+        let files = saved.iter().zip(&paths);
+        let files = files.map(|((file, _), path)| ReceivedFile {
             name: file.name.as_str().into(),
             path: Some(path.as_str().into()),
         });

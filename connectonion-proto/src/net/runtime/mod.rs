@@ -22,19 +22,20 @@ use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 
 use crate::auth::{Address, AuthError, Signature, Verifier, unix_seconds};
+use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
 use crate::net::cluster::Cluster;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
-use crate::{console, upload};
+use crate::upload::Uploads;
 use handler::{Caller, Handler};
 use state::State;
 use turn::Head;
 
 pub use agent::{Agent, Reply};
-pub(in crate::net) use handler::Door;
+pub(in crate::net) use handler::Remote;
 pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
 pub use turn::Turn;
@@ -87,8 +88,7 @@ struct Shared {
     max_store_bytes: Option<u64>,
     /// Starts the agent.
     start: StartAgent,
-    uploads: std::path::PathBuf,
-    upload_limits: upload::UploadLimits,
+    uploads: Uploads,
     payments: Option<CheckPayment>,
     cluster: Option<Cluster>,
     on_trust: Option<OnTrust>,
@@ -119,8 +119,7 @@ impl HostRuntime {
                 start: Box::new(move |turn, prompt| {
                     Box::pin(tasks::work(Arc::clone(&agent), turn, prompt))
                 }),
-                uploads,
-                upload_limits: options.upload_limits,
+                uploads: Uploads::new(uploads, options.upload_limits),
                 payments: options.payments,
                 cluster: options.cluster,
                 on_trust: options.on_trust,
@@ -191,7 +190,7 @@ impl HostRuntime {
         tasks::run(self.clone()).await
     }
 
-    /// Serves one connection to its end. `peer` is its origin, for the console.
+    /// Serves one connection to its end. `peer` is its origin, for the console and for limits.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection is cut. Its run goes on.
@@ -206,12 +205,12 @@ impl HostRuntime {
         T: Transport,
         C: Into<Arc<ServerConfig>>,
     {
-        let door = Door {
+        let remote = Remote {
             came: None,
             address: peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             brake: Arc::default(),
         };
-        let (handle, handler) = self.connection(peer, None, config.into(), door);
+        let (handle, handler) = self.connection(peer, None, config.into(), remote);
         rpc_core::net::serve(handle, transport, handler, driver, std::future::pending())
     }
 
@@ -221,7 +220,7 @@ impl HostRuntime {
         peer: Option<IpAddr>,
         head: Option<Arc<Head>>,
         config: Arc<ServerConfig>,
-        door: Door,
+        remote: Remote,
     ) -> (Handle<ServerConn>, Handler) {
         let handle = Handle::new(ServerConn::new(config, time::now()));
         let (conn, active) = self.shared.hub.peek(|state| {
@@ -235,7 +234,7 @@ impl HostRuntime {
         let caller = Arc::new(Caller {
             runtime: self.clone(),
             conn,
-            door,
+            remote,
             owner: OnceLock::new(),
             wrong_codes: AtomicU32::new(0),
         });
@@ -250,6 +249,12 @@ impl HostRuntime {
     /// their clients connect to a host that may serve them. Nothing is stored.
     pub(super) fn give_up_all(&self) {
         self.hub().with(|state, now| state.hub.give_up_all(now));
+    }
+
+    /// Gives up a session that no one uses. Returns whether this host does not have it any more.
+    pub(super) fn release(&self, session_id: &str) -> bool {
+        self.hub()
+            .with(|state, now| state.hub.release_idle(&session_id.into(), now))
     }
 
     /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
@@ -278,12 +283,12 @@ impl HostRuntime {
     }
 
     /// Deletes the session of the caller who has signed this, or of callers without a signature; its files,
-    /// too, unless the caller keeps them for a conversation that goes on from it.
+    /// too, unless the caller keeps them for a conversation that goes on from it. Returns whether there was one.
     pub(super) async fn delete(
         &self,
         session_id: &str,
         signed: &Signed,
-    ) -> Result<Result<(), StorageError>, AuthError> {
+    ) -> Result<Result<bool, StorageError>, AuthError> {
         let now = self.unix_now();
         // Outside of every lock: it takes longer than all the rest.
         let verified = self.shared.verifier.verify(signed, now);
@@ -298,15 +303,33 @@ impl HostRuntime {
         self.hub()
             .with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
-        let outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
-        if outcome.is_err() || signed.keeps_files() {
+        let mut outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
+        if outcome == Err(StorageError::Fenced)
+            && let Some(cluster) = &self.shared.cluster
+            && cluster.status(Some(owner), session_id).await == Some(SessionState::NotFound)
+        {
+            // Another host serves one of another owner.
+            outcome = Ok(false);
+        }
+        if outcome.is_err() {
             return Ok(outcome);
         }
-        let (folder, mark) = (self.shared.uploads.clone(), upload::mark(owner, session_id));
-        let removing = tokio::task::spawn_blocking(move || upload::remove(&folder, mark));
+        let (shared, id) = (Arc::clone(&self.shared), session_id.to_owned());
+        let is_kept = signed.keeps_files();
+        let removing = move || match is_kept {
+            true => shared.uploads.keep_session(owner, &id),
+            false => shared.uploads.remove_session(owner, &id),
+        };
+        let removing = tokio::task::spawn_blocking(removing);
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
-        Ok(removed
-            .map_err(|error| StorageError::passing(format!("the files are not deleted: {error}"))))
+        Ok(removed.map_or_else(
+            |error| {
+                Err(StorageError::passing(format!(
+                    "the files are not deleted: {error}"
+                )))
+            },
+            |()| outcome,
+        ))
     }
 
     /// Uses up a signature at the other hosts as well.

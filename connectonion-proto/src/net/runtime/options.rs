@@ -44,8 +44,8 @@ rpc_core::config! {
         /// Called with the lists whenever onboarding or an administrator may have changed them, to
         /// save them. Default `None`.
         pub on_trust: Option<OnTrust> = None,
-        /// Called before each CONNECT is decided: returns the lists if they were changed elsewhere
-        /// since the last call, for example by hand. Default `None`.
+        /// Called before each CONNECT is decided, and every second while there are sessions: returns the
+        /// lists if they were changed elsewhere since the last call, for example by hand. Default `None`.
         pub trust_source: Option<TrustSource> = None,
         /// Called with signatures that have just been used, before what they sign is carried out. Save
         /// them, and pass what has not expired to [`AccessControl::with_spent`] at the next start:

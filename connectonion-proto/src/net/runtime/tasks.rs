@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
 use rpc_core::store::{MemoryStore, SessionLogConfig};
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
 use super::HostRuntime;
@@ -29,6 +30,8 @@ const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often sessions that have expired are removed.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
+/// How often it is looked whether lists have changed.
+const LOOK: Duration = Duration::from_secs(1);
 /// The bytes of the sessions of a host that is alone, in a store and in memory.
 const STORE_BYTES: u64 = 2 << 30;
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -54,7 +57,10 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
     let mut chores = JoinSet::new();
     if runtime.shared.cluster.is_none() {
         recover(runtime, &sessions).await;
-        chores.spawn(tend(Arc::clone(&sessions)));
+    }
+    chores.spawn(tend(runtime.clone(), Arc::clone(&sessions)));
+    if runtime.shared.trust_source.is_some() {
+        chores.spawn(watch_lists(runtime.clone()));
     }
     // Tasks of their own, so that an agent that computes blocks neither time nor clients. They go
     // when this future goes.
@@ -97,6 +103,15 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                         lane.waiting.push(job);
                     }
                 }
+                HubEvent::Unused(files) => {
+                    let shared = Arc::clone(&runtime.shared);
+                    spawn_blocking(move || {
+                        let paths = files.iter().filter_map(|it| it.path.as_deref());
+                        if let Err(error) = shared.uploads.remove_files(paths) {
+                            tracing::warn!(%error, "files of a refused prompt are not removed");
+                        }
+                    });
+                }
                 HubEvent::Told(run) => {
                     if let Some((_, told)) = agents.get(&run) {
                         told.notify_waiters();
@@ -107,7 +122,9 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
         for (number, lane) in lanes.iter_mut().enumerate() {
             if !lane.is_busy && !lane.waiting.is_empty() {
                 lane.is_busy = true;
-                let count = lane.waiting.len().min(BATCH);
+                // One conversation at a time is in memory that the hub does not know of.
+                let loaded = lane.waiting.iter().position(Job::is_load);
+                let count = loaded.map_or(lane.waiting.len(), |it| it + 1).min(BATCH);
                 let batch = lane.waiting.drain(..count).collect();
                 let now = runtime.unix_now();
                 storing.spawn(store(Arc::clone(&sessions), now, number, batch));
@@ -181,16 +198,50 @@ async fn recover(runtime: &HostRuntime, sessions: &Sessions) {
     }
 }
 
-/// Reads all sessions once, to log what of them is lost, and removes those that have expired.
-async fn tend(sessions: Arc<Sessions>) {
-    if let Err(error) = sessions.log().check().await {
+/// Removes the sessions that have expired, and files without a session; all hosts of a cluster do only that. Logs
+/// once what of the sessions is lost.
+async fn tend(runtime: HostRuntime, sessions: Arc<Sessions>) {
+    let is_alone = runtime.shared.cluster.is_none();
+    if is_alone && let Err(error) = sessions.log().check().await {
         // As where the host has ended meanwhile.
         tracing::debug!(%error, "the sessions were not checked");
     }
     loop {
+        if let Err(error) = tend_files(&runtime, &sessions).await {
+            tracing::warn!(%error, "files without a session are not removed");
+        }
         sleep(SWEEP).await;
-        if let Err(error) = sessions.sweep().await {
+        if is_alone && let Err(error) = sessions.sweep().await {
             tracing::warn!(%error, "sessions that have expired are not removed");
+        }
+    }
+}
+
+/// Removes the files of sessions that are over. New files are left: their prompts may not be stored yet.
+async fn tend_files(runtime: &HostRuntime, sessions: &Sessions) -> io::Result<()> {
+    if runtime.shared.uploads.is_empty() {
+        return Ok(());
+    }
+    let kept = sessions.owned_by(runtime.unix_now()).await;
+    // Without it nobody knows whose they are.
+    let Some(kept) = kept.map_err(io::Error::other)? else {
+        return Ok(());
+    };
+    let before = (runtime.clock())().checked_sub(SWEEP).unwrap_or(UNIX_EPOCH);
+    let shared = Arc::clone(&runtime.shared);
+    let removing = spawn_blocking(move || {
+        let kept = kept.iter().map(|(owner, id)| (*owner, &**id));
+        shared.uploads.remove_others(kept, before)
+    });
+    removing.await?
+}
+
+/// Ends what callers have here who are blocked in lists that change elsewhere.
+async fn watch_lists(runtime: HostRuntime) {
+    loop {
+        sleep(LOOK).await;
+        if runtime.sessions() > 0 {
+            runtime.with_access(|access| runtime.refresh_book(access));
         }
     }
 }

@@ -125,7 +125,8 @@ impl Pages {
             return plain(StatusCode::BAD_REQUEST, why);
         };
         match self.runtime.delete(id, &signed).await {
-            Ok(Ok(())) => plain(StatusCode::NO_CONTENT, ""),
+            Ok(Ok(true)) => plain(StatusCode::NO_CONTENT, ""),
+            Ok(Ok(false)) => plain(StatusCode::NOT_FOUND, "you have no such session"),
             Ok(Err(error @ StorageError::Fenced)) => plain(StatusCode::CONFLICT, error.to_string()),
             Ok(Err(error)) => plain(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
             Err(error) => plain(StatusCode::FORBIDDEN, error.to_string()),

@@ -7,8 +7,9 @@ mod tests;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::marker::PhantomData;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ use rpc_core::Instant;
 use rpc_core::net::server::{
     Accepted, Brake, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
 };
-use rpc_core::net::{DrainReport, DriverConfig, time};
+use rpc_core::net::ws::WsConfig;
+use rpc_core::net::{DrainReport, DriverConfig};
 
 use self::http::Pages;
-use super::cluster::{Cluster, Origin};
-use super::runtime::{Agent, Door, HostRuntime};
+use super::cluster::{Arrival, Cluster};
+use super::runtime::{Agent, HostRuntime, Remote};
 use crate::limits::WS_PATH;
 use crate::server::{ServerConfig, ServerConn, ServerState};
 
@@ -78,6 +80,7 @@ pub struct Host<A> {
     driver: DriverConfig,
     shutdown_timeout: Duration,
     cluster: Option<Cluster>,
+    is_tls: bool,
     /// Slows down who guesses invite codes, also through other hosts.
     brake: Arc<Brake>,
     agent: PhantomData<fn(A)>,
@@ -110,6 +113,11 @@ impl<A: Agent> ServerProtocol for Host<A> {
         http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
         // A CONNECT carries a conversation.
         http.limits = http.limits.with_max_before_login(max);
+        if let Some(cluster) = &options.cluster {
+            // As large as those of clients.
+            let ws = WsConfig::default().with_max_message(max_sent);
+            http = cluster.configure(http, ws.with_max_outgoing(max));
+        }
         let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
         driver.close_timeout = driver.close_timeout.min(half);
@@ -119,6 +127,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
             driver,
             shutdown_timeout: options.shutdown_timeout,
             cluster: options.cluster,
+            is_tls: http.is_tls(),
             brake: Arc::clone(&http.brake),
             agent: PhantomData,
         };
@@ -129,23 +138,21 @@ impl<A: Agent> ServerProtocol for Host<A> {
         self.runtime.clone()
     }
 
+    fn on_bind(&self, local: SocketAddr) -> io::Result<()> {
+        let cluster = self.cluster.as_ref();
+        cluster.map_or(Ok(()), |it| it.listens_at(local, self.is_tls))
+    }
+
     async fn serve(self: Arc<Self>, accepted: Accepted) {
-        let Some(cluster) = &self.cluster else {
-            return self.serve_here(accepted, None).await;
-        };
-        let origin = Origin {
-            peer: Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified()),
-            head: Some(Arc::clone(&accepted.parts)),
-            cancellation: accepted.cancellation.clone(),
-            clock: self.runtime.clock(),
-        };
-        let (parts, permit, caller) = (accepted.parts, accepted.permit, accepted.caller);
-        let here = |transport| {
-            let mut here = Accepted::new(transport, accepted.peer, accepted.cancellation);
-            (here.parts, here.permit, here.caller) = (parts, permit, caller);
-            self.serve_here(here, None)
-        };
-        cluster.serve(accepted.socket, origin, here).await;
+        let is_passed_on = accepted.parts.extensions.get::<Arrival>().is_some();
+        match self.cluster.as_ref().filter(|_| !is_passed_on) {
+            Some(cluster) => {
+                let clock = self.runtime.clock();
+                let here = |accepted| self.serve_here(accepted);
+                cluster.serve(accepted, clock, here).await;
+            }
+            None => self.serve_here(accepted).await,
+        }
     }
 
     async fn run(
@@ -176,40 +183,22 @@ impl<A: Agent> Host<A> {
         let Some(cluster) = &self.cluster else {
             return std::future::pending().await;
         };
-        let serve = |transport, peer: Option<IpAddr>, head, time| {
-            let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-            // Its own host tells it when it shuts down.
-            let (canceller, cancellation) = rpc_core::net::Cancellation::new();
-            let mut accepted = Accepted::new(transport, (peer, 0).into(), cancellation);
-            if let Some(head) = head {
-                accepted.parts = head;
-            }
-            let serving = self.serve_here(accepted, time);
-            async move {
-                serving.await;
-                drop(canceller);
-            }
-        };
-        cluster.run(self.runtime.clone(), serve).await
+        cluster.run(self.runtime.clone()).await
     }
 
-    /// Serves one connection at this host. `time`: at the host that the client came to, if that is another one, in
-    /// seconds since 1970.
-    fn serve_here(
-        &self,
-        accepted: Accepted,
-        time: Option<f64>,
-    ) -> impl Future<Output = ()> + Send + use<A> {
+    /// Serves one connection at this host.
+    fn serve_here(&self, accepted: Accepted) -> impl Future<Output = ()> + Send + use<A> {
         let config = Arc::clone(&self.connection);
         // A mounted host may not know it.
         let peer = Some(accepted.peer.ip()).filter(|peer| !peer.is_unspecified());
         let head = Some(Arc::clone(&accepted.parts));
-        let door = Door {
-            came: time.map(|time| (time, time::now())),
+        let came = accepted.parts.extensions.get::<Arrival>();
+        let remote = Remote {
+            came: came.map(|came| (came.0, came.1)),
             address: accepted.caller,
             brake: Arc::clone(&self.brake),
         };
-        let (handle, mut handler) = self.runtime.connection(peer, head, config, door);
+        let (handle, mut handler) = self.runtime.connection(peer, head, config, remote);
         handler.drain_timeout = self.shutdown_timeout / 2;
         let is_admitted = |conn: &ServerConn| conn.state() == ServerState::Ready;
         accepted.serve(handle, handler, self.driver.clone(), is_admitted)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, stream};
+use rpc_core::Str;
 use rpc_core::cluster::{ClaimError, Claimed, Ownership};
 use rpc_core::store::{
     Session, SessionEntry, SessionHead, SessionInfo, SessionLog, SessionLogConfig, Store,
@@ -18,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use super::cluster::node::{Member, Node};
 use crate::hub::{Job, Owner, Request};
 use crate::replay::Entry;
-use crate::storage::{Record, RecordStatus, StorageError, entry, interrupted};
+use crate::storage::{Record, RecordStatus, StorageError, entry, interrupted, owner_of};
 use state::encode_events;
 pub(crate) use state::{State, found, head_of, is_running};
 
@@ -153,9 +154,15 @@ impl Sessions {
         let id = job.session_id().as_str();
         match &job.request {
             Request::Load(_) => return self.load(id, now).await,
+            Request::Recall(_) => return self.load(id, 0.0).await,
+            Request::Unload => {
+                if let Some(owned) = self.owned.lock().get_mut(id) {
+                    owned.session.take_state();
+                }
+            }
             Request::Append(record, _) => self.append(record).await?,
             Request::Events(events, _) => self.append_events(id, events).await?,
-            Request::Delete(owner, _) => self.delete(id, *owner, now).await?,
+            Request::Delete(owner, _) => return self.delete(id, *owner, now).await,
             Request::Release => self.release(id).await,
         }
         Ok(None)
@@ -166,10 +173,9 @@ impl Sessions {
             let until = Instant::now() + PATIENCE;
             return Ok(Place::Alone { until });
         };
+        // Otherwise another host may own the session.
         let node = member.current().map(Place::Among);
-        node.ok_or_else(|| {
-            StorageError::passing("this host is not a part of the cluster at the moment")
-        })
+        node.ok_or(StorageError::Fenced)
     }
 
     /// Returns the last record of a session that has not expired, and becomes its owner.
@@ -190,7 +196,15 @@ impl Sessions {
                     self.owned.lock().remove(session_id);
                     return Err(StorageError::Fenced);
                 }
-                found(&session)
+                let record = found(&session);
+                if let Some(owned) = self.owned.lock().get_mut(session_id)
+                    && owned.session.state().is_none()
+                {
+                    let state = session.take_state();
+                    let state = state.map(|state| State::of(state.record));
+                    owned.session.set_state(state);
+                }
+                record
             }
             None => self.take(&place, session_id, now).await?,
         };
@@ -382,7 +396,8 @@ impl Sessions {
         written.map_err(failed)
     }
 
-    /// Removes a session of this owner, or of none, that no other host serves.
+    /// Removes a session of this owner, or of none, that no other host serves. Returns its last record;
+    /// `None` if there is no such session.
     ///
     /// # Errors
     /// [`StorageError`]; the session is still there, and retrying is safe.
@@ -394,11 +409,11 @@ impl Sessions {
         session_id: &str,
         owner: Owner,
         now: f64,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Option<Record>, StorageError> {
         let is_served = self.owned(session_id).is_some();
         let record = self.load(session_id, now).await?;
-        let is_theirs = record.is_some_and(|it| it.is_of(owner));
-        let session = self.owned(session_id).filter(|_| is_theirs);
+        let record = record.filter(|it| it.is_of(owner));
+        let session = self.owned(session_id).filter(|_| record.is_some());
         let removed = match session {
             Some(session) => {
                 let subject = self.log.subject(session_id);
@@ -406,11 +421,11 @@ impl Sessions {
             }
             None => Ok(true),
         };
-        if is_theirs || !is_served {
+        if record.is_some() || !is_served {
             self.release(session_id).await;
         }
         match removed {
-            Ok(true) => Ok(()),
+            Ok(true) => Ok(record),
             Ok(false) => Err(StorageError::Fenced),
             Err(error) => Err(failed(error)),
         }
@@ -461,6 +476,22 @@ impl Sessions {
             std::future::ready(Ok(!is_owned))
         };
         self.log.sweep(u64::MAX, u64::MAX, is_free).await
+    }
+
+    /// Returns the sessions that have not expired, with their owners; `None` if it is not known whose some are.
+    pub(crate) async fn owned_by(&self, now: f64) -> Result<Option<Vec<(Owner, Str)>>, StoreError> {
+        let mut found = Vec::new();
+        for session in self.log.heads().await? {
+            let (Some(id), Some(head)) = (session.id, session.head) else {
+                return Ok(None);
+            };
+            let is_over = head.expires.is_some_and(|at| (at as f64) < now);
+            if !is_over || self.owned.lock().contains_key(&*id) {
+                // Those without an owner have no files.
+                found.extend(owner_of(&head.owner).map(|owner| (owner, id)));
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Returns the log.

@@ -31,7 +31,7 @@ async fn a_session_is_served_through_any_host() {
         let frames = client.hear_until("OUTPUT").await;
         assert_eq!(types(&frames), ["user_input", "thinking", "OUTPUT"]);
     }
-    // A conversation that is larger than a message and than the window of a relay.
+    // A conversation that is larger than a message of the store.
     let long = format!("echo {}", "x".repeat(350_000));
     assert!(elsewhere.ask(&long).await.len() > 350_000);
     let output = at_owner.output().await;
@@ -74,6 +74,8 @@ async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
     client.say(&connect).await;
     client.hear_a("CONNECTED").await;
     assert_eq!(client.ask("hello").await, "echo: hello");
+    let (_signed, _) = Client::dial_in(&a.url, json!({"session_id": "signed"})).await;
+    assert_eq!(b.delete("signed").await, 404, "as if there were none");
     assert_eq!(b.delete("open").await, 409);
     assert_eq!(a.delete("open").await, 204);
     assert_eq!(client.close_frame().await.code, 1000);
@@ -85,25 +87,6 @@ async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
         (&json!("new"), &json!(null))
     );
     assert_eq!(client.ask("count").await, "1 messages");
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_session_is_found_by_a_client_whose_first_frame_is_not_connect() {
-    let nats = NatsServer::start();
-    let [a, b] = Host::two(&nats.url(), long()).await;
-    let session = json!({"session_id": "s"});
-    let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
-    client.ask("hello").await;
-    for host in [&a, &b] {
-        let mut late = Client::dial(&host.url).await;
-        late.say(&input("hello?")).await;
-        late.hear_a("ERROR").await;
-        late.say(&connect(&client_key(), session.clone())).await;
-        assert_eq!(late.hear_a("CONNECTED").await["status"], "connected");
-        assert_eq!(late.ask("again").await, "echo: again");
-    }
-    assert_eq!((a.runtime.sessions(), b.runtime.sessions()), (1, 0));
 }
 
 #[tokio::test]

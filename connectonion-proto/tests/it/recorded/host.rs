@@ -145,6 +145,7 @@ impl<'r> Player<'r> {
             let limits = UploadLimits {
                 max_files: 3,
                 max_file_bytes: 1024 * 1024,
+                ..UploadLimits::default()
             };
             let mut options = RuntimeOptions::with_access(access);
             (options.uploads, options.upload_limits) = (path.into(), limits);

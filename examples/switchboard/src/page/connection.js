@@ -16,7 +16,8 @@ export async function request(name, method, path, body, headers = {}) {
   const response = await fetch(address(path), init).catch(() => {
     throw new Error(`${name} cannot be reached.`);
   });
-  if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+  // What is to be deleted may be gone.
+  if (!response.ok && !(method === "DELETE" && response.status === 404)) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
 }
 
 /** `name` is who serves. `dial` opens a connection: it gets `on`, which makes of a function one that does nothing once

@@ -183,3 +183,21 @@ fn every_protocol_crate_documents_its_specification_line_by_line() {
     }
     assert_none(&problems);
 }
+
+#[test]
+fn the_guide_adds_up_what_each_server_holds_of_what_it_receives() {
+    let guide = read(&root().join("rpc-core/src/guide/limits.md"));
+    for (name, http) in [
+        ("Snek", snek_proto::net::http_config()),
+        ("Exoclaw", exoclaw_proto::net::http_config()),
+        ("SmartHole", smarthole_proto::net::http_config()),
+        ("Acolyte", acolyte_proto::net::http_config()),
+        ("of ConnectOnion", connectonion_proto::net::http_config()),
+    ] {
+        let connections = http.limits.max_connections;
+        let sum = format!("256 MiB + {} MiB = ", (connections * 48).div_ceil(1024));
+        let mut rows = guide.lines().filter(|line| line.starts_with("| of "));
+        let row = rows.find(|row| row.contains(name)).unwrap();
+        assert!(row.contains(&sum), "{row}: {sum}");
+    }
+}

@@ -29,7 +29,9 @@ pub fn canonical(text: &str) {
             Err(kind) => {
                 let bound = matches!(
                     kind,
-                    DecodeErrorKind::TooDeep { .. } | DecodeErrorKind::TooManyItems { .. }
+                    DecodeErrorKind::TooDeep { .. }
+                        | DecodeErrorKind::TooManyItems { .. }
+                        | DecodeErrorKind::DuplicateMember(_)
                 );
                 assert!(bound, "JSON is refused: {kind}");
                 continue;

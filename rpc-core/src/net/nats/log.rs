@@ -239,7 +239,6 @@ impl StreamLog {
         if let Err(error) = &answer
             && error.error_code() == ErrorCode::STREAM_NOT_FOUND
         {
-            tracing::warn!(name = self.name, "a stream is gone and is made again");
             self.nats.ensure().await?;
         }
         Ok(answer)

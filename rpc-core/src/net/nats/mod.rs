@@ -3,9 +3,12 @@
 mod config;
 mod error;
 mod log;
+mod remake;
 mod violations;
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_nats::client::PublishErrorKind;
@@ -49,12 +52,23 @@ struct Shared {
     prefix: String,
     replicas: usize,
     timeout: Duration,
+    is_local: bool,
     gap_count: watch::Receiver<u64>,
     violations: Arc<Violations>,
-    /// The streams that were opened: what is gone is made again.
-    opened: Mutex<Vec<stream::Config>>,
-    /// Their subjects.
+    opened: Mutex<Opened>,
+    /// The subjects of their logs.
     subjects: crate::sync::Mutex<Vec<String>>,
+    /// How often it was begun to look for them.
+    searches: AtomicU64,
+}
+
+/// The streams that were opened: what is gone is made again.
+#[derive(Default)]
+struct Opened {
+    /// Those of buckets first: leases and claims decide about all else.
+    streams: Vec<stream::Config>,
+    /// Whether all were there or made at the last search.
+    is_complete: bool,
 }
 
 /// How many bytes the headers of a record may have, which the server counts with its payload.
@@ -81,6 +95,10 @@ type Answer<T> = Result<T, jetstream::Error>;
 /// With [replicas](NatsConfig::replicas), heads and watches may be those of a replica that is behind for a moment; all
 /// else asks the leader.
 ///
+/// A stream that the server has lost is made again by the node that looks first after a wait of up to 1.25 s: a
+/// server that is still deleting it would make a broken one. It counts as made when it takes a record, has it and
+/// publishes it in its feed; the record is then removed. Requests wait meanwhile.
+///
 /// A log with [`max_records`](LogConfig::max_records) drops its first ones also when its
 /// [bytes](LogConfig::max_bytes) are used up.
 ///
@@ -96,6 +114,11 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
     let parse = |it: &String| it.parse().map_err(|error| bad_address(it, &error));
     let servers = config.servers.iter().map(parse);
     let servers: Vec<async_nats::ServerAddr> = servers.collect::<Result<_, _>>()?;
+    let is_here = |it: &async_nats::ServerAddr| {
+        let address = it.host().parse().map(|ip: IpAddr| ip.is_loopback());
+        address.unwrap_or_else(|_| it.host() == "localhost")
+    };
+    let is_local = servers.iter().all(is_here);
     let (gaps, mut gap_count) = watch::channel(0);
     let inbox = format!("{}._inbox", config.prefix);
     let violations = Arc::new(Violations::new(&inbox));
@@ -160,10 +183,12 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
             prefix: config.prefix,
             replicas: config.replicas,
             timeout: config.timeout,
+            is_local,
             gap_count,
             violations,
             opened: Mutex::default(),
             subjects: crate::sync::Mutex::default(),
+            searches: AtomicU64::new(0),
         }),
     };
     let prefix = &nats.shared.prefix;
@@ -247,20 +272,22 @@ impl Nats {
         answer_in(&answer)
     }
 
-    /// Makes a stream that does not exist. Returns the configuration of the one that is there.
-    async fn make(&self, config: &stream::Config) -> Result<stream::Config, StoreError> {
-        let name = &config.name;
-        let mut info: Answer<stream::Info> = self.ask_jetstream("STREAM.INFO", name, &()).await?;
-        if let Err(error) = &info
-            && error.error_code() == ErrorCode::STREAM_NOT_FOUND
-        {
-            info = self.ask_jetstream("STREAM.CREATE", name, config).await?;
+    /// Returns a stream as it is; `None` if there is none.
+    async fn find(&self, name: &str) -> Result<Option<stream::Info>, StoreError> {
+        match self.ask_jetstream("STREAM.INFO", name, &()).await? {
+            Ok(info) => Ok(Some(info)),
+            Err(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
+            Err(error) => Err(of_answer(&error)),
         }
-        match info.map_err(|error| of_answer(&error)) {
+    }
+
+    async fn create(&self, config: &stream::Config) -> Result<stream::Info, StoreError> {
+        let made = self.ask_jetstream("STREAM.CREATE", &config.name, config);
+        match made.await?.map_err(|error| of_answer(&error)) {
             Err(StoreError::Full { message }) => Err(StoreError::Full {
                 message: format!("{message}; the most is held by {}", self.holders().await),
             }),
-            info => Ok(info?.config),
+            made => made,
         }
     }
 
@@ -367,8 +394,12 @@ impl Store for Nats {
             num_replicas: *replicas,
             ..stream::Config::default()
         };
-        let there = self.make(&stream).await?;
-        let (has, kept) = (self.config_of(&there).subjects, there.max_age);
+        let info = match self.find(&stream.name).await? {
+            Some(info) => info,
+            None => self.create(&stream).await?,
+        };
+        let kept = info.config.max_age;
+        let has = self.config_of(&info.config).subjects;
         check_same(name, &has, &config.subjects)?;
         // A node that counts on more time than the log gives would be taken for dead.
         if !kept.is_zero() && (max_age.is_zero() || kept < max_age) {
@@ -382,9 +413,10 @@ impl Store for Nats {
             subjects: has,
             keeps_last: config.max_per_subject == Some(1),
         };
-        let mut opened = self.shared.opened.lock().await;
-        if opened.iter().all(|known| known.name != stream.name) {
-            opened.push(stream);
+        let streams = &mut self.shared.opened.lock().await.streams;
+        if streams.iter().all(|known| known.name != stream.name) {
+            streams.push(stream);
+            streams.sort_by_key(|it| it.max_messages_per_subject != 1);
             self.shared.subjects.lock().push(config.subjects);
         }
         Ok(Arc::new(log))
@@ -403,12 +435,10 @@ impl Store for Nats {
     }
 
     async fn ensure(&self) -> Result<(), StoreError> {
-        // One at a time: who comes second finds them made.
-        let opened = self.shared.opened.lock().await;
-        for config in &*opened {
-            self.make(config).await?;
-        }
-        Ok(())
+        let nats = self.clone();
+        // It ends whatever happens to the caller, who may have less patience.
+        let ensuring = tokio::spawn(async move { nats.remake().await });
+        ensuring.await.map_err(StoreError::unavailable)?
     }
 
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
@@ -457,6 +487,10 @@ impl Store for Nats {
 
     fn is_connected(&self) -> bool {
         self.shared.client.connection_state() == State::Connected
+    }
+
+    fn is_local(&self) -> bool {
+        self.shared.is_local
     }
 
     fn gaps(&self) -> watch::Receiver<u64> {

@@ -13,6 +13,7 @@ use http::{Request, Response, StatusCode};
 use super::body::Body;
 use super::brake::Brake;
 use super::guards::{Guards, PeerPolicy};
+use super::tickets::Tickets;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsAcceptor;
 use crate::net::ws::{WsConfig, select_subprotocol};
@@ -95,6 +96,7 @@ pub struct HttpConfig {
     #[cfg(feature = "tls")]
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) paths: Vec<String>,
+    pub(super) tickets: Option<Arc<Tickets>>,
     on_upgrade: Option<Arc<UpgradeHook>>,
     pub(super) http: Option<Arc<HttpHook>>,
     authorize: Vec<Arc<Authorize>>,
@@ -141,6 +143,22 @@ impl HttpConfig {
     pub fn with_path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
         self
+    }
+
+    /// Serves what other servers pass on with these tickets.
+    #[must_use]
+    pub fn with_tickets(mut self, tickets: Arc<Tickets>) -> Self {
+        self.tickets = Some(tickets);
+        self
+    }
+
+    /// Returns whether the server [serves TLS](Self::with_tls).
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        return false;
     }
 
     /// Decides about every upgrade that passed the guards: authenticate by header or subprotocol
@@ -202,6 +220,14 @@ impl HttpConfig {
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {
         self.paths.is_empty() || self.paths.iter().any(|ours| ours == path)
+    }
+
+    /// Returns the ticket that a path ends with.
+    pub(super) fn ticket_in<'a>(&self, path: &'a str) -> Option<(&Tickets, &'a str)> {
+        let tickets = self.tickets.as_deref()?;
+        let mut paths = self.paths.iter();
+        let offered = paths.find_map(|ours| path.strip_prefix(ours.as_str())?.strip_prefix('/'));
+        Some((tickets, offered?))
     }
 
     pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {

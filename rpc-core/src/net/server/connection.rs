@@ -42,7 +42,8 @@ const SMALLEST_BUFFER: usize = 8 * 1024;
 pub struct Accepted {
     /// The WebSocket, or the transport that was passed to a [`ServerHandle`](super::ServerHandle).
     pub socket: Box<dyn Transport>,
-    /// The peer's address; unspecified (`0.0.0.0:0`) if it is not known.
+    /// The peer's address; unspecified (`0.0.0.0:0`) if it is not known. Of a connection with a
+    /// [ticket](super::Tickets) it is the client's, and so are `parts` and `caller`.
     pub peer: SocketAddr,
     /// The head of the upgrade request, with the extensions of the upgrade hook and, of a
     /// mounted server, those of the host. The headers of the
@@ -134,7 +135,7 @@ pub(super) async fn upgraded(
     };
     let socket = Socket::from_upgraded(upgraded);
     let opening = Arc::new(opening);
-    Some(accept(&shared, socket, Bytes::new(), peer, agreed, opening).await)
+    Some(accept(&shared, socket, Bytes::new(), agreed, opening).await)
 }
 
 /// Runs everything before the handler, within its deadline. `None` if there is nothing to handle.
@@ -163,7 +164,7 @@ pub(super) async fn open(
         }
     };
     let (socket, read_already, agreed) = upgraded?;
-    Some(accept(&shared, socket, read_already, peer, agreed, opening).await)
+    Some(accept(&shared, socket, read_already, agreed, opening).await)
 }
 
 /// Makes an upgraded connection what the handler receives.
@@ -171,13 +172,12 @@ async fn accept(
     shared: &Shared,
     socket: Socket,
     read_already: Bytes,
-    peer: SocketAddr,
     agreed: Agreed,
     opening: Arc<Opening>,
 ) -> Accepted {
     shared.counters.upgraded.fetch_add(1, Ordering::Relaxed);
     let config = &shared.config;
-    let caller = config.guards.caller(peer, &agreed.parts.headers);
+    let caller = config.guards.caller(agreed.peer, &agreed.parts.headers);
     let permit = agreed.permit.for_connection(opening);
     let receive = Receive::new(&shared.receiving, caller, &permit.max_message());
     let socket = WsStream::from_upgraded(socket, read_already, Role::Server, &config.ws).await;
@@ -187,7 +187,7 @@ async fn accept(
         caller,
         brake: Arc::clone(&config.brake),
         permit: Some(permit),
-        ..Accepted::new(socket, peer, shared.cancellation.clone())
+        ..Accepted::new(socket, agreed.peer, shared.cancellation.clone())
     }
 }
 

@@ -27,6 +27,7 @@ use crate::sync::Mutex;
 /// What the handler learns about the upgraded request.
 #[derive(Debug)]
 pub(super) struct Agreed {
+    pub(super) peer: SocketAddr,
     pub(super) parts: Parts,
     pub(super) permit: Permit,
 }
@@ -114,7 +115,18 @@ async fn decide<B: hyper::body::Body>(
 ) -> Response<Body> {
     let config = &shared.config;
     let (mut parts, body) = request.into_parts();
-    if let Err((status, why)) = config.guards.check(&parts, peer) {
+    let mut client = None;
+    if is_upgrade(&parts)
+        && let Some((tickets, offered)) = config.ticket_in(parts.uri.path())
+    {
+        client = tickets.redeem(offered);
+        if client.is_none() {
+            sleep(config.brake.wrong(caller)).await;
+        }
+    }
+    if client.is_none()
+        && let Err((status, why)) = config.guards.check(&parts, peer)
+    {
         shared.counters.count_rejected();
         tracing::debug!(%peer, status = status.as_u16(), why, "request refused");
         return plain(status, why);
@@ -125,12 +137,12 @@ async fn decide<B: hyper::body::Body>(
             "the server is shutting down",
         );
     }
-    let path_upgrades = config.is_upgrade_path(parts.uri.path());
+    let path_upgrades = client.is_some() || config.is_upgrade_path(parts.uri.path());
     if path_upgrades && (is_upgrade(&parts) || is_meant(&parts)) {
         if !opening.finish() {
             return busy(Refusal::ServerFull);
         }
-        return upgrade(shared, peer, parts, opening, agreed);
+        return upgrade(shared, peer, parts, client, opening, agreed);
     }
     if config.http.is_some() {
         if let Some(refusal) = config.authorize(&parts, peer) {
@@ -188,10 +200,12 @@ fn upgrade_required() -> Response<Body> {
     response
 }
 
+/// Upgrades a request, which another server sends for this client if there is one.
 fn upgrade(
     shared: &Shared,
-    peer: SocketAddr,
+    mut peer: SocketAddr,
     mut parts: Parts,
+    client: Option<(SocketAddr, Parts)>,
     opening: &Opening,
     agreed: &Mutex<Option<Agreed>>,
 ) -> Response<Body> {
@@ -208,6 +222,13 @@ fn upgrade(
             return response;
         }
     };
+    let is_passed_on = client.is_some();
+    if let Some(client) = client {
+        (peer, parts) = client;
+        if let Err(refusal) = opening.count_for(peer.ip().to_canonical()) {
+            return busy(refusal);
+        }
+    }
     let (counters, limits) = (&shared.counters, &shared.config.limits);
     let permit = Permit::take(counters, limits).or_else(|| {
         let made = opening.make_place(counters);
@@ -238,7 +259,7 @@ fn upgrade(
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
     // A client has to refuse a subprotocol that it did not offer.
-    let subprotocol = subprotocol.filter(|name| {
+    let subprotocol = subprotocol.filter(|_| !is_passed_on).filter(|name| {
         let offered = offers(&parts.headers, name);
         if !offered {
             tracing::warn!(%peer, "the selected subprotocol was not offered and is left out");
@@ -249,7 +270,11 @@ fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     }
     detach(&mut parts);
-    *agreed.lock() = Some(Agreed { parts, permit });
+    *agreed.lock() = Some(Agreed {
+        peer,
+        parts,
+        permit,
+    });
     response
 }
 

@@ -73,6 +73,7 @@ mod protocol;
 mod run;
 mod service;
 mod shutdown;
+mod tickets;
 mod upgrade;
 mod write_timeout;
 
@@ -86,3 +87,4 @@ pub use permits::{Counters, Permit};
 pub use protocol::{ProtocolServer, ServerProtocol};
 pub use service::{PeerAddr, Service};
 pub use shutdown::ServerHandle;
+pub use tickets::Tickets;

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::config::ServerLimits;
 use super::guards::Guards;
+use super::service::UNKNOWN;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
 use crate::net::{Cancellation, Handle};
@@ -75,7 +76,13 @@ impl Counters {
     }
 }
 
-type PerAddress = Arc<Mutex<HashMap<IpAddr, usize>>>;
+/// How many connections each address has, and may have.
+#[derive(Debug)]
+struct PerAddress {
+    max: usize,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
 /// Connections whose request is not complete or is answered, or that have yet to log in, oldest first.
 type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
@@ -85,9 +92,8 @@ type Openings = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 pub(super) struct Slots {
     counters: Arc<Counters>,
     max: usize,
-    max_per_ip: Option<usize>,
-    /// Empty without a limit per address.
-    per_ip: PerAddress,
+    /// `None` without a limit per address.
+    per_ip: Option<Arc<PerAddress>>,
     openings: Openings,
     next: u64,
 }
@@ -129,8 +135,10 @@ impl Slots {
         Self {
             counters: Arc::clone(counters),
             max: limits.max_connections,
-            max_per_ip: limits.max_connections_per_ip,
-            per_ip: Arc::default(),
+            per_ip: limits.max_connections_per_ip.map(|max| {
+                let open = Mutex::default();
+                Arc::new(PerAddress { max, open })
+            }),
             openings: Arc::default(),
             next: 0,
         }
@@ -152,30 +160,20 @@ impl Slots {
     }
 
     fn take_served(&mut self, address: IpAddr) -> Result<(Opening, Evicted), Refusal> {
-        let is_its_own = |slot: &Slot| slot.is_from(address);
-        let open = self.per_ip.lock().get(&address).copied().unwrap_or(0);
-        if self.max_per_ip.is_some_and(|max| open >= max) {
-            if !self.evict(is_its_own) {
-                return Err(Refusal::AddressFull);
-            }
-        } else if self.counters.open() >= self.max
+        self.counters.open.fetch_add(1, Ordering::Relaxed);
+        let mut slot = Slot {
+            counters: Arc::clone(&self.counters),
+            per_ip: self.per_ip.clone(),
+            address: UNKNOWN.ip(),
+        };
+        slot.count_for(address, &self.openings)?;
+        if self.counters.open() > self.max
             // Whoever opens many makes room for itself first.
-            && !self.evict(is_its_own)
+            && !self.evict(|slot| slot.is_from(address))
             && !self.evict(|_| true)
         {
             return Err(Refusal::ServerFull);
         }
-        let counts = self.max_per_ip.filter(|_| !address.is_unspecified());
-        let per_ip = counts.map(|_| {
-            *self.per_ip.lock().entry(address).or_default() += 1;
-            (Arc::clone(&self.per_ip), address)
-        });
-        // No one else adds meanwhile, so nothing came between.
-        self.counters.open.fetch_add(1, Ordering::Relaxed);
-        let slot = Slot {
-            counters: Arc::clone(&self.counters),
-            per_ip,
-        };
         let (evict, evicted) = oneshot::channel();
         let number = self.next;
         self.next += 1;
@@ -238,6 +236,15 @@ impl Opening {
         slot.is_some()
     }
 
+    /// Lets a [finished](Self::finish) connection count for another address, that of the client whom a server
+    /// passes on.
+    pub(super) fn count_for(&self, address: IpAddr) -> Result<(), Refusal> {
+        let mut slot = self.slot.lock();
+        let slot = slot.as_mut().ok_or(Refusal::ServerFull)?;
+        slot.count_for(address, &self.openings)
+            .inspect_err(|_| slot.counters.count_over_limit())
+    }
+
     pub(super) fn is_finished(&self) -> bool {
         self.slot.lock().is_some()
     }
@@ -258,7 +265,7 @@ impl Opening {
     pub(super) fn make_place(&self, counters: &Counters) -> bool {
         let has_place = |waiting: &Waiting| waiting.place.is_some();
         let slot = self.slot.lock();
-        let own = slot.as_ref().and_then(|slot| Some(slot.per_ip.as_ref()?.1));
+        let own = slot.as_ref().map(|slot| slot.address);
         let is_its_own = |slot: &Slot| own.is_some_and(|own| slot.is_from(own));
         evict(&self.openings, counters, |it| {
             has_place(it) && is_its_own(&it.slot)
@@ -293,26 +300,64 @@ impl Evicted {
 #[derive(Debug)]
 pub(super) struct Slot {
     counters: Arc<Counters>,
-    per_ip: Option<(PerAddress, IpAddr)>,
+    per_ip: Option<Arc<PerAddress>>,
+    address: IpAddr,
 }
 
 impl Slot {
     fn is_from(&self, address: IpAddr) -> bool {
-        matches!(&self.per_ip, Some((_, ours)) if *ours == address)
+        self.per_ip.is_some() && self.address == address && !address.is_unspecified()
+    }
+
+    /// Counts for another address from now on, of which an older connection makes room if needed.
+    fn count_for(&mut self, address: IpAddr, openings: &Openings) -> Result<(), Refusal> {
+        let is_its_own = |it: &Waiting| it.slot.is_from(address);
+        let has_room = self.move_to(address)
+            || evict(openings, &self.counters, is_its_own) && self.move_to(address);
+        has_room.then_some(()).ok_or(Refusal::AddressFull)
+    }
+
+    fn move_to(&mut self, address: IpAddr) -> bool {
+        if let Some(per_ip) = self.per_ip.as_ref().filter(|_| self.address != address) {
+            if !per_ip.add(address) {
+                return false;
+            }
+            per_ip.subtract(self.address);
+        }
+        self.address = address;
+        true
+    }
+}
+
+impl PerAddress {
+    /// Counts a connection, if there is room. An unspecified address has no limit.
+    fn add(&self, address: IpAddr) -> bool {
+        if address.is_unspecified() {
+            return true;
+        }
+        let mut open = self.open.lock();
+        let count = open.entry(address).or_default();
+        let has_room = *count < self.max;
+        *count += usize::from(has_room);
+        has_room
+    }
+
+    fn subtract(&self, address: IpAddr) {
+        let mut open = self.open.lock();
+        if let Some(count) = open.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&address);
+            }
+        }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.counters.open.fetch_sub(1, Ordering::Relaxed);
-        if let Some((counts, address)) = &self.per_ip {
-            let mut counts = counts.lock();
-            if let Some(count) = counts.get_mut(address) {
-                *count -= 1;
-                if *count == 0 {
-                    counts.remove(address);
-                }
-            }
+        if let Some(per_ip) = &self.per_ip {
+            per_ip.subtract(self.address);
         }
     }
 }
@@ -358,6 +403,13 @@ impl Permit {
         Arc::clone(&self.0.max_message)
     }
 
+    /// Notes that the peer has logged in, here or at another server. Returns `false` if the connection had to
+    /// make room before.
+    pub fn logged_in(&self) -> bool {
+        self.0.max_message.store(usize::MAX, Ordering::Relaxed);
+        self.0.opening.get().is_none_or(|opening| opening.finish())
+    }
+
     pub(super) fn for_connection(self, opening: Arc<Opening>) -> Self {
         self.0.opening.get_or_init(|| opening);
         self
@@ -390,22 +442,19 @@ pub(super) fn until_login<M: Machine + Send + 'static>(
     is_logged_in: fn(&M) -> bool,
     cancellation: Cancellation,
 ) -> impl Future<Output = ()> + Send + use<M> {
-    let opening = permit.and_then(|it| it.0.opening.get().cloned());
-    let evicted = opening.as_ref().and_then(|it| it.reopen(permit));
-    let max_message = permit.map(|permit| {
+    let permit = permit.cloned();
+    let opening = permit.as_ref().and_then(|it| it.0.opening.get());
+    let evicted = opening.and_then(|it| it.reopen(permit.as_ref()));
+    if let Some(permit) = &permit {
         let before_login = permit.0.max_before_login;
         permit.0.max_message.store(before_login, Ordering::Relaxed);
-        permit.max_message()
-    });
+    }
     let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
     let (handle, mut cancelled) = (handle.clone(), Box::pin(cancellation.into_cancelled()));
     poll_fn(move |cx| {
         if let Some(order) = &mut evicted {
             if handle.read(is_logged_in) {
-                opening.as_ref().map(|opening| opening.finish());
-                if let Some(max) = &max_message {
-                    max.store(usize::MAX, Ordering::Relaxed);
-                }
+                permit.as_ref().map(Permit::logged_in);
                 evicted = None;
             } else if order.as_mut().poll(cx).is_ready() {
                 evicted = None;

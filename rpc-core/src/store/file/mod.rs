@@ -281,6 +281,10 @@ impl Fault {
         match *self.0 {
             redb::Error::Io(error) => io_error(path, &error),
             redb::Error::Corrupted(how) => damaged(path, &how),
+            // Under another name: `lock` has found no one.
+            redb::Error::DatabaseAlreadyOpen => StoreError::Config {
+                message: format!("{} is in use under another name", path.display()),
+            },
             error => failed(path, error),
         }
     }

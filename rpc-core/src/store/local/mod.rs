@@ -506,6 +506,10 @@ impl<T: Table> Store for LocalStore<T> {
         !self.node.link.faults().is_cut
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn gaps(&self) -> watch::Receiver<u64> {
         self.node.link.gaps.subscribe()
     }

@@ -43,6 +43,18 @@ impl<S> Session<S> {
         self.state.as_ref()
     }
 
+    /// Takes the state, which is then as if it were not known: read the session anew before the next entry.
+    #[doc(hidden)]
+    pub fn take_state(&mut self) -> Option<S> {
+        self.state.take()
+    }
+
+    /// Puts a state back.
+    #[doc(hidden)]
+    pub fn set_state(&mut self, state: Option<S>) {
+        self.state = state;
+    }
+
     /// Returns the head of the last entry, also if its body cannot be read.
     #[must_use]
     pub const fn head(&self) -> &SessionHead {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use rpc_core::store::{Expect, FileConfig, FileStore, Log, LogConfig, Store};
+use rpc_core::store::{Expect, FileConfig, FileStore, Log, LogConfig, Store, StoreError};
 use store_suite::Engine;
 
 /// A folder that is removed with the value.
@@ -48,6 +48,16 @@ async fn the_file_store_conforms_to_all_rules() {
     let folder = Folder::new("rules");
     let store = FileStore::open(&folder.file(), FileConfig::default()).unwrap();
     store_suite::all(&OneFile(store)).await;
+}
+
+#[tokio::test]
+async fn a_file_in_use_is_refused_under_another_name_too() {
+    let folder = Folder::new("names");
+    let _store = FileStore::open(&folder.file(), FileConfig::default()).unwrap();
+    let other = folder.0.join("other");
+    std::fs::hard_link(folder.file(), &other).unwrap();
+    let error = FileStore::open(&other, FileConfig::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Config { .. }), "{error}");
 }
 
 const CHILD: &str = "STORE_SUITE_CHILD";

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
+mod broken;
 mod file;
 mod memory;
 mod nats;

@@ -7,8 +7,8 @@ use rpc_core::store::{PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
-    Handled, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen, SendError, SendId,
-    Stored,
+    Handled, Heads, History, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen,
+    SendError, SendId, Stored,
 };
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
@@ -18,18 +18,21 @@ use crate::id::ChannelUid;
 /// What the nodes share, and what goes wrong with it.
 #[derive(Default)]
 pub(super) struct Store {
-    /// Channel, key and event; the sequence number is the index plus one.
-    pub(super) stream: Vec<(ChannelUid, Str, Text)>,
+    /// Channel, key, event and time; the sequence number is the index plus one.
+    pub(super) stream: Vec<(ChannelUid, Str, Text, u64)>,
+    /// How many messages were ever stored.
+    time: u64,
     pub(super) public: Vec<Channel>,
     pub(super) records: HashMap<Str, Membership>,
 }
 
 impl Store {
     pub(super) fn publish(&mut self, channel: &ChannelUid, key: &Str, event: &Text) -> (u64, bool) {
-        let known = self.stream.iter().position(|(_, other, _)| other == key);
+        let known = self.stream.iter().position(|(_, other, ..)| other == key);
         let at = known.unwrap_or_else(|| {
-            self.stream
-                .push((channel.clone(), key.clone(), event.clone()));
+            self.time += 1;
+            let message = (channel.clone(), key.clone(), event.clone(), self.time);
+            self.stream.push(message);
             self.stream.len() - 1
         });
         (at as u64 + 1, known.is_none())
@@ -37,23 +40,52 @@ impl Store {
 
     pub(super) fn of(&self, channel: &ChannelUid) -> impl Iterator<Item = (u64, Stored)> {
         let all = (1..).zip(&self.stream);
-        all.filter(move |(_, (other, ..))| other == channel)
-            .map(|(sequence, (_, key, event))| {
+        all.filter(move |(_, (other, ..))| other == channel).map(
+            |(sequence, (_, key, event, _))| {
                 let (key, event) = (key.clone(), event.clone());
                 (sequence, Stored { key, event })
-            })
+            },
+        )
     }
 
-    /// Whether these messages are there: otherwise the last of them that are.
-    fn replaced(&self, channel: &ChannelUid, seen: &[Seen]) -> Option<u64> {
+    fn last(&self, channel: &ChannelUid) -> Option<(Seen, u64)> {
+        let last = self.of(channel).last();
+        last.map(|(sequence, it)| ((sequence, it.key), self.time_of(sequence)))
+    }
+
+    fn time_of(&self, sequence: u64) -> u64 {
+        self.stream[usize::try_from(sequence).unwrap() - 1].3
+    }
+
+    /// Whether this was read of the stream: otherwise after which message to go on.
+    fn replaced(&self, channel: &ChannelUid, history: &History) -> Option<Option<Seen>> {
         let is_there = |seen: &&Seen| self.of(channel).any(|(at, it)| (at, it.key) == **seen);
-        let last = seen.last()?;
-        let common = seen.iter().take_while(is_there).last();
-        (!is_there(&last)).then(|| common.map_or(0, |(sequence, _)| *sequence))
+        let common = history.seen.iter().take_while(is_there).last().cloned();
+        let from = common.as_ref().map_or(0, |(sequence, _)| *sequence);
+        let next = self.of(channel).find(|(sequence, _)| *sequence > from);
+        let is_old = next.is_some_and(|(sequence, _)| self.time_of(sequence) < history.newest);
+        let last = history.seen.back().filter(|last| !is_there(last));
+        last.map(|_| match is_old {
+            true => self.last(channel).map(|(last, _)| last),
+            false => common,
+        })
+    }
+
+    fn heads(&self) -> Heads {
+        let channels = self.stream.iter().map(|(channel, ..)| channel);
+        let channels: HashSet<&ChannelUid> = channels.collect();
+        let head = |channel: &ChannelUid| Some((channel.clone(), self.last(channel)?.0));
+        Heads {
+            first: 1,
+            last: self.stream.len() as u64,
+            newest: self.stream.iter().map(|it| it.3).max().unwrap_or(0),
+            channels: Some(channels.into_iter().filter_map(head).collect()),
+            ..Heads::default()
+        }
     }
 
     pub(super) fn live(&self, sequence: u64) -> (ChannelUid, Live) {
-        let (channel, key, event) = &self.stream[usize::try_from(sequence).unwrap() - 1];
+        let (channel, key, event, _) = &self.stream[usize::try_from(sequence).unwrap() - 1];
         let before = self.of(channel).map(|(other, _)| other);
         let previous = before.take_while(|other| *other < sequence).last();
         let live = Live::Stored {
@@ -78,6 +110,8 @@ pub(super) struct World {
     pub(super) gone: HashSet<usize>,
     pub(super) sent: HashMap<(usize, SendId), Result<(), SendError>>,
     pub(super) heard: HashMap<(usize, ConnId), Vec<String>>,
+    /// Who may have missed something.
+    pub(super) leaving: HashSet<ConnId>,
     /// Whether the store is out of reach.
     pub(super) is_down: bool,
     pub(super) lose: Box<dyn FnMut(Lost) -> bool>,
@@ -95,6 +129,8 @@ pub(super) enum Lost {
     Fill,
     /// The answer to an opening.
     Open,
+    /// The last messages of all channels.
+    Probe,
 }
 
 pub(super) fn config() -> NodeConfig {
@@ -118,6 +154,7 @@ pub(super) fn world(nodes: usize) -> World {
         gone: HashSet::new(),
         sent: HashMap::new(),
         heard: HashMap::new(),
+        leaving: HashSet::new(),
         is_down: false,
         lose: Box::new(|_| false),
     };
@@ -222,8 +259,7 @@ impl World {
             Request::Open { channel, ticket } => {
                 self.subscribed[at].insert(channel.clone());
                 if !self.lost(Lost::Open) {
-                    let last = self.store.of(&channel).last();
-                    let last = last.map(|(sequence, it)| (sequence, it.key));
+                    let last = self.store.last(&channel);
                     self.nodes[at].handle_open(&channel, ticket, last, now);
                 }
             }
@@ -232,18 +268,24 @@ impl World {
                 let record = self.store.records[&username].clone();
                 self.nodes[at].handle_member(record, now);
             }
-            Request::Probe if self.is_down => {}
-            Request::Probe => self.nodes[at].handle_probe(now),
+            Request::Probe { .. } => {
+                let heads = (!self.lost(Lost::Probe)).then(|| self.store.heads());
+                self.nodes[at].handle_probe(now, heads, now);
+            }
             Request::Fill {
                 channel,
                 fill,
-                seen,
+                history,
             } => {
                 if self.lost(Lost::Fill) {
                     return;
                 }
-                if let Some(after) = self.store.replaced(&channel, &seen) {
-                    return self.nodes[at].handle_replaced(&channel, after, now);
+                let replaced = history.and_then(|it| self.store.replaced(&channel, &it));
+                if let Some(after) = replaced {
+                    let node = &mut self.nodes[at];
+                    let leaving = node.handle_replaced(&channel, after, now);
+                    self.leaving.extend(leaving);
+                    return;
                 }
                 let until = fill.until.unwrap_or(u64::MAX);
                 let all = self.store.of(&channel);

@@ -113,14 +113,14 @@ impl ClusterBackend {
             None => false,
         };
         if !is_same {
-            let (hashed, proof) = records.hash(password).await?;
+            let verified = records.hash(&user.username, password).await?;
             let change = |record: &mut Record| {
                 record.nick = user.nick.clone();
-                record.password.clone_from(&hashed);
+                record.password.clone_from(&verified.hashed);
                 true
             };
             records.change(&user.username, change).await?;
-            records.vouch(&user.username, proof);
+            records.vouch(&user.username, verified);
         }
         if let Some(known) = records.user(&user.username).await? {
             let key = user_key(&user.username)?;

@@ -55,8 +55,8 @@ rpc_core::config! {
         pub max_bytes: Option<u64> = None,
         /// How many rounds of PBKDF2-HMAC-SHA256 a stored password has. Default 600,000, as OWASP
         /// recommends: some tenths of a second of a processor at the first login. Who was admitted is
-        /// known to all nodes from then on, until they restart. What was stored with fewer rounds is
-        /// stored again at the next login.
+        /// known to all nodes from then on, until they restart, also if the store loses the user. What was
+        /// stored with fewer rounds is stored again at the next login.
         pub password_rounds: u32 = password::ROUNDS,
     }
 }
@@ -79,9 +79,11 @@ rpc_core::config! {
 /// - A node that has not reached the store for
 ///   [30 s](ClusterOptions::max_outage) closes its connections with 1012. It comes
 ///   back, under a new id, when the store does.
-/// - The store may lose its data, or come back with an older copy of them: what is stored then reaches the
-///   clients that are connected, and each message once, unless more than the last 256 of a channel are
-///   lost. The protocol has no event for the loss; the log of the node does.
+/// - Every 5 s, and after each gap, the node compares the last message of every channel with what it has
+///   delivered, and reads what differs. While that fails it is not [ready](Self::ready).
+/// - The store may lose its data, or come back with an older copy of them. What is stored then reaches the clients
+///   that are connected, each message once, and none from before. Within 5 s they are closed with 1012: some
+///   messages may be missing, and the protocol has no event for that.
 /// - Messages are as safe as the store keeps them: on NATS, see `NatsConfig::replicas`.
 ///
 /// ```

@@ -19,30 +19,54 @@ pub(super) const ROUNDS: u32 = 600_000;
 const MAX_ROUNDS: u32 = 2_000_000;
 /// The rounds of a proof: it is never stored, and a thousand of them take about a second.
 const PROOF_ROUNDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3_999);
-/// The most users whose proofs are remembered.
-const MAX_PROOFS: usize = 65_536;
+/// The most users who are remembered.
+const MAX_VERIFIED: usize = 65_536;
 
 /// What a user who has logged in knows, in relation to the stored hash: another password, or another
 /// hash, has another proof.
-pub(super) type Proof = [u8; 32];
+type Proof = [u8; 32];
 
 /// Hashes and checks passwords, on no more threads than there are processors.
 pub(super) struct Passwords {
     rounds: u32,
     threads: Arc<Semaphore>,
-    /// The proofs of users who have logged in.
-    proofs: Mutex<HashMap<Str, Proof>>,
+    /// The users who have logged in.
+    verified: Mutex<HashMap<Str, Verified>>,
+}
+
+/// A password that was right: the hash of it and the proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verified {
+    pub(super) hashed: String,
+    pub(super) proof: Proof,
+}
+
+impl Verified {
+    /// Returns the form in which nodes inform each other.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        [&self.proof, self.hashed.as_bytes()].concat()
+    }
+
+    /// Reads an [encoded](Self::encode) one.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (proof, hashed) = bytes.split_first_chunk()?;
+        let hashed = str::from_utf8(hashed).ok()?.to_owned();
+        Some(Self {
+            hashed,
+            proof: *proof,
+        })
+    }
 }
 
 /// What a check has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Checked {
     Wrong,
     /// It was right before.
     Known,
-    /// It is right. For other nodes there is the proof; `is_weak` if the hash should be made again.
+    /// It is right; `is_weak` if the hash should be made again.
     Right {
-        proof: Proof,
+        verified: Verified,
         is_weak: bool,
     },
 }
@@ -53,7 +77,7 @@ impl Passwords {
         Self {
             rounds: rounds.clamp(1, MAX_ROUNDS),
             threads: Arc::new(Semaphore::new(threads)),
-            proofs: Mutex::default(),
+            verified: Mutex::default(),
         }
     }
 
@@ -71,13 +95,22 @@ impl Passwords {
         work.await.ok()
     }
 
-    /// Returns the hash to store, and the proof for it; `None` if the system has no randomness.
-    pub(super) async fn hash(&self, password: &Secret<Str>) -> Option<(String, Proof)> {
+    /// Returns the hash to store, and the proof for it; `None` if the system has no randomness. If the store has
+    /// lost the record of a user who has logged in, it is the hash that was there.
+    pub(super) async fn hash(&self, username: &Str, password: &Secret<Str>) -> Option<Verified> {
         let (rounds, password) = (self.rounds, password.clone());
+        let known = self.verified.lock().get(username).cloned();
         let hashed = self.aside(move || {
+            let is_same = |known: &Verified| {
+                let is_strong = known.hashed.starts_with(&format!("{NAME}${rounds}$"));
+                is_strong && constant_time_eq(&known.proof, &prove(&known.hashed, &password))
+            };
+            if let Some(known) = known.filter(is_same) {
+                return Some(known);
+            }
             let hashed = hash(rounds, &password)?;
             let proof = prove(&hashed, &password);
-            Some((hashed, proof))
+            Some(Verified { hashed, proof })
         });
         hashed.await?
     }
@@ -90,7 +123,8 @@ impl Passwords {
         password: &Secret<Str>,
     ) -> Checked {
         let (hashed, password) = (hashed.to_owned(), password.clone());
-        let (known, rounds) = (self.proofs.lock().get(username).copied(), self.rounds);
+        let known = self.verified.lock().get(username).map(|it| it.proof);
+        let rounds = self.rounds;
         let checked = self.aside(move || {
             let proof = prove(&hashed, &password);
             if known.is_some_and(|known| constant_time_eq(&known, &proof)) {
@@ -98,7 +132,7 @@ impl Passwords {
             }
             match verify(&hashed, &password) {
                 Some(used) => Checked::Right {
-                    proof,
+                    verified: Verified { hashed, proof },
                     is_weak: used < rounds,
                 },
                 None => Checked::Wrong,
@@ -108,13 +142,13 @@ impl Passwords {
     }
 
     /// Remembers that a user has logged in, here or at another node.
-    pub(super) fn remember(&self, username: Str, proof: Proof) {
-        let mut proofs = self.proofs.lock();
-        if proofs.len() >= MAX_PROOFS {
+    pub(super) fn remember(&self, username: Str, verified: Verified) {
+        let mut all = self.verified.lock();
+        if all.len() >= MAX_VERIFIED {
             // Everyone is checked once more.
-            proofs.clear();
+            all.clear();
         }
-        proofs.insert(username, proof);
+        all.insert(username, verified);
     }
 }
 
@@ -190,16 +224,21 @@ mod tests {
     async fn a_verified_password_is_cached_on_all_nodes_until_it_changes() {
         let (here, there) = (Passwords::new(10), Passwords::new(10));
         let (ann, right) = (Str::from("ann"), secret("wonderland"));
-        let (hashed, proof) = here.hash(&right).await.unwrap();
-        let is_weak = false;
+        let verified = here.hash(&ann, &right).await.unwrap();
+        let (hashed, is_weak) = (verified.hashed.clone(), false);
         let first = here.check(&ann, &hashed, &right).await;
-        assert_eq!(first, Checked::Right { proof, is_weak });
-        there.remember(ann.clone(), proof);
+        let other = Verified::decode(&verified.encode()).unwrap();
+        assert_eq!(first, Checked::Right { verified, is_weak });
+        there.remember(ann.clone(), other);
         assert_eq!(there.check(&ann, &hashed, &right).await, Checked::Known);
         let wrong = there.check(&ann, &hashed, &secret("other")).await;
         assert_eq!(wrong, Checked::Wrong);
-        let (other, _) = here.hash(&secret("other")).await.unwrap();
+        let other = here.hash(&ann, &secret("other")).await.unwrap().hashed;
         assert_eq!(there.check(&ann, &other, &right).await, Checked::Wrong);
+        // The store has lost the record.
+        assert_eq!(there.hash(&ann, &right).await.unwrap().hashed, hashed);
+        let wrong = there.hash(&ann, &secret("other")).await.unwrap();
+        assert_ne!(wrong.hashed, hashed);
         let bob = there.check(&"bob".into(), &hashed, &right).await;
         assert!(matches!(bob, Checked::Right { .. }));
     }
@@ -216,13 +255,17 @@ mod tests {
     }
 
     #[test]
-    fn cached_proofs_are_bounded() {
+    fn remembered_users_are_bounded() {
         let passwords = Passwords::new(1);
-        for user in 0..MAX_PROOFS + 2 {
-            passwords.remember(user.to_string().into(), [0; 32]);
+        for user in 0..MAX_VERIFIED + 2 {
+            let verified = Verified {
+                hashed: String::new(),
+                proof: [0; 32],
+            };
+            passwords.remember(user.to_string().into(), verified);
         }
-        let last = (MAX_PROOFS + 1).to_string();
-        assert!(passwords.proofs.lock().contains_key(last.as_str()));
-        assert!(passwords.proofs.lock().len() <= MAX_PROOFS);
+        let last = (MAX_VERIFIED + 1).to_string();
+        assert!(passwords.verified.lock().contains_key(last.as_str()));
+        assert!(passwords.verified.lock().len() <= MAX_VERIFIED);
     }
 }

@@ -1,20 +1,22 @@
 //! [`Records`]: what a cluster keeps in its store: users, channels and messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rpc_core::store::{
     Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, PublishReply,
-    Store, StoreError, name_of, token, try_token,
+    Record as LogRecord, Store, StoreError, name_of, token, try_token,
 };
 use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, Text};
 use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
-use super::password::{Checked, Passwords, Proof};
-use crate::cluster::{Attempt, Live, Membership, Seen, SendError, SendReply, Stored};
+use super::password::{Checked, Passwords, Verified};
+use crate::cluster::{
+    Attempt, Heads, History, Live, Membership, Seen, SendError, SendReply, Stored,
+};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
 use crate::hub::{NO_SUCH_USER, exists};
@@ -44,6 +46,8 @@ const ATTEMPTS: usize = 10;
 pub(super) const USERS: &str = "snek.u.*";
 /// The subject of the proofs that users have logged in.
 pub(super) const PROOFS: &str = "snek.v.*";
+/// The subjects of all messages.
+const MESSAGES: &str = "snek.m.*";
 
 /// The record of a user.
 #[derive(Clone, Serialize, Deserialize)]
@@ -83,8 +87,8 @@ impl Known {
         match (records.passwords.check(&self.username, hashed, password)).await {
             Checked::Wrong => return false,
             Checked::Known => {}
-            Checked::Right { proof, is_weak } => {
-                records.vouch(&self.username, proof);
+            Checked::Right { verified, is_weak } => {
+                records.vouch(&self.username, verified);
                 if is_weak {
                     let (records, known) = (Arc::clone(records), self.clone());
                     let password = password.clone();
@@ -125,8 +129,8 @@ pub(super) struct Records {
 pub(super) enum Page {
     /// Messages, and up to where they go.
     Messages(Vec<(u64, Stored)>, u64),
-    /// Another log has taken the place of the first one: both have the messages up to this one.
-    Replaced { after: u64 },
+    /// Another log has taken the place of the first one: what follows this message is new.
+    Replaced { after: Option<Seen> },
 }
 
 impl Records {
@@ -138,7 +142,7 @@ impl Records {
             feed: Some("snek.d.*".to_owned()),
             max_age: Some(options.max_age),
             max_bytes: options.max_bytes,
-            ..LogConfig::new("snek.m.*")
+            ..LogConfig::new(MESSAGES)
         };
         Ok(Self {
             bucket: Bucket::open(&store, "snek", BucketConfig::default()).await?,
@@ -154,11 +158,9 @@ impl Records {
         Ok(self.messages.state().await?.created)
     }
 
-    /// Makes what the store has lost, and puts there again what this node has put there. Returns when the
-    /// log of messages was made.
-    pub(super) async fn ensure(&self) -> Result<u128, StoreError> {
+    /// Makes what the store has lost, and puts there again what this node has put there.
+    pub(super) async fn ensure(&self) -> Result<(), StoreError> {
         self.store.ensure().await?;
-        let created = self.created().await?;
         let all = self.put.lock().clone();
         for (key, record) in all {
             // One that was removed is not missing.
@@ -167,25 +169,54 @@ impl Records {
                 added => drop(added?),
             }
         }
-        Ok(created)
+        Ok(())
     }
 
-    /// Returns the last message of a channel, which may have none.
-    pub(super) async fn last_of(&self, channel: &ChannelUid) -> Result<Option<Seen>, StoreError> {
+    /// Returns the last message of a channel, which may have none, and when it was stored.
+    pub(super) async fn last_of(
+        &self,
+        channel: &ChannelUid,
+    ) -> Result<Option<(Seen, u64)>, StoreError> {
         let last = self.messages.last(&stored(channel)).await?;
-        Ok(last.map(|last| (last.sequence, last.id)))
+        Ok(last.map(|last| (seen(&last), last.time)))
     }
 
-    /// Reads a page of a channel's messages, if what was seen is there.
+    /// Returns the last message of each channel. Unless something was stored since the log was `compared`, it
+    /// does not read them.
+    pub(super) async fn heads(&self, compared: Option<(u128, u64)>) -> Result<Heads, StoreError> {
+        let state = self.messages.state().await?;
+        let mut heads = Heads {
+            created: state.created,
+            first: state.first,
+            last: state.last,
+            newest: seconds(state.created),
+            channels: None,
+        };
+        if compared != Some((state.created, state.last)) {
+            let mut channels = HashMap::new();
+            for head in self.messages.heads(MESSAGES).await? {
+                heads.newest = heads.newest.max(head.time);
+                if let Some(channel) = name_in(&head.subject) {
+                    channels.insert(ChannelUid::from(channel), seen(&head));
+                }
+            }
+            heads.channels = Some(channels);
+        }
+        Ok(heads)
+    }
+
+    /// Reads a page of a channel's messages, if the log is that of its `history`.
     pub(super) async fn fill(
         &self,
         channel: &ChannelUid,
         fill: Fill,
-        seen: &[Seen],
+        history: Option<History>,
     ) -> Result<Page, StoreError> {
         let subject = stored(channel);
-        if let Some(after) = self.replaced(&subject, seen).await? {
-            return Ok(Page::Replaced { after });
+        if let Some(history) = history
+            && let Some(replaced) = self.replaced(&subject, &history).await?
+        {
+            return Ok(replaced);
         }
         let until = fill.until.unwrap_or(u64::MAX);
         let mut found = self.messages.read(&subject, fill.after, PAGE).await?;
@@ -202,26 +233,38 @@ impl Records {
         Ok(Page::Messages(messages.collect(), through))
     }
 
-    /// Returns whether another log has taken the place of the one in which these messages were: the
-    /// last of them that both have; 0 if there is none.
-    async fn replaced(&self, subject: &str, seen: &[Seen]) -> Result<Option<u64>, StoreError> {
-        let Some((last, before)) = seen.split_last() else {
-            return Ok(None);
-        };
-        if self.has(subject, last).await? {
+    /// Returns where to go on if another log has taken the place of the one that is history.
+    ///
+    /// What was stored later than all that is known is new. So if that follows the last message that both
+    /// logs have, it is next. Anything else there is from before, as in a copy that is older than
+    /// all that was seen: then the end of it is where to go on.
+    async fn replaced(&self, subject: &str, history: &History) -> Result<Option<Page>, StoreError> {
+        if let Some(last) = history.seen.back()
+            && self.has(subject, last).await?
+        {
             return Ok(None);
         }
         // What both have comes first, as in an older copy.
-        let (mut low, mut high) = (0, before.len());
+        let (mut low, mut high) = (0, history.seen.len().saturating_sub(1));
         while low < high {
             let middle = usize::midpoint(low, high);
-            match before.get(middle) {
+            match history.seen.get(middle) {
                 Some(seen) if self.has(subject, seen).await? => low = middle + 1,
                 _ => high = middle,
             }
         }
-        let common = low.checked_sub(1).and_then(|at| before.get(at));
-        Ok(Some(common.map_or(0, |(sequence, _)| *sequence)))
+        let mut after = low
+            .checked_sub(1)
+            .and_then(|at| history.seen.get(at))
+            .cloned();
+        let from = after.as_ref().map_or(0, |(sequence, _)| *sequence);
+        let next = self.messages.read(subject, from, 1).await?;
+        if next.first().is_some_and(|next| next.time < history.newest) {
+            after = self.messages.last(subject).await?.as_ref().map(seen);
+        } else if history.seen.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Page::Replaced { after }))
     }
 
     /// Whether this message is in the log, or was and is too old to be kept.
@@ -268,32 +311,36 @@ impl Records {
         Ok(!self.bucket.keys(&user_key(username)?).await?.is_empty())
     }
 
-    pub(super) async fn hash(&self, password: &Secret<Str>) -> Result<(String, Proof), StoreError> {
-        let hashed = self.passwords.hash(password).await;
+    pub(super) async fn hash(
+        &self,
+        username: &Str,
+        password: &Secret<Str>,
+    ) -> Result<Verified, StoreError> {
+        let hashed = self.passwords.hash(username, password).await;
         hashed.ok_or_else(|| failed("the system has no randomness".to_owned()))
     }
 
     /// Remembers that a user's password was right, and informs the other nodes.
-    pub(super) fn vouch(&self, username: &Str, proof: Proof) {
-        self.passwords.remember(username.clone(), proof);
+    pub(super) fn vouch(&self, username: &Str, verified: Verified) {
         let subject = format!("snek.v.{}", token(username));
         // A node without this message checks for itself.
-        self.store.try_publish(&subject, proof.to_vec().into());
+        self.store.try_publish(&subject, verified.encode().into());
+        self.passwords.remember(username.clone(), verified);
     }
 
     /// Stores the password of a record with a strong hash, unless the record has another one by now.
     async fn strengthen(&self, known: &Known, password: &Secret<Str>) {
         let changed = async {
-            let (hashed, proof) = self.hash(password).await?;
+            let verified = self.hash(&known.username, password).await?;
             let change = |record: &mut Record| {
                 let is_same = record.password == known.record.password;
                 if is_same {
-                    record.password.clone_from(&hashed);
+                    record.password.clone_from(&verified.hashed);
                 }
                 is_same
             };
             self.change(&known.username, change).await?;
-            self.vouch(&known.username, proof);
+            self.vouch(&known.username, verified);
             Ok::<_, ClusterError>(())
         };
         if let Err(error) = changed.await {
@@ -307,15 +354,15 @@ impl Records {
         password: &Secret<Str>,
     ) -> Result<Known, ClusterError> {
         let key = user_key(&user.username)?;
-        let (hashed, proof) = self.hash(password).await?;
+        let verified = self.hash(&user.username, password).await?;
         let record = Record {
             nick: user.nick.clone(),
-            password: hashed,
+            password: verified.hashed.clone(),
             channels: Vec::new(),
         };
         match self.bucket.create(&key, json(&record)).await {
             Ok(revision) => {
-                self.vouch(&user.username, proof);
+                self.vouch(&user.username, verified);
                 Ok(Known {
                     username: user.username.clone(),
                     record,
@@ -371,6 +418,15 @@ fn failed(message: String) -> StoreError {
     StoreError::Failed { message }
 }
 
+fn seen(record: &LogRecord) -> Seen {
+    (record.sequence, record.id.clone())
+}
+
+/// The whole seconds of a time in nanoseconds.
+fn seconds(nanos: u128) -> u64 {
+    u64::try_from(nanos / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
 /// The subject of a channel's messages.
 fn stored(channel: &ChannelUid) -> String {
     format!("snek.m.{}", token(channel.as_str()))
@@ -405,8 +461,8 @@ pub(super) fn uid_of(key: &str) -> Option<ChannelUid> {
     name_of(key.strip_prefix("p.")?).map(ChannelUid::from)
 }
 
-/// Reads whom a message on [`USERS`] or [`PROOFS`] concerns.
-pub(super) fn user_of(subject: &str) -> Option<Str> {
+/// Reads what a subject of [`USERS`], [`PROOFS`] or [`MESSAGES`] ends with: the name of a user or channel.
+pub(super) fn name_in(subject: &str) -> Option<Str> {
     let (_, token) = subject.rsplit_once('.')?;
     name_of(token).map(Str::from)
 }
@@ -427,4 +483,41 @@ pub(super) fn read_live(message: Message) -> Option<Live> {
 /// Our own records are always JSON, so the fallback is never taken.
 pub(super) fn json(record: &impl Serialize) -> Bytes {
     serde_json::to_vec(record).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rpc_core::store::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_page_of_a_gap_ends_at_its_last_message() {
+        let store = Arc::new(MemoryStore::new());
+        let records = Records::open(store, &ClusterOptions::default()).await;
+        let (records, channel) = (records.unwrap(), ChannelUid::from("general"));
+        let last = PAGE as u64 + 2;
+        for number in 1..=last {
+            let text = format!("\"{number}\"");
+            let expect = Expect::default();
+            let (log, subject) = (&records.messages, stored(&channel));
+            let stored = log.append(&subject, text.into(), expect).await;
+            assert_eq!(stored.unwrap().sequence, number);
+        }
+        for (after, until, through) in [
+            (0, last - 1, PAGE as u64),
+            (0, 3, 3),
+            (last - 3, last - 1, last - 1),
+        ] {
+            let fill = Fill {
+                after,
+                until: Some(until),
+            };
+            let page = records.fill(&channel, fill, None).await.unwrap();
+            let Page::Messages(messages, found) = page else {
+                panic!("replaced")
+            };
+            assert_eq!((messages.len() as u64, found), (through - after, through));
+        }
+    }
 }

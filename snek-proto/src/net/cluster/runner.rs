@@ -1,8 +1,9 @@
 //! [`ClusterRunner`]: the task between a node and its store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::{Future, pending};
 use std::iter;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +11,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, BoxFuture, FutureExt};
 use futures_util::stream::{Abortable, BoxStream, FuturesUnordered, SelectAll, StreamExt};
+use rpc_core::net::entropy;
 use rpc_core::net::time::{self, sleep};
 use rpc_core::store::{Change, Fill, Message, Messages, StoreError, Watch};
 use rpc_core::{CloseFrame, Instant, Str};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::unconstrained;
 
-use super::records::{self, PROOFS, Page, USERS, public, read_live, uid_of, user_of};
+use super::password::Verified;
+use super::records::{self, PROOFS, Page, USERS, name_in, public, read_live, uid_of};
 use super::state::{Phase, Shared, State, node};
-use crate::cluster::{Membership, Request, Seen, SendId, SendReply};
+use crate::cluster::{Heads, Membership, Request, Seen, SendId, SendReply};
+use crate::hub::ConnId;
 use crate::id::ChannelUid;
 
 /// How many reads are open at the store at once.
@@ -28,6 +33,9 @@ const BATCH: usize = 64;
 const RETRY: Duration = Duration::from_millis(500);
 /// The close code of a server that restarts.
 const SERVICE_RESTART: u16 = 1012;
+/// When those clients are closed that may have missed something, in milliseconds: not before they get what
+/// follows, and not all at once, because each login costs something.
+const CLOSES: Range<u64> = 500..5_000;
 
 /// The task between a [`ClusterBackend`](super::ClusterBackend) and its store.
 #[derive(Debug)]
@@ -50,13 +58,14 @@ enum Source {
 /// What the store has answered.
 enum Done {
     Subscribed(Source, Option<Messages>),
-    Opened(ChannelUid, u64, Option<Seen>),
+    Opened(ChannelUid, u64, Option<(Seen, u64)>),
     Filled(ChannelUid, Fill, Page),
     Stored(SendId, u64, SendReply),
     Member(Membership),
     Removed(Str),
-    Probed(Instant, u128),
-    Ensured(u128),
+    Probed(Instant, Option<Heads>),
+    Leave(ConnId),
+    Ensured,
     Failed(StoreError),
     Public(Option<Watch>),
     Nothing,
@@ -79,6 +88,8 @@ struct Life {
     gaps: watch::Receiver<u64>,
     /// When the log of messages was made.
     created: Option<u128>,
+    /// The connections that are to be closed.
+    leaving: HashSet<ConnId>,
     /// Why the node cannot heal.
     failed: Option<StoreError>,
 }
@@ -143,6 +154,7 @@ impl Life {
             working: FuturesUnordered::new(),
             public: None,
             created: None,
+            leaving: HashSet::new(),
             failed: None,
         }
     }
@@ -215,12 +227,12 @@ impl Life {
             Request::Fill {
                 channel,
                 fill,
-                seen,
+                history,
             } => {
                 // What comes from another log is subscribed to again.
                 self.subscribe(Source::Channel(channel.clone()), records::live(&channel));
                 self.read(async move {
-                    let page = records.fill(&channel, fill, &seen).await.ok()?;
+                    let page = records.fill(&channel, fill, history).await.ok()?;
                     Some(Done::Filled(channel, fill, page))
                 });
             }
@@ -233,10 +245,9 @@ impl Life {
                 // If it would have to wait it is dropped.
                 records.store.try_publish(&subject, event.into_bytes());
             }
-            Request::Probe => self.read(async move {
+            Request::Probe { compared } => self.work(async move {
                 let asked = time::now();
-                let created = records.created().await.ok()?;
-                Some(Done::Probed(asked, created))
+                Done::Probed(asked, records.heads(compared).await.ok())
             }),
         }
     }
@@ -336,13 +347,13 @@ impl Life {
                 }
             }
             Source::Proofs => {
-                let proof = message.payload[..].try_into().ok();
-                if let (Some(username), Some(proof)) = (user_of(&message.subject), proof) {
-                    self.shared.records.passwords.remember(username, proof);
+                let verified = Verified::decode(&message.payload);
+                if let (Some(username), Some(verified)) = (name_in(&message.subject), verified) {
+                    self.shared.records.passwords.remember(username, verified);
                 }
             }
             Source::Users => {
-                let username = user_of(&message.subject);
+                let username = name_in(&message.subject);
                 let online = username.filter(|it| state.node.is_online(it));
                 match (online, message.reply_to) {
                     (Some(_), Some(reply_to)) => {
@@ -369,7 +380,18 @@ impl Life {
                 tracing::error!(%channel, "the store has other messages than before: some may be missing");
                 // What waits there is from before.
                 self.unsubscribe(channel.clone());
-                state.node.handle_replaced(&channel, after, now);
+                for conn in state.node.handle_replaced(&channel, after, now) {
+                    self.leave(conn);
+                }
+            }
+            Done::Leave(conn) => {
+                self.leaving.remove(&conn);
+                if let Some(peer) = state.peers.remove(&conn) {
+                    peer.close(CloseFrame::new(
+                        SERVICE_RESTART,
+                        "messages may be missing: the store has lost some",
+                    ));
+                }
             }
             Done::Stored(id, attempt, reply) => {
                 state.node.handle_stored(id, attempt, reply, now);
@@ -382,19 +404,25 @@ impl Life {
                     }
                 }
             }
-            Done::Probed(asked, created) => {
-                state.node.handle_probe(asked);
-                if self.created.is_some_and(|known| known != created) {
+            Done::Probed(asked, heads) => {
+                if let Some(Heads { created, .. }) = heads
+                    && self
+                        .created
+                        .replace(created)
+                        .is_some_and(|it| it != created)
+                {
                     self.ensure();
                 }
-            }
-            Done::Ensured(created) => {
-                self.subscribe(Source::Proofs, PROOFS.to_owned());
-                let before = self.created.replace(created);
-                if before.is_some_and(|it| it != created) {
-                    state.node.check(now);
+                // What was sent before the answer is here.
+                while let Some(Some((source, message))) =
+                    unconstrained(self.feeds.next()).now_or_never()
+                {
+                    self.deliver(state, source, message);
+                    state.flush();
                 }
+                state.node.handle_probe(asked, heads, now);
             }
+            Done::Ensured => self.subscribe(Source::Proofs, PROOFS.to_owned()),
             Done::Failed(error) => {
                 state.is_lost = true;
                 self.failed = Some(error);
@@ -414,12 +442,24 @@ impl Life {
         self.work(async move {
             loop {
                 match records.ensure().await {
-                    Ok(created) => return Done::Ensured(created),
+                    Ok(()) => return Done::Ensured,
                     Err(error) if error.is_permanent() => return Done::Failed(error),
                     Err(_) => sleep(RETRY).await,
                 }
             }
         });
+    }
+
+    /// Closes a connection, at some time of [`CLOSES`].
+    fn leave(&mut self, conn: ConnId) {
+        if self.leaving.insert(conn) {
+            let spread = entropy() % (CLOSES.end - CLOSES.start);
+            let pause = Duration::from_millis(CLOSES.start + spread);
+            self.work(async move {
+                sleep(pause).await;
+                Done::Leave(conn)
+            });
+        }
     }
 
     fn watch_public(&mut self) {

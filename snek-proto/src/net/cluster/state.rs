@@ -122,8 +122,12 @@ impl Shared {
         if !self.records.store.is_connected() {
             return Err("the node has no connection to the store");
         }
-        if self.lock().node.is_unheard(time::now()) {
+        let node = &self.lock().node;
+        if node.is_unheard(time::now()) {
             return Err("the store does not answer");
+        }
+        if !node.is_current() {
+            return Err("messages may be missing: the node compares what it has with the store");
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// How long a message may take to those who stay connected.
 const DELAY: Duration = Duration::from_secs(75);
-/// How long a call may take.
-const CALL: Duration = Duration::from_secs(60);
+/// How long a call may take: a node may stand still for a minute.
+const CALL: Duration = Duration::from_secs(80);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
@@ -140,7 +140,11 @@ impl Diary {
                 ensure(said != Said::No || count == 0, || {
                     format!("not sent: {who} hears {text}, which was refused")
                 })?;
-                let is_there = stretch.start <= call.at && stretch.end.is_none_or(|end| end > due);
+                let is_old = said == Said::Yes && due < stretch.start;
+                ensure(!is_old || count == 0, || {
+                    format!("old: {who} hears {text}, which was said long before")
+                })?;
+                let is_there = stretch.start < call.at && stretch.end.is_none_or(|end| end > due);
                 let must = said == Said::Yes && is_there && !may_be_lost;
                 ensure(!must || count == 1, || {
                     let at = self.since(call.at);

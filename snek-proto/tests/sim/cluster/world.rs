@@ -49,7 +49,8 @@ struct Shared {
     diary: Mutex<Diary>,
     /// The users' connections.
     clients: Mutex<Vec<Option<Client>>>,
-    copy: Mutex<Option<MemorySnapshot>>,
+    /// Copies of the store, from the beginning on.
+    copies: Mutex<Vec<MemorySnapshot>>,
     is_over: watch::Sender<bool>,
 }
 
@@ -79,12 +80,6 @@ async fn pausable(task: impl Future<Output = ()>, mut is_paused: watch::Receiver
 impl Shared {
     fn note(&self, note: &str) {
         lock(&self.diary).note(note);
-    }
-
-    /// Notes that data are lost. What was lost comes back in no other log.
-    fn lose(&self) {
-        lock(&self.diary).loss();
-        *lock(&self.copy) = None;
     }
 
     /// Starts a node where there is none.
@@ -299,7 +294,7 @@ impl World {
             store: store.clone(),
             diary: Mutex::default(),
             clients: Mutex::new(vec![None; USERS.len()]),
-            copy: Mutex::default(),
+            copies: Mutex::new(vec![store.snapshot()]),
             is_over: watch::Sender::new(false),
         });
         for slot in 0..NODES {
@@ -398,24 +393,24 @@ impl World {
             }
             10 => {
                 note("the store is empty");
-                shared.lose();
+                lock(&shared.diary).loss();
                 shared.store.restart_empty();
                 return;
             }
             11 => {
-                let copy = lock(&shared.copy).take();
-                if let Some(copy) = copy {
+                let mut copies = lock(&shared.copies);
+                if rng.chance(50) {
+                    copies.push(shared.store.snapshot());
+                } else if let Some(copy) = rng.pick(&copies) {
                     note("the store is what it was");
                     lock(&shared.diary).loss();
-                    shared.store.restore(&copy);
-                } else {
-                    *lock(&shared.copy) = Some(shared.store.snapshot());
+                    shared.store.restore(copy);
                 }
                 return;
             }
             _ => {
                 note("the log is deleted");
-                shared.lose();
+                lock(&shared.diary).loss();
                 shared.store.delete_log("snek");
                 return;
             }

@@ -1,5 +1,6 @@
 //! `switchboard agent host`: serves an agent.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config
 use connectonion_proto::storage::{FileConfig, FileStore, import};
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Secret;
+use rpc_core::net::Dialer as _;
 use rpc_core::store::{Fsync, Store, StoreError};
 use tokio::time::{Instant, sleep};
 
@@ -81,6 +83,15 @@ pub(crate) struct Args {
     nats: NatsArgs,
     #[command(flatten)]
     lease: LeaseArgs,
+    /// With --nats: the URL at which the other hosts reach this one, as wss://NAME or ws://HOST:PORT, to pass
+    /// clients on. Default: the address of --listen, unless that is 0.0.0.0 or [::], or a loopback address and
+    /// NATS is on another machine.
+    #[arg(long, value_name = "URL", help_heading = "Cluster", hide = cfg!(not(feature = "nats")))]
+    advertise: Option<String>,
+    /// With --nats: trust other hosts with a certificate of these issuers, or with one of these, and no others: a
+    /// PEM file.
+    #[arg(long, value_name = "FILE", help_heading = "Cluster", hide = cfg!(not(feature = "nats")))]
+    ca: Option<PathBuf>,
     #[command(flatten)]
     pings: cli::Pings,
     #[command(flatten)]
@@ -170,7 +181,11 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
     }
     let host = Server::bind(address, agent, options)
         .await
-        .map_err(|error| cli::cannot_listen(address, &error))?;
+        .map_err(|error| match error.kind() {
+            // Of the cluster.
+            ErrorKind::InvalidInput => Failure::usage(format_args!("--advertise: {error}")),
+            _ => cli::cannot_listen(address, &error),
+        })?;
     let signals = Signals::listen();
     let (handle, runtime) = (host.handle(), host.runtime());
     cli::announce(format_args!(
@@ -225,12 +240,19 @@ async fn join(
     };
     let mut config = ClusterOptions {
         lease: args.lease.config(None),
+        advertise: args.advertise.clone(),
         ..ClusterOptions::default()
     };
     config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
     let cluster = Cluster::open(nats, address, config).await;
     let cluster = cluster.map_err(|error| nats_failure(&error))?;
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
+        cluster.dial_with(move |dialer| {
+            let dialer = dialer.with_tls(tls.clone());
+            async move { dialer.dial().await }
+        });
+    }
     Ok((options.with_cluster(cluster.clone()), Some(cluster)))
 }
 

@@ -15,9 +15,9 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   Talk to it from another terminal, or to any other ConnectOnion agent:
     switchboard agent chat http://127.0.0.1:8000
     switchboard agent chat http://127.0.0.1:8000 'count to 5'
-  What the scripted model understands (at a terminal with a space before the slash), such as a call that needs approval:
-    count to 5                show markdown                /slow 20 500
-    /call list_files          /call write_file {\"path\": \"a.txt\", \"text\": \"milk\"}
+  What the scripted model understands, such as a call that needs approval:
+    count to 5                show markdown                !slow 20 500
+    !call list_files          !call write_file {\"path\": \"a.txt\", \"text\": \"milk\"}
   Only for people with an invite code, who are remembered:
     switchboard agent host --trust careful --invite 'red onion'
     switchboard agent chat http://127.0.0.1:8000 --invite 'red onion'

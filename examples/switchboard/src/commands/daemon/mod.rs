@@ -14,11 +14,11 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   Try it: a scripted model in this folder; nothing leaves this machine:
     switchboard daemon serve --workspace .
   Give it a task from another terminal:
-    switchboard daemon run '/call shell-run {\"command\": \"ls\"}'  # with --yes, it asks for no approval
+    switchboard daemon run --yes '/call shell-run {\"command\": \"ls\"}'  # without --yes, it asks first
     switchboard daemon chat
-  What the scripted model understands (at a terminal with a space before the slash); anything else it repeats:
-    count to 5                show markdown                /slow 20 500
-    /call file-find {\"glob\": \"*.rs\"}
+  What the scripted model understands (anything else it repeats):
+    count to 5                show markdown                !slow 20 500
+    !call file-find {\"glob\": \"*.rs\"}
   In a script: the answer to standard output, or every event as a line of JSON:
     answer=$(switchboard daemon run 'read VERSION') || echo failed: $?
     switchboard daemon run 'run make, and then make test' --yes --json
