@@ -26,9 +26,9 @@ SESSIONS = """Object.keys(localStorage).filter((it) => it.startsWith('agent-chat
 GATED = "!document.getElementById('gate').hidden && document.getElementById('composer').hidden"
 NO_KEYS = "Object.defineProperty(crypto, 'subtle', { value: undefined });"
 # Three tools, one after the other. The one in the middle waits for leave.
-WORK = """!call calculate {"expression": "1 + 1"}
+WORK = """!call list_files {}
 !call write_file {"path": "a.txt", "text": "milk"}
-!call calculate {"expression": "3 + 3"}"""
+!call list_files {}"""
 # The user picks three files. The two bytes of the image are not text.
 PICK = """{ const data = new DataTransfer(); const picker = document.getElementById('files');
   data.items.add(new File(['milk'], 'a note with quite a long name.txt', { type: 'text/plain' }));
@@ -39,11 +39,12 @@ PICK = """{ const data = new DataTransfer(); const picker = document.getElementB
 
 async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
     async with host() as real, chrome.page(real.http) as page:
-        await ask(page, call("calculate", expression="6 * 7"), "42")
+        (real.folder / "files" / "six.txt").write_text("42")
+        await ask(page, call("read_file", path="six.txt"), "42")
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
         same(loaded - {"/icon.svg"}, {"/", "/info"} | OWN | SHARED, "its files")
-        same(await page.run(TOOLS), ["calculate done"], "the tools")
-        same(await page.run(texts("#log .tool pre")), ['{\n  "expression": "6 * 7"\n}', "42"], "what they get and give")
+        same(await page.run(TOOLS), ["read_file done"], "the tools")
+        same(await page.run(texts("#log .tool pre")), ['{\n  "path": "six.txt"\n}', "42"], "what they get and give")
         await say(page, "!fail it hurts", f"{DONE} && {has(FAILURE, 'it hurts')}")
         await ask(page, "count to 2", "1 2")
         # A name of somebody else that leads here.
@@ -101,9 +102,9 @@ async def a_run_goes_on_after_a_reload(chrome):
         await say(page, WORK, f"{ASKS} && {ANSWERING}")
         await page.reload()
         await page.until(f"{READY} && {ASKS} && {ANSWERING}")
-        await page.click(ALLOW, f"{DONE} && {has(ANSWER, '; 6')}")
+        await page.click(ALLOW, f"{DONE} && {has(ANSWER, 'wrote 4 bytes')}")
         same((real.folder / "files" / "a.txt").read_text(), "milk", "what was written")
-        same(await page.run(TOOLS), ["calculate done", "write_file done", "calculate done"], "the tools")
+        same(await page.run(TOOLS), ["list_files done", "write_file done", "list_files done"], "the tools")
         expect(await page.run(f"{many('#log .user', 1)} && {many('#log .ask', 1)}"), "said once, asked once")
         before = await page.run(ITEMS)
         await page.until(f"{KEPT}.includes('\"running\":false')")
@@ -128,14 +129,15 @@ async def a_question_outlives_the_agent(chrome):
 
 async def what_happened_while_the_page_was_away_is_shown(chrome):
     async with host("--pace", "100ms") as real, chrome.page(real.http) as page:
-        await say(page, "\n".join(call("calculate", expression=f"{number} + {number}") for number in (1, 2, 3)))
+        (real.folder / "files" / "six.txt").write_text("42")
+        await say(page, "\n".join([call("read_file", path="six.txt")] * 3))
         # Written down before it goes.
         await page.until(f"{KEPT}.includes('\"sessionId\":\"')")
         await page.goto("about:blank")
         results = real.folder / "session_results.jsonl"
-        await until(lambda: results.exists() and "2; 4; 6" in results.read_text(), "the end of the run")
+        await until(lambda: results.exists() and "42; 42; 42" in results.read_text(), "the end of the run")
         await page.goto(real.http)
-        await page.until(f"{READY} && {DONE} && {has(ANSWER, '2; 4; 6')} && {equals(TOOLS, ['calculate done'] * 3)}")
+        await page.until(f"{READY} && {DONE} && {has(ANSWER, '42; 42; 42')} && {equals(TOOLS, ['read_file done'] * 3)}")
 
 
 async def what_is_said_during_a_run_is_answered_as_well(chrome):

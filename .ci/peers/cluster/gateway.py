@@ -76,7 +76,7 @@ class Racer(Client):
         if not error:
             same(sum(chat.data("usage")[0].values()), TOKENS, "tokens")
             self.answered[account].append(text)
-        elif found := re.fullmatch(r"token budget exceeded \(monthly: (\d+)/(\d+)\)", error):
+        elif found := re.fullmatch(r"token budget exceeded \(monthly: (\d+)/(\d+)\)(?:; .*)?", error):
             used, limit = map(int, found.groups())
             expect(limit == LIMIT and used <= MOST, f"overshot: {error}")
             self.refused += 1

@@ -19,7 +19,9 @@ PIXEL = "data:image/png;base64,iVBORw0KGgo="
 SLOW = "!slow 40 250"
 COUNTED = " ".join(str(number) for number in range(1, 41))
 ENDLESS = "!slow 1000 500"
-SIX_SEVENS, FIVE = call("calculate", expression="6 * 7"), call("calculate", expression="2 + 3")
+TWO, FIVE = "count to 2", "count to 5"
+TO_TWO, TO_FIVE = "I count: 1 2 - done", "I count: 1 2 3 4 5 - done"
+FILES = call("list_files")
 ASK = call("ask_user", question="Which colour?", options=["red", "green"])
 LETTERS = json.dumps({"message": "Grüße ✓ 𝄞 \x7f / \" \\"}, ensure_ascii=False)
 
@@ -59,15 +61,15 @@ async def said(user):
 async def a_stranger_comes_in_with_a_code(client):
     ann = await client.user("stranger")
     # The one of Node says nothing then, and we pass over that.
-    same(await ann.text(SIX_SEVENS, code=CODE), "42", "the answer")
+    same(await ann.text(TWO, code=CODE), TO_TWO, "the answer")
     again = await client.user("friend")
-    same(await again.text(SIX_SEVENS), "42", "the next answer")
+    same(await again.text(TWO), TO_TWO, "the next answer")
     same(await again.items("onboard_required"), [], "what is asked of a friend")
 
 
 async def is_refused(client, key, why, **more):
     user = await client.user(key, key=key)
-    error = await user.error("input", prompt=SIX_SEVENS, **more)
+    error = await user.error("input", prompt=TWO, **more)
     # The one of Node hangs up, and tells its user half a minute later that time is up.
     expect(("Authentication timed out" if client.is_node else why) in error, error)
 
@@ -82,22 +84,23 @@ async def a_wrong_signature_is_refused(client):
 
 async def an_unsigned_user_comes_in_at_an_open_host(client, host, line):
     user = await client.user("nobody", key=None, host=host, line=line)
-    same(await user.text(SIX_SEVENS), "42", "the answer")
+    same(await user.text(TWO), TO_TWO, "the answer")
 
 
 async def turns_and_tools_are_one_conversation(client):
     user = await client.user("turns")
-    prompts = (f"!call echo {LETTERS}", SIX_SEVENS)
+    prompts = (f"!call echo {LETTERS}", FILES)
     await user.text(prompts[0])
     first = await user.session()
-    same(await user.text(prompts[1]), "42", "the answer")
+    answer = await user.text(prompts[1])
+    expect(answer.startswith('{"found":'), answer)
     second = await user.session()
     same((second["session_id"], second["turn"]), (first["session_id"], 2), "the session and its turn")
     same(tuple(text for text in await said(user) if text in prompts), prompts, "the prompts")
     *_, call = await user.items("tool_call")
-    same((call["name"], call["args"]), ("calculate", {"expression": "6 * 7"}), "the call")
+    same((call["name"], call["args"]), ("list_files", {}), "the call")
     # 1.2.1 does not find the call that a result belongs to.
-    same((call["status"], call.get("result")), ("running", None) if client.is_old else ("done", "42"), "its result")
+    same((call["status"], call.get("result")), ("running", None) if client.is_old else ("done", answer), "its result")
 
 
 async def a_file_and_an_image_arrive(client):
@@ -113,7 +116,7 @@ async def something_is_said_meanwhile(client):
     user = await client.user("meanwhile")
     first = asyncio.create_task(user.text(SLOW))
     await is_at_work(user, SLOW)
-    same((await user.text(FIVE), await first), ("5", "5"), "the answers")
+    same((await user.text(FIVE), await first), (TO_FIVE, TO_FIVE), "the answers")
     expect({COUNTED, FIVE} <= set(await said(user)), await said(user))
 
 
@@ -121,7 +124,7 @@ async def a_failed_run_is_told(client):
     user = await client.user("failed")
     error = await user.error("input", prompt="!fail no tea left")
     expect("no tea left" in error, error)
-    same(await user.text(FIVE), "5", "the next answer")
+    same(await user.text(FIVE), TO_FIVE, "the next answer")
 
 
 async def an_interrupted_run_ends(client):
@@ -130,7 +133,7 @@ async def an_interrupted_run_ends(client):
     await is_at_work(user, ENDLESS)
     await user.tell("stop")
     same(await answer, "What would you like me to do?", "the answer")
-    same(await user.text(FIVE), "5", "the next answer")
+    same(await user.text(FIVE), TO_FIVE, "the next answer")
 
 
 async def a_question_is_asked_again(client):
@@ -178,12 +181,12 @@ async def a_mode_is_not_offered(client):
     user = await client.user("moded")
     error = await user.error("mode", mode="auto")
     expect("does not support acknowledged OIP modes" in error, error)
-    same(await user.text(FIVE), "5", "the next answer")
+    same(await user.text(FIVE), TO_FIVE, "the next answer")
 
 
 async def a_mode_is_set(client):
     user = await client.user("moded")
-    same(await user.text(SIX_SEVENS), "42", "the first answer")
+    same(await user.text(TWO), TO_TWO, "the first answer")
     await user.tell("mode", mode="accept_edits")
     cake = client.file("cake")
     same(await user.text(call("write_file", path=cake, text="cake")), f"wrote 4 bytes to {cake}", "the answer")
@@ -205,7 +208,7 @@ async def the_next_prompt_finds_the_run(client):
     """1.2.1 does not come back by itself, and takes the next prompt's run for its own."""
     async with cut_at_work(client) as (user, first, _):
         expect("ConnectionClosed" in (await first)["error"], await first)
-        same(await user.text(FIVE), "5", "the answer")
+        same(await user.text(FIVE), TO_FIVE, "the answer")
         texts = await said(user)
         same((texts.count(SLOW), texts.count(COUNTED)), (1, 1), texts)
 
@@ -239,7 +242,7 @@ async def a_question_outlives_the_line(client):
 async def a_silent_line_stays_open(client):
     """Node's client hangs up when it has not been asked for a minute whether it is still there."""
     user = await client.user("silent")
-    same(await user.text(SIX_SEVENS), "42", "the first answer")
+    same(await user.text(TWO), TO_TWO, "the first answer")
     before = await user.tell("look")
 
     async def was_asked():
@@ -248,21 +251,21 @@ async def a_silent_line_stays_open(client):
         return now["asked"] > before["asked"]
 
     await until(was_asked, "the host has asked")
-    same(await user.text(FIVE), "5", "the next answer")
+    same(await user.text(FIVE), TO_FIVE, "the next answer")
 
 
 async def a_killed_host_has_lost_nothing(clients, folder, start):
     """All clients, ours as well, are in the middle of a run."""
     host, line = clients[0].host, clients[0].line
     users = [await client.user("killed") for client in clients]
-    same([await user.text(SIX_SEVENS) for user in users], ["42"] * len(users), "the first answers")
+    same([await user.text(TWO) for user in users], [TO_TWO] * len(users), "the first answers")
     broken = [asyncio.create_task(user.error("input", prompt=ENDLESS)) for user in users]
     async with chat(host.agent, "--endpoint", line.url, "--home", folder, "--invite", CODE) as ours:
-        same(await ours.ask(SIX_SEVENS), "42", "the first answer of our client")
+        same(await ours.ask(TWO), TO_TWO, "the first answer of our client")
         await ours.write(ENDLESS)
         # It has begun to count: what is said now does not take the place of that.
         await ours.step("assistant_delta", content="1 ")
-        for text in (call("calculate", expression="1 + 1"), call("calculate", expression="1 + 2")):
+        for text in ("count to 3", "count to 4"):
             await ours.write(f"/say {text}")
             await ours.event("queued")
         for user in users:
@@ -275,20 +278,19 @@ async def a_killed_host_has_lost_nothing(clients, folder, start):
                 if client.is_node:
                     # It has had half of the run, and does not say what is missing.
                     await user.tell("reconnect")
-                same(await user.text(FIVE), "5", f"{client.name}: the next answer")
-                # A tool says the sum before the model does.
-                expected = [SIX_SEVENS, "42", "42", ENDLESS, FIVE, "5", "5"]
+                same(await user.text(FIVE), TO_FIVE, f"{client.name}: the next answer")
+                expected = [TWO, TO_TWO, ENDLESS, FIVE, TO_FIVE]
                 same([text for text in await said(user) if text in expected], expected, f"{client.name}: what was said")
             await ours.event("connected", status="new", newer=True)
             await ours.line("no longer knows it")
-            same(await ours.ask(FIVE), "5", "the next answer of our client")
+            same(await ours.ask(FIVE), TO_FIVE, "the next answer of our client")
             await ours.write("/quit")
             # What has failed is told at the end.
             same(await ours.end(), 1, "the exit code of our client")
     [kept] = (folder / "sessions").glob("*.json")
     messages = json.loads(kept.read_text())["session"]["messages"]
     prompts = [message["content"] for message in messages if message["role"] == "user"]
-    expected = [SIX_SEVENS, ENDLESS, call("calculate", expression="1 + 1"), call("calculate", expression="1 + 2"), FIVE]
+    expected = [TWO, ENDLESS, "count to 3", "count to 4", FIVE]
     same(prompts, expected, "what was said to our client")
 
 

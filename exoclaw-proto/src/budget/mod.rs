@@ -88,10 +88,10 @@ impl Exceeded {
     /// Parses the text of an error. Returns `None` for any other error.
     ///
     /// Some gateways name the session, as in `token budget exceeded
-    /// (session:default:websocket:acc:main: 39/40)`; both forms are accepted.
+    /// (session:default:websocket:acc:main: 39/40)`, or explain the numbers behind them; all forms are accepted.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let inner = text.strip_prefix(BUDGET_EXCEEDED)?.strip_suffix(')')?;
+        let inner = text.strip_prefix(BUDGET_EXCEEDED)?;
         // The name of a session may hold anything, so the numbers are looked for from the end.
         let (scope, numbers) = inner.rsplit_once(": ")?;
         let scope = match scope {
@@ -101,7 +101,7 @@ impl Exceeded {
             _ if scope.starts_with("session:") => Scope::Session,
             _ => return None,
         };
-        let (used, limit) = numbers.split_once('/')?;
+        let (used, limit) = numbers.split_once(')')?.0.split_once('/')?;
         let (used, limit) = (number(used)?, number(limit)?);
         Some(Self { scope, used, limit })
     }

@@ -82,6 +82,8 @@ fn the_error_parses_with_a_session_name() {
         used: 39,
         limit: 40,
     };
+    let explained = "token budget exceeded (session: 39/40); it needs 5 more";
+    assert_eq!(Exceeded::parse(explained), Some(expected));
     for name in ["default:websocket:acc:b", "", "odd: 1/2)", "daily: 1/2"] {
         let text = format!("token budget exceeded (session:{name}: 39/40)");
         assert_eq!(Exceeded::parse(&text), Some(expected), "{text}");

@@ -42,7 +42,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let connected = net::connect(url, signer, options).await;
     let (client, _events, connection) = connected.map_err(failed)?;
     spawn_local(connection.run().map(drop));
-    gives(client.input(r#"/call calculate {"expression": "6 * 7"}"#).await, "42").await?;
+    gives(client.input("/call list_files").await, "found").await?;
 
     let write = r#"/call write_file {"path": "a.txt", "text": "milk"}"#;
     let mut run = client.input(write).await;

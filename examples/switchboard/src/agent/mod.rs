@@ -1,6 +1,5 @@
 //! An agent that speaks ConnectOnion: its tools, its work, and what its host keeps.
 
-pub mod calculator;
 pub mod tools;
 mod trust_lists;
 mod used_signatures;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 
-use super::calculator::calculate;
 use crate::assistant::tools::{Function, Tools, text};
 use crate::daemon::workspace::{Query, Range, Stop};
 use crate::daemon::{ToolError, Workspace};
@@ -19,28 +18,22 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Most files in a list.
 const MAX_LISTED: usize = 200;
 
-/// Returns the tools of the examples, a calculator, `ask_user`, and with a folder its files.
+/// Returns the tools of a model, `ask_user`, and with a folder its files.
 pub fn tools(folder: Option<&Workspace>) -> Tools {
-    let mut tools = Tools::new()
-        .with(
-            ToolDefinition::new("calculate", "The value of an expression like 2 * (3 + 4).")
-                .param(Param::new("expression", ParamType::String)),
-            Arc::new(|arguments, _| calculate(text(arguments, "expression")?).map(Value::from)),
+    let mut tools = Tools::new().with(
+        ToolDefinition::new(
+            ASK_USER,
+            "Asks the user a question, if the task cannot be done without the answer.",
         )
-        .with(
-            ToolDefinition::new(
-                ASK_USER,
-                "Asks the user a question, if the task cannot be done without the answer.",
-            )
-            .param(Param::new("question", ParamType::String))
-            .param(
-                Param::new("options", ParamType::Array)
-                    .with_items(ParamType::String)
-                    .with_default(Value::Array(Vec::new())),
-            ),
-            // The caller of the tools asks instead.
-            Arc::new(|_, _| Err("no one can be asked".to_owned())),
-        );
+        .param(Param::new("question", ParamType::String))
+        .param(
+            Param::new("options", ParamType::Array)
+                .with_items(ParamType::String)
+                .with_default(Value::Array(Vec::new())),
+        ),
+        // The caller of the tools asks instead.
+        Arc::new(|_, _| Err("no one can be asked".to_owned())),
+    );
     if let Some(folder) = folder {
         tools = with_files(tools, folder);
     }
@@ -126,12 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn the_calculator_is_there_and_files_only_with_a_folder() {
+    fn files_are_there_only_with_a_folder() {
         let none = tools(None);
-        let value = run(&none, "calculate", &json!({ "expression": "6 * 7" }));
-        assert_eq!(value, Ok(json!("42")));
-        let why = run(&none, "calculate", &json!({ "expression": 7 })).unwrap_err();
-        assert!(why.contains("string"), "{why}");
         for name in ["list_files", "read_file", WRITE_FILE] {
             assert!(
                 run(&none, name, &json!({}))
@@ -169,17 +158,10 @@ mod tests {
 
     #[test]
     fn only_what_changes_something_needs_an_approval() {
-        let needing: Vec<_> = [
-            "time",
-            "calculate",
-            "read_file",
-            "list_files",
-            ASK_USER,
-            WRITE_FILE,
-        ]
-        .into_iter()
-        .filter(|tool| needs_approval(tool))
-        .collect();
+        let needing: Vec<_> = ["time", "read_file", "list_files", ASK_USER, WRITE_FILE]
+            .into_iter()
+            .filter(|tool| needs_approval(tool))
+            .collect();
         assert_eq!(needing, [WRITE_FILE]);
     }
 }

@@ -71,8 +71,6 @@ pub trait Peer {
     const MAX_BYTES: usize;
     /// Whether what runs can be stopped.
     const STOPS: bool = true;
-    /// What a person at a terminal reads first.
-    const GREETING: Option<&'static str> = Some("write a message, or /help");
     /// How long [`leave`](Self::leave) may take.
     const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -257,10 +255,9 @@ impl Conversation {
                 self.was_in = true;
                 peer.begin(&self.out).await;
                 let somebody_writes = !self.is_once && io::stdin().is_terminal();
-                if let Some(greeting) = P::GREETING.filter(|_| somebody_writes) {
-                    self.out
-                        .people([ChatEvent::Note(greeting.to_owned())])
-                        .await;
+                if somebody_writes {
+                    let greeting = "write a message, or /help".to_owned();
+                    self.out.people([ChatEvent::Note(greeting)]).await;
                 }
             }
             if self.was_in

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use acolyte_proto::event::{Diff as DiffLine, DiffMarker};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 use crate::text::{printable_lines, shortened};
@@ -23,34 +24,13 @@ pub struct Diff {
     pub added: usize,
     /// The number of removed lines.
     pub removed: usize,
-    /// The changed lines with some context, at most 500.
-    pub lines: Vec<Line>,
+    /// The changed lines with some context, at most 500: each with its number in the old text if it was removed,
+    /// otherwise in the new one, and cut to a length with a mark.
+    pub lines: Vec<DiffLine>,
     /// How many lines are omitted.
     pub left_out: usize,
     /// The lines in the unified format.
     hunks: String,
-}
-
-/// A line of a diff.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// The kind of the line.
-    pub marker: Marker,
-    /// Its number, from 1: in the old text if it was removed, otherwise in the new one.
-    pub number: usize,
-    /// Its text, without the line end, cut to a length with a mark.
-    pub text: String,
-}
-
-/// The kind of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Marker {
-    /// A new line.
-    Add,
-    /// A removed line.
-    Remove,
-    /// An unchanged line near a change.
-    Context,
 }
 
 impl Diff {
@@ -67,14 +47,14 @@ impl Diff {
             }
             for change in hunk.iter_changes() {
                 let (marker, index) = match change.tag() {
-                    ChangeTag::Insert => (Marker::Add, change.new_index()),
-                    ChangeTag::Delete => (Marker::Remove, change.old_index()),
-                    ChangeTag::Equal => (Marker::Context, change.new_index()),
+                    ChangeTag::Insert => (DiffMarker::Add, change.new_index()),
+                    ChangeTag::Delete => (DiffMarker::Remove, change.old_index()),
+                    ChangeTag::Equal => (DiffMarker::Context, change.new_index()),
                 };
                 match marker {
-                    Marker::Add => found.added += 1,
-                    Marker::Remove => found.removed += 1,
-                    Marker::Context => {}
+                    DiffMarker::Add => found.added += 1,
+                    DiffMarker::Remove => found.removed += 1,
+                    DiffMarker::Context => {}
                 }
                 if found.lines.len() == MAX_LINES {
                     found.left_out += 1;
@@ -82,10 +62,10 @@ impl Diff {
                 }
                 let text = shown(change.value());
                 let _ = writeln!(found.hunks, "{}{text}", change.tag());
-                found.lines.push(Line {
+                found.lines.push(DiffLine {
                     marker,
-                    number: index.map_or(1, |index| index + 1),
-                    text,
+                    line_number: index.map_or(1, |index| index as u64 + 1),
+                    text: text.into(),
                 });
             }
         }
@@ -121,13 +101,13 @@ mod tests {
     use super::*;
 
     fn told(diff: &Diff) -> Vec<String> {
-        let line = |line: &Line| {
+        let line = |line: &DiffLine| {
             let marker = match line.marker {
-                Marker::Add => '+',
-                Marker::Remove => '-',
-                Marker::Context => ' ',
+                DiffMarker::Add => '+',
+                DiffMarker::Remove => '-',
+                DiffMarker::Context => ' ',
             };
-            format!("{marker}{} {}", line.number, line.text)
+            format!("{marker}{} {}", line.line_number, line.text)
         };
         diff.lines.iter().map(line).collect()
     }

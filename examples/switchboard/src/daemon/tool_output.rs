@@ -1,18 +1,14 @@
 //! The output of tools as clients see it: the header of a call, lines, and how much was left out.
 
-use acolyte_proto::event::{
-    Diff, DiffMarker, EditHeader, FileHeader, Part, ScopeHeader, ShellOutput, ShellStream,
-    ToolHeader, Truncated,
-};
+use acolyte_proto::event::{EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated};
 use rpc_core::Str;
 use serde_json::{Map, Value};
 
-use super::command::{News, Stream};
+use super::command::News;
 use super::toolbox::{
     CHECKLIST, FILE_CREATE, FILE_EDIT, FILE_FIND, FILE_READ, FILE_SEARCH, SHELL_RUN,
 };
 use super::workspace::{Change, Excerpt, Found, Match, Query};
-use crate::daemon::diff::Marker;
 
 /// Most lines of a search to show.
 const MAX_LINES: usize = 50;
@@ -130,17 +126,7 @@ pub(super) fn change(change: &Change) -> Vec<Part> {
         // Servers of the specification's time have it, and others ignore it.
         files: Some(1),
     });
-    let lines = diff.lines.iter().map(|line| {
-        Part::Diff(Diff {
-            marker: match line.marker {
-                Marker::Add => DiffMarker::Add,
-                Marker::Remove => DiffMarker::Remove,
-                Marker::Context => DiffMarker::Context,
-            },
-            line_number: count(line.number),
-            text: line.text.clone().into(),
-        })
-    });
+    let lines = diff.lines.iter().cloned().map(Part::Diff);
     let more = left_out(diff.left_out, "lines");
     std::iter::once(header).chain(lines).chain(more).collect()
 }
@@ -155,17 +141,13 @@ pub(super) fn command(line: &str) -> Part {
 }
 
 pub(super) fn output(output: &News) -> Vec<Part> {
-    let line = |line: &super::command::Line| {
-        Part::ShellOutput(ShellOutput {
-            stream: match line.stream {
-                Stream::Out => ShellStream::Stdout,
-                Stream::Err => ShellStream::Stderr,
-            },
-            text: line.text.clone().into(),
-        })
-    };
-    let mut parts: Vec<_> = output.first.iter().map(line).collect();
+    let mut parts: Vec<_> = output
+        .first
+        .iter()
+        .cloned()
+        .map(Part::ShellOutput)
+        .collect();
     parts.extend(left_out(output.left_out, "lines"));
-    parts.extend(output.last.iter().map(line));
+    parts.extend(output.last.iter().cloned().map(Part::ShellOutput));
     parts
 }

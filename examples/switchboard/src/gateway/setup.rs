@@ -22,7 +22,9 @@ use rpc_core::store::{MemoryStore, Store, StoreError as Failure};
 pub use self::describe::describe;
 use self::model::GatewayModel;
 use super::backend::GatewayBackend;
-use super::config::{Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, PluginSource};
+use super::config::{
+    BindingConfig, Config, DataDir, GatewayConfig, NatsSettings, PluginConfig, PluginSource,
+};
 use super::engine::{Engine, EngineParts, unix_seconds};
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
@@ -113,8 +115,6 @@ pub struct Gateway {
     pub guards: Guards,
     /// The warnings for the operator.
     pub warnings: Vec<String>,
-    /// What was taken over from an earlier version.
-    pub taken_over: Option<String>,
     /// The model and where it is.
     pub model: String,
     /// The number of replies that the end of the gateway cut off, which is updated while it drains.
@@ -168,7 +168,7 @@ impl Gateway {
         if secret.is_some() && adapters.adapters().next().is_some() {
             http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
         }
-        let (store, taken_over) = open(&config, &overrides, &mut warnings).await?;
+        let store = open(&config, &overrides, &mut warnings).await?;
         #[cfg(unix)]
         let usage = match &config.gateway.data {
             DataDir::Folder(folder) if overrides.nats.is_none() => UsageSocket::bind(folder)
@@ -189,7 +189,7 @@ impl Gateway {
             model,
             limits,
             plugins: prepared.plugins,
-            tools: prepared.tools,
+            tools: Arc::new(prepared.tools),
             store,
             clock: unix_seconds,
         });
@@ -227,7 +227,6 @@ impl Gateway {
             site,
             guards,
             warnings,
-            taken_over,
             model: place,
             cut,
             #[cfg(unix)]
@@ -284,13 +283,12 @@ impl Gateway {
     }
 }
 
-/// Opens what the gateway has in its data folder, in memory, or with others on NATS. Returns what was taken over
-/// from an earlier version, too.
+/// Opens what the gateway has in its data folder, in memory, or with others on NATS.
 async fn open(
     config: &Config,
     overrides: &Overrides,
     warnings: &mut Vec<String>,
-) -> Result<(Arc<GatewayStore>, Option<String>), SetupError> {
+) -> Result<Arc<GatewayStore>, SetupError> {
     let mut options = GatewayStoreConfig::default().with_budgets(Budgets {
         session: config.budgets.session,
         daily: config.budgets.daily,
@@ -306,13 +304,12 @@ async fn open(
         (None, DataDir::Folder(folder)) => {
             warnings.extend(empty_file(folder));
             let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-            let (store, taken) = opened.map_err(SetupError::Store)?;
-            return Ok((store, taken));
+            return opened.map_err(SetupError::Store);
         }
     };
     let opened = GatewayStore::open(store, options, unix_seconds).await;
     match opened {
-        Ok(store) => Ok((store, None)),
+        Ok(store) => Ok(store),
         Err(StoreError::Store(error)) if overrides.nats.is_some() => Err(SetupError::Nats(error)),
         Err(error) => Err(SetupError::Store(error)),
     }
@@ -368,6 +365,7 @@ async fn prepare(
         problems.push(format!("every chat will fail: {why}"));
     }
     let router = router(config)?;
+    warnings.extend(odd_bindings(config));
     problems.extend(unanswered(config));
     if let Some(path) = &agent.soul_path {
         let soul = Soul::new(path).load().await;
@@ -425,6 +423,33 @@ fn unanswered(config: &Config) -> impl Iterator<Item = String> {
     reasons.map(|(_, why)| format!("every chat will fail: {why}"))
 }
 
+/// Returns warnings of bindings that do not what they seem to.
+fn odd_bindings(config: &Config) -> impl Iterator<Item = String> {
+    let (bindings, agent) = (&config.bindings, &config.agent.id);
+    let warnings = bindings.iter().enumerate().map(move |(number, binding)| {
+        let names = |it: &BindingConfig| BindingConfig {
+            agent_id: String::new(),
+            ..it.clone()
+        };
+        let mut before = bindings.iter().take(number);
+        let hidden = before.position(|it| names(it) == names(binding));
+        let hidden = hidden.map(|first| {
+            format!(
+                "[[bindings]] number {number} is never used: number {first} names the same chats"
+            )
+        });
+        let named = &binding.agent_id;
+        let unknown = (named != agent).then(|| {
+            format!(
+                "[[bindings]] number {number} names the agent {named:?}, and [agent] is {agent:?}: \
+                 its chats get the same model under that name"
+            )
+        });
+        hidden.into_iter().chain(unknown)
+    });
+    warnings.flatten()
+}
+
 /// The result of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
@@ -434,8 +459,8 @@ pub struct Checked {
     pub warnings: Vec<String>,
 }
 
-/// Does everything that a start does before it serves, and checks whether data can be stored. A
-/// missing token is only a warning, because it is not in the file.
+/// Does everything that a start does before it serves, and checks whether data can be stored. The
+/// address and the data may be in use by a gateway that runs.
 ///
 /// # Errors
 /// [`SetupError`]: a gateway would not start.
@@ -453,26 +478,22 @@ pub async fn check(
         mut warnings,
         ..
     } = prepare(config, overrides, env).await?;
-    let GatewayConfig { bind, port, .. } = &config.gateway;
-    match access(config, overrides) {
-        Err(AuthError::TokenRequired) => {
-            let why = format!("[gateway] bind: others could reach {bind}, so it requires a token");
-            warnings.push(why);
-        }
-        outcome => drop(outcome?),
-    }
-    let bound = Listener::bind((host(bind), *port)).await;
-    // By a gateway that runs, most likely.
-    let in_use = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
-    if let Some(error) = bound.err().filter(|error| !in_use(error)) {
-        return Err(SetupError::Bind(error));
-    }
+    access(config, overrides)?;
+    let mut runs = false;
     if overrides.nats.is_none()
         && let DataDir::Folder(folder) = &config.gateway.data
     {
         warnings.extend(empty_file(folder));
-        let tried = probe(folder).map_err(|error| format!("[gateway] data_dir: {error}"));
-        problems.extend(tried.err());
+        match probe(folder) {
+            Ok(in_use) => runs = in_use,
+            Err(error) => problems.push(format!("[gateway] data_dir: {error}")),
+        }
+    }
+    let GatewayConfig { bind, port, .. } = &config.gateway;
+    let bound = Listener::bind((host(bind), *port)).await;
+    let in_use = |error: &std::io::Error| runs && error.kind() == std::io::ErrorKind::AddrInUse;
+    if let Some(error) = bound.err().filter(|error| !in_use(error)) {
+        return Err(SetupError::Bind(error));
     }
     Ok(Checked { problems, warnings })
 }

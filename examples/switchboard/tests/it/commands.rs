@@ -5,7 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use switchboard::daemon::command::{CommandConfig, Commands, Confinement, Line};
+use acolyte_proto::event::ShellOutput;
+use switchboard::daemon::command::{CommandConfig, Commands, Confinement};
 use switchboard::daemon::{Code, Workspace};
 #[cfg(target_os = "linux")]
 use tokio::io::AsyncReadExt as _;
@@ -41,7 +42,7 @@ fn open() -> Commands {
     commands(CommandConfig::default().with_confinement(Confinement::Open))
 }
 
-fn told(lines: &[Line]) -> Vec<&str> {
+fn told(lines: &[ShellOutput]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
 }
 

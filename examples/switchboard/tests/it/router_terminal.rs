@@ -2,8 +2,7 @@
 //! terminal is left as it was.
 #![cfg(unix)]
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::programs::{Running, switchboard};
 use crate::pty::Screen;
@@ -108,33 +107,5 @@ fn a_signal_in_the_middle_of_a_line_leaves_the_terminal_as_it_was() {
     screen.shows("half a li");
     screen.terminate();
     screen.shows("has left");
-    screen.ends_with(0);
-}
-
-#[test]
-fn a_client_shows_its_work_and_lists_its_notes() {
-    let mut serve = router(&[]);
-    serve.stdin(Stdio::piped());
-    let mut router = Running::start(serve);
-    let mut input = router.input();
-    let line = router.line_with("listening on ");
-    let url = line.trim_start_matches("listening on ");
-    let url = url.split(' ').next().unwrap().to_owned();
-    let mut client = switchboard("router");
-    client.args(["client", "--url", &url, "--delay", "500ms"]);
-    let mut screen = Screen::with_size(client, 24, 80);
-    screen.has("registered as notes");
-    writeln!(input, "notes: buy milk").unwrap();
-    screen.has("answering \"buy milk\"");
-    screen.waits_for_no("answering");
-    screen.types("/no\t\r");
-    screen.has("Z  buy milk");
-    screen.types("buy bread\r");
-    screen.has("write to the router");
-    // What was asked before comes back.
-    screen.types("\x1b[A\x1b[A");
-    screen.ends_in("> /notes");
-    screen.types("\x15/quit\r");
-    screen.shows("finishing the messages");
     screen.ends_with(0);
 }

@@ -1,6 +1,5 @@
-//! The router and its client at a terminal: what people see of messages, and what programs read.
+//! The router at a terminal: what people see of messages, and what programs read.
 
-pub(crate) mod client;
 pub(crate) mod console;
 pub(crate) mod notes;
 mod numbers;

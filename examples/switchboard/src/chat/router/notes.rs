@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use rpc_core::file::{self, Lock, LockError};
@@ -159,16 +158,6 @@ pub(crate) fn asks_for_notes(text: &str) -> bool {
         && words
             .iter()
             .all(|word| is(&ASKING, word) || is(&FILLING, word))
-}
-
-/// Works on the notes' file without holding up anything else.
-pub(crate) async fn on_disk<T: Send + 'static>(
-    notes: &Arc<Notes>,
-    work: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    let notes = Arc::clone(notes);
-    let done = tokio::task::spawn_blocking(move || work(&notes)).await;
-    done.map_err(io::Error::other)?
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves an agent with tools: a clock, dice, a calculator, and files in its own folder. It asks for
+    /// Serves an agent with tools: a clock, dice, and files in its own folder. It asks for
     /// approval before it writes a file.
     Host(Box<host::Args>),
     /// Chats with an agent: this one, or any other that speaks ConnectOnion.

@@ -1,8 +1,7 @@
 //! [`NatsArgs`]: the options of the NATS server where the nodes of a cluster keep what they share.
 
-use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,47 +17,19 @@ use crate::gateway::config::NatsSettings;
 
 /// The pause before NATS is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The variable with the URL, the user and the secrets, beside the options.
+/// The variables beside the options: those that these may come from, and the secrets.
 const URL: &str = "NATS_URL";
 const USER: &str = "NATS_USER";
+const CREDS: &str = "NATS_CREDS";
 const PASSWORD: &str = "NATS_PASSWORD";
 const TOKEN: &str = "NATS_TOKEN";
 const NKEY: &str = "NATS_NKEY";
-/// The variable with the path of a `.creds` file, as in the other tools of NATS.
-const CREDS: &str = "NATS_CREDS";
 
 /// A NATS server with JetStream, and who we are there.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Cluster")]
 pub(crate) struct NatsArgs {
-    /// Share everything with the other nodes on this NATS server (nats-server -js). Several URLs of one NATS
-    /// cluster have commas between them; tls:// needs TLS. Default: this node is alone.
-    #[arg(long = "nats", value_name = "URL", env = URL, hide_env_values = true)]
-    nats_url: Option<Secret>,
-    /// The prefix of all names on NATS; two clusters on one NATS need two. Default: switchboard.
-    #[arg(long = "nats-prefix", value_name = "NAME")]
-    nats_prefix: Option<String>,
-    /// The user on NATS. The password comes from --nats-password-file or NATS_PASSWORD.
-    #[arg(long = "nats-user", value_name = "NAME", env = USER)]
-    nats_user: Option<String>,
-    /// A file with the password for --nats-user.
-    #[arg(long = "nats-password-file", value_name = "FILE")]
-    nats_password: Option<PathBuf>,
-    /// A file with a token for NATS. Without it: NATS_TOKEN.
-    #[arg(long = "nats-token-file", value_name = "FILE")]
-    nats_token: Option<PathBuf>,
-    /// A file with the seed of an nkey (SU...). Without it: NATS_NKEY.
-    #[arg(long = "nats-nkey-file", value_name = "FILE")]
-    nats_nkey: Option<PathBuf>,
-    /// A .creds file with a JWT and the seed of its nkey, as nsc writes it.
-    #[arg(long = "nats-creds", value_name = "FILE", env = CREDS)]
-    nats_creds: Option<OsString>,
-    /// Trust these certification authorities for NATS, a PEM file, and no others.
-    #[arg(long = "nats-ca", value_name = "FILE")]
-    nats_ca: Option<PathBuf>,
-    /// On how many servers of the NATS cluster everything is stored, from 1 to 5. Default: 1.
-    #[arg(long = "nats-replicas", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=5))]
-    nats_replicas: Option<u8>,
+    #[command(flatten)]
+    own: NatsSettings,
     /// What the configuration file says.
     #[arg(skip)]
     file: NatsSettings,
@@ -71,7 +42,7 @@ impl NatsArgs {
     }
 
     fn url(&self) -> Option<&str> {
-        let url = self.nats_url.as_ref().or(self.file.url.as_ref());
+        let url = self.own.url.as_ref().or(self.file.url.as_ref());
         url.map(|url| url.expose().trim())
             .filter(|url| !url.is_empty())
     }
@@ -83,17 +54,18 @@ impl NatsArgs {
 
     /// Warns if something is set that only a node of a cluster needs.
     fn warn_alone(&self) {
-        let user = self.nats_user.is_some() && std::env::var_os(USER).is_none();
-        let creds = self.nats_creds.is_some() && std::env::var_os(CREDS).is_none();
+        let own = &self.own;
+        let user = own.user.is_some() && std::env::var_os(USER).is_none();
+        let creds = own.creds_file.is_some() && std::env::var_os(CREDS).is_none();
         let given = [
-            ("--nats-prefix", self.nats_prefix.is_some()),
+            ("--nats-prefix", own.prefix.is_some()),
             ("--nats-user", user),
-            ("--nats-password-file", self.nats_password.is_some()),
-            ("--nats-token-file", self.nats_token.is_some()),
-            ("--nats-nkey-file", self.nats_nkey.is_some()),
+            ("--nats-password-file", own.password_file.is_some()),
+            ("--nats-token-file", own.token_file.is_some()),
+            ("--nats-nkey-file", own.nkey_file.is_some()),
             ("--nats-creds", creds),
-            ("--nats-ca", self.nats_ca.is_some()),
-            ("--nats-replicas", self.nats_replicas.is_some()),
+            ("--nats-ca", own.ca.is_some()),
+            ("--nats-replicas", own.replicas.is_some()),
             ("[nats]", self.file != NatsSettings::default()),
         ];
         if let Some((what, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
@@ -113,14 +85,14 @@ impl NatsArgs {
             return Ok(None);
         };
         let mut config = NatsConfig::new(url);
-        if let Some(prefix) = self.nats_prefix.as_ref().or(self.file.prefix.as_ref()) {
+        if let Some(prefix) = self.own.prefix.as_ref().or(self.file.prefix.as_ref()) {
             config.prefix.clone_from(prefix);
         }
-        if let Some(replicas) = self.nats_replicas.or(self.file.replicas) {
+        if let Some(replicas) = self.own.replicas.or(self.file.replicas) {
             config.replicas = replicas.into();
         }
         config = self.login(config)?;
-        let tls = match &self.nats_ca {
+        let tls = match &self.own.ca {
             Some(file) => trusted("--nats-ca", Some(file)),
             None => trusted("[nats] ca", self.file.ca.as_deref()),
         };
@@ -130,13 +102,14 @@ impl NatsArgs {
 
     /// Chooses one way to log in: of the options and variables if they have any, else of the file.
     fn login(&self, config: NatsConfig) -> Result<NatsConfig, Failure> {
-        let file = &self.file;
-        let mut user = self.nats_user.as_ref();
-        let mut token = from("--nats-token-file", self.nats_token.as_ref(), TOKEN)?;
-        let mut nkey = from("--nats-nkey-file", self.nats_nkey.as_ref(), NKEY)?;
+        let (own, file) = (&self.own, &self.file);
+        let mut user = own.user.as_ref();
+        let mut token = from("--nats-token-file", own.token_file.as_ref(), TOKEN)?;
+        let mut nkey = from("--nats-nkey-file", own.nkey_file.as_ref(), NKEY)?;
         // An empty variable is none.
-        let creds = self.nats_creds.as_deref().filter(|it| !it.is_empty());
-        let mut creds = ("--nats-creds", creds.map(Path::new));
+        let creds = own.creds_file.as_deref();
+        let creds = creds.filter(|it| !it.as_os_str().is_empty());
+        let mut creds = ("--nats-creds", creds);
         if user.is_none() && token.is_none() && nkey.is_none() && creds.1.is_none() {
             user = file.user.as_ref();
             token = content("[nats] token_file", file.token_file.as_ref())?;
@@ -145,7 +118,7 @@ impl NatsArgs {
         }
         if let Some(user) = user {
             let option = "--nats-password-file";
-            let mut password = from(option, self.nats_password.as_ref(), PASSWORD)?;
+            let mut password = from(option, own.password_file.as_ref(), PASSWORD)?;
             if password.is_none() {
                 password = content("[nats] password_file", file.password_file.as_ref())?;
             }

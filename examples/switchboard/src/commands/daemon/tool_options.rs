@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use crate::cli::{self, Failure, complain};
 use crate::daemon::command::{CommandConfig, Commands, Confinement, Network};
 use crate::daemon::{Toolbox, Workspace};
@@ -14,14 +12,14 @@ use crate::daemon::{Toolbox, Workspace};
 pub(crate) struct ToolArgs {
     /// What commands can reach. 'workspace' needs Linux 6.2 or newer with user namespaces; elsewhere no command
     /// is run.
-    #[arg(long, value_enum, default_value_t = Where::Workspace)]
-    commands: Where,
+    #[arg(long, value_enum, default_value_t = Confinement::Workspace)]
+    commands: Confinement,
     /// The same as '--commands open'.
     #[arg(long, conflicts_with = "commands")]
     unconfined: bool,
     /// What confined commands reach over the network: a loopback of their own, or all that you reach.
-    #[arg(long, value_enum, default_value_t = Reached::Own)]
-    network: Reached,
+    #[arg(long, value_enum, default_value_t = Network::Own)]
+    network: Network,
     /// A folder or file that commands may also read, such as ~/.cargo; may be repeated.
     #[arg(long = "readable", value_name = "PATH")]
     readable: Vec<PathBuf>,
@@ -33,29 +31,11 @@ pub(crate) struct ToolArgs {
     command_timeout: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Where {
-    /// The workspace only.
-    Workspace,
-    /// Everything that you can reach.
-    Open,
-    /// No commands.
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Reached {
-    /// A loopback of their own, and no other network; no network at all where the system has no namespace for it.
-    Own,
-    /// The network, and with it the servers of this machine, this daemon among them.
-    On,
-}
-
 /// A folder, and what may be done there.
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
     pub(crate) toolbox: Toolbox,
-    place: Where,
+    place: Confinement,
     /// `None` if no command is run.
     network: Option<Network>,
 }
@@ -66,20 +46,12 @@ impl Tools {
             Failure::usage(format_args!("--workspace {}: {error}", folder.display()))
         })?;
         let place = match args.unconfined {
-            true => Where::Open,
+            true => Confinement::Open,
             false => args.commands,
         };
-        let confinement = match place {
-            Where::Workspace => Confinement::Workspace,
-            Where::Open => Confinement::Open,
-            Where::Off => Confinement::Off,
-        };
         let config = CommandConfig::default()
-            .with_confinement(confinement)
-            .with_network(match args.network {
-                Reached::Own => Network::Own,
-                Reached::On => Network::On,
-            })
+            .with_confinement(place)
+            .with_network(args.network)
             .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);
@@ -99,21 +71,21 @@ impl Tools {
 
     /// Whether commands reach the servers of this machine.
     pub(crate) fn reach_servers(&self) -> bool {
-        self.place != Where::Off && self.network == Some(Network::On)
+        self.place != Confinement::Off && self.network == Some(Network::On)
     }
 
     /// Where commands may go, in words.
     pub(crate) const fn words(&self) -> &'static str {
         match self.place {
-            Where::Workspace => match self.network {
+            Confinement::Workspace => match self.network {
                 Some(Network::Own) => "commands stay there, in a network of their own",
                 Some(Network::On) => "commands stay there, with the network",
                 _ => {
                     "commands stay there, without a network: no namespace for one, so Landlock and a filter forbid it"
                 }
             },
-            Where::Open => "commands go anywhere",
-            Where::Off => "no commands",
+            Confinement::Open => "commands go anywhere",
+            Confinement::Off => "no commands",
         }
     }
 }

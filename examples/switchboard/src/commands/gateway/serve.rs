@@ -1,8 +1,10 @@
 //! `switchboard gateway serve` and `switchboard gateway check`: run a gateway, or check its configuration.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use exoclaw_proto::auth::AuthError;
 use rpc_core::Secret;
@@ -11,7 +13,7 @@ use serde_json::json;
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 use crate::fsync::FsyncArgs;
-use crate::gateway::config::{Config, GatewayConfig, Loaded, PATH_VARIABLE};
+use crate::gateway::config::{Config, GatewayConfig, Loaded};
 use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use crate::gateway::site::SECRET_VARIABLE;
 use crate::metrics;
@@ -19,6 +21,8 @@ use crate::model::options::ModelArgs;
 
 /// Files that are open beside the connections.
 const OTHER_FILES: u64 = 64;
+/// How often it is looked whether the configuration was edited.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The variable with the token of a gateway.
 const TOKEN: &str = "EXOCLAW_TOKEN";
 
@@ -69,16 +73,6 @@ pub(crate) struct CheckArgs {
 }
 
 impl File {
-    /// The folder of the configuration, whether or not there is one.
-    fn folder(&self) -> Option<PathBuf> {
-        let file = self.config.clone();
-        let file = file.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
-        match file {
-            Some(file) => file.parent().map(PathBuf::from),
-            None => variable("HOME").map(|home| PathBuf::from(home).join(".exoclaw")),
-        }
-    }
-
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
         let loaded = Config::load(self.config.as_deref(), variable).map_err(Failure::usage)?;
         for warning in &loaded.warnings {
@@ -88,9 +82,35 @@ impl File {
     }
 }
 
+/// Says from now on each time when the configuration was edited, which is read once.
+fn watch(file: Option<PathBuf>) -> impl Future<Output = Infallible> {
+    let modified = |file: &Path| file.metadata().ok()?.modified().ok();
+    let mut known = file.as_deref().and_then(modified);
+    async move {
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            let now = file.as_deref().and_then(modified);
+            if let Some(file) = file.as_ref().filter(|_| now.is_some() && now != known) {
+                known = now;
+                let file = file.display();
+                complain(format_args!(
+                    "{file} was edited: it is read at the start, so start the gateway again"
+                ));
+            }
+        }
+    }
+}
+
+/// The folder of the configuration, whether or not there is one.
+fn folder(file: Option<&PathBuf>) -> Option<PathBuf> {
+    file?.parent().map(PathBuf::from)
+}
+
 pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let Loaded {
-        config, warnings, ..
+        config,
+        file,
+        warnings,
     } = args.file.load()?;
     let overrides = Overrides {
         nats: args
@@ -101,7 +121,7 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
             .await?,
         token: secret(TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
-        folder: args.file.folder(),
+        folder: folder(file.as_ref()),
         ..Overrides::default()
     };
     let checked = setup::check(&config, &overrides, &variable).await;
@@ -113,11 +133,7 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let problems = checked.problems;
     let is_right = problems.is_empty();
     if args.json {
-        let warnings: Vec<String> = warnings
-            .into_iter()
-            .map(|it| it.to_string())
-            .chain(checked.warnings)
-            .collect();
+        let warnings: Vec<String> = warnings.into_iter().chain(checked.warnings).collect();
         let summary = is_right.then(|| describe(&config));
         let answer = json!({ "ok": is_right, "problems": problems, "warnings": warnings, "summary": summary });
         cli::say(answer);
@@ -171,7 +187,10 @@ fn failure(error: SetupError, address: &str) -> Failure {
 
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     metrics::install()?;
-    let mut config = args.file.load()?.config;
+    let Loaded {
+        mut config, file, ..
+    } = args.file.load()?;
+    let watching = watch(file.clone());
     let nats = args.nats.or(config.nats.clone()).connect().await?;
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
@@ -184,7 +203,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         pings: args.pings.clone(),
         token: secret_or("--token", args.token.as_ref(), TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
-        folder: args.file.folder(),
+        folder: folder(file.as_ref()),
         tls: args.tls.acceptor()?,
         proxies: args.tls.proxies.clone(),
         nats,
@@ -197,9 +216,6 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     for warning in &gateway.warnings {
         complain(format_args!("warning: {warning}"));
     }
-    if let Some(taken_over) = &gateway.taken_over {
-        cli::remark(taken_over);
-    }
     let handle = gateway.handle();
     let signals = Signals::listen();
     let cut = Arc::clone(&gateway.cut);
@@ -209,7 +225,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     cli::remark(cli::web_pages(&gateway.guards));
     let failed = gateway.failed();
     let serving = signals.serve(gateway.run(), handle.drain(DRAIN + GOODBYE));
-    let outcome = unless_failed(serving, failed).await;
+    let outcome = tokio::select! {
+        outcome = unless_failed(serving, failed) => outcome,
+        never = watching => match never {},
+    };
     match cut.load(Ordering::Relaxed) {
         0 => {}
         1 => complain("1 reply was cut off"),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -16,12 +17,10 @@ use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
 use smarthole_proto::net::{Event, InboundMessage, dialer, link_config};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
-use crate::chat::router::client::{Answering, ClientConsole};
-use crate::chat::router::notes::{Note, Notes, asks_for_notes, on_disk};
-use crate::chat::{self, Options};
-use crate::cli::{self, Failure, LineArgs, Service, Urls, complain};
+use crate::chat::router::notes::{Note, Notes, asks_for_notes};
+use crate::cli::{self, Failure, LineArgs, Service, Signals, Urls, complain};
 use crate::text::{counted, printable};
 
 /// Notes in one notification.
@@ -98,16 +97,8 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let file = args.file.clone().unwrap_or_default();
     let notes = Notes::open(args.file)
         .map_err(|error| Failure::new(format_args!("--file {}: {error}", file.display())))?;
-    let notes = Arc::new(notes);
-    let (mut console, answering) = ClientConsole::new(Arc::clone(&notes));
-    let conversation = Options {
-        json: args.json,
-        place: args.url.to_string(),
-        ..Options::default()
-    };
     let keeper = Keeper {
-        notes: Arc::clone(&notes),
-        answering,
+        notes: Arc::new(notes),
         writing: tokio::sync::Mutex::new(()),
         only: args.only.iter().map(|word| word.to_lowercase()).collect(),
         reject: args.reject,
@@ -119,16 +110,22 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let line = args.line.to(&args.url)?;
     let dialer = dialer(args.url.expose(), &config.client)?;
     let plugin = Plugin::with_dialer(line.dialer(dialer), config, keeper);
-    let ended = plugin
-        .run_until(async {
-            tokio::select! {
-                // From its end on, Ctrl-C is a signal again.
-                _ = chat::run(&mut console, conversation) => {}
-                () = standing.refused.notified() => return,
-            }
+    let mut signals = Signals::listen();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut running = pin!(plugin.run_until(async {
+        tokio::select! {
+            _ = stopped => {}
+            () = standing.refused.notified() => {}
+        }
+    }));
+    let ended = tokio::select! {
+        ended = &mut running => ended,
+        () = signals.asked() => {
             complain("client: finishing the messages in progress; Ctrl-C again ends at once");
-        })
-        .await;
+            drop(stop);
+            signals.finish(running).await?
+        }
+    };
     if let Some(error) = &*standing.refusal.lock() {
         return Err(refused(error));
     }
@@ -204,7 +201,6 @@ struct RegistrationState {
 /// What the client does with messages.
 struct Keeper {
     notes: Arc<Notes>,
-    answering: Answering,
     /// Held while the file is written.
     writing: tokio::sync::Mutex<()>,
     /// Words of the messages that are taken, in small letters; all of them if there are none.
@@ -220,10 +216,36 @@ struct Keeper {
 
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
-        self.answering.begins(&message.text);
-        let answered = self.answer(message).await;
-        self.answering.ends();
-        answered
+        let text = &*message.text;
+        self.tell(
+            "message",
+            json!({ "text": text }),
+            &format!("gets {text:?}"),
+        );
+        tokio::time::sleep(self.delay).await;
+        if message.time_left().is_zero() {
+            // Someone else has it by now.
+            return Err(PluginError::rejected("it took too long"));
+        }
+        if let Some(reason) = self.refusal(text) {
+            let words = format!("rejects it: {reason}");
+            self.tell("rejected", json!({ "reason": reason }), &words);
+            return Err(PluginError::rejected(reason));
+        }
+        if asks_for_notes(text) {
+            let notes = self.on_disk(Notes::all).await?;
+            message.ack().await?;
+            message.notify(told(&notes)).await?;
+        } else {
+            let kept = text.to_owned();
+            self.on_disk(move |notes| notes.add(&kept, SystemTime::now()))
+                .await?;
+            // Only now: what was acknowledged is safe.
+            message.ack().await?;
+            let shown = Notification::titled("Note saved", text);
+            message.notify(shown).await?;
+        }
+        Ok(())
     }
 
     async fn on_ready(&self, cx: &Context, _: Option<&ClientId>) {
@@ -283,39 +305,6 @@ impl Handler for Keeper {
 }
 
 impl Keeper {
-    async fn answer(&self, message: &InboundMessage) -> Result<(), PluginError> {
-        let text = &*message.text;
-        self.tell(
-            "message",
-            json!({ "text": text }),
-            &format!("gets {text:?}"),
-        );
-        tokio::time::sleep(self.delay).await;
-        if message.time_left().is_zero() {
-            // Someone else has it by now.
-            return Err(PluginError::rejected("it took too long"));
-        }
-        if let Some(reason) = self.refusal(text) {
-            let words = format!("rejects it: {reason}");
-            self.tell("rejected", json!({ "reason": reason }), &words);
-            return Err(PluginError::rejected(reason));
-        }
-        if asks_for_notes(text) {
-            let notes = self.on_disk(Notes::all).await?;
-            message.ack().await?;
-            message.notify(told(&notes)).await?;
-        } else {
-            let kept = text.to_owned();
-            self.on_disk(move |notes| notes.add(&kept, SystemTime::now()))
-                .await?;
-            // Only now: what was acknowledged is safe.
-            message.ack().await?;
-            let shown = Notification::titled("Note saved", text);
-            message.notify(shown).await?;
-        }
-        Ok(())
-    }
-
     fn tell(&self, event: &str, about: Value, words: &str) {
         cli::tell(
             self.json,
@@ -345,7 +334,9 @@ impl Keeper {
         work: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let _writing = self.writing.lock().await;
-        on_disk(&self.notes, work).await
+        let notes = Arc::clone(&self.notes);
+        let done = tokio::task::spawn_blocking(move || work(&notes)).await;
+        done.map_err(io::Error::other)?
     }
 }
 
@@ -367,10 +358,8 @@ mod tests {
     use super::*;
 
     fn keeper(only: &[&str], reject: Option<&str>) -> Keeper {
-        let notes = Arc::new(Notes::open(None).unwrap());
         Keeper {
-            answering: ClientConsole::new(Arc::clone(&notes)).1,
-            notes,
+            notes: Arc::new(Notes::open(None).unwrap()),
             writing: tokio::sync::Mutex::new(()),
             only: only.iter().map(|word| (*word).to_owned()).collect(),
             reject: reject.map(str::to_owned),

@@ -24,7 +24,7 @@ use tokio::process::Command;
 use self::group::{Group, Note};
 use super::{Code, ToolError, Workspace};
 
-pub use output::{Line, News, Output, Stream};
+pub use output::{News, Output};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
 const KEPT: [&str; 15] = [
@@ -48,29 +48,37 @@ const KEPT: [&str; 15] = [
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The access of programs to the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Confinement {
     /// Programs can write only in the workspace, and read only there and what the system's programs
     /// need. The kernel enforces this with namespaces, Landlock and a filter for system calls
     /// (Linux 6.2 or newer). Where it cannot, no program runs. See [`Network`] for what they reach.
     #[default]
+    #[value(help = "The workspace only")]
     Workspace,
     /// Programs have the access of this process.
+    #[value(help = "Everything that you can reach")]
     Open,
     /// No program runs.
+    #[value(help = "No commands")]
     Off,
 }
 
 /// The network of confined programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Network {
     /// One of their own, which is a loopback: the programs of one command reach each other there, and
     /// nothing else. Where the system has no namespace for it, they have [none](Self::Nothing).
     #[default]
+    #[value(
+        help = "A loopback of their own, and no other network; no network at all where the system has no namespace for it"
+    )]
     Own,
     /// None at all: no socket can be opened.
+    #[value(skip)]
     Nothing,
     /// That of this process.
+    #[value(help = "The network, and with it the servers of this machine, this daemon among them")]
     On,
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use acolyte_proto::event::{ShellOutput, ShellStream};
 use memchr::{memchr, memchr_iter, memrchr_iter};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until};
@@ -23,33 +24,15 @@ const SHOWN: usize = 10;
 /// The bytes to read at once: the size of a pipe.
 const PIECE: usize = 64 * 1024;
 
-/// The stream of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// Standard output.
-    Out,
-    /// Standard error.
-    Err,
-}
-
-/// A line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Its stream.
-    pub stream: Stream,
-    /// Its text, without the end of the line.
-    pub text: String,
-}
-
 /// The newest output of a program, for people who watch it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
     /// What follows what was shown before.
-    pub first: Vec<Line>,
+    pub first: Vec<ShellOutput>,
     /// How many lines are omitted after that.
     pub left_out: usize,
     /// The last lines.
-    pub last: Vec<Line>,
+    pub last: Vec<ShellOutput>,
 }
 
 impl News {
@@ -66,11 +49,11 @@ pub struct Output {
     /// and elsewhere `None`.
     pub code: Option<i32>,
     /// The first lines.
-    pub first: Vec<Line>,
+    pub first: Vec<ShellOutput>,
     /// How many lines are omitted after them.
     pub left_out: usize,
     /// The last lines.
-    pub last: Vec<Line>,
+    pub last: Vec<ShellOutput>,
     /// What of it was not shown while the program ran.
     pub news: News,
     /// The network that the program had.
@@ -115,14 +98,14 @@ impl Output {
 /// The output of a running program.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
-    first: Vec<Line>,
+    first: Vec<ShellOutput>,
     left_out: usize,
-    last: VecDeque<Line>,
+    last: VecDeque<ShellOutput>,
     /// The incomplete line of each stream.
     parts: [Vec<u8>; 2],
     /// Unprocessed output of a program that writes very much, in place of the last lines and one
     /// part.
-    flood: Option<(Stream, Vec<u8>)>,
+    flood: Option<(ShellStream, Vec<u8>)>,
     /// How many lines were shown, or omitted.
     told: usize,
 }
@@ -149,11 +132,11 @@ impl Capture {
             tokio::select! {
                 () = sleep_until(due), if self.count() > self.told => {}
                 read = read(&mut out, &mut one) => match read {
-                    Some(bytes) => self.push(Stream::Out, bytes),
+                    Some(bytes) => self.push(ShellStream::Stdout, bytes),
                     None => out = None,
                 },
                 read = read(&mut err, &mut other) => match read {
-                    Some(bytes) => self.push(Stream::Err, bytes),
+                    Some(bytes) => self.push(ShellStream::Stderr, bytes),
                     None => err = None,
                 },
             }
@@ -186,7 +169,7 @@ impl Capture {
         }
     }
 
-    fn push(&mut self, stream: Stream, bytes: &[u8]) {
+    fn push(&mut self, stream: ShellStream, bytes: &[u8]) {
         if self.flood.as_ref().is_some_and(|(from, _)| *from != stream) {
             self.end_flood();
         }
@@ -220,7 +203,7 @@ impl Capture {
         }
     }
 
-    fn push_lines(&mut self, stream: Stream, bytes: &[u8]) {
+    fn push_lines(&mut self, stream: ShellStream, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some(end) = memchr(b'\n', rest) {
             let (text, more) = rest.split_at(end);
@@ -231,22 +214,22 @@ impl Capture {
         self.extend(stream, rest);
     }
 
-    fn extend(&mut self, stream: Stream, text: &[u8]) {
+    fn extend(&mut self, stream: ShellStream, text: &[u8]) {
         let part = self.part(stream);
         // One more byte tells that the line is longer.
         let room = (MAX_LINE + 1).saturating_sub(part.len()).min(text.len());
         part.extend_from_slice(text.get(..room).unwrap_or_default());
     }
 
-    fn part(&mut self, stream: Stream) -> &mut Vec<u8> {
+    fn part(&mut self, stream: ShellStream) -> &mut Vec<u8> {
         let [out, err] = &mut self.parts;
         match stream {
-            Stream::Out => out,
-            Stream::Err => err,
+            ShellStream::Stdout => out,
+            ShellStream::Stderr => err,
         }
     }
 
-    fn end_line(&mut self, stream: Stream) {
+    fn end_line(&mut self, stream: ShellStream) {
         let mut bytes = std::mem::take(self.part(stream));
         let is_cut = bytes.len() > MAX_LINE;
         bytes.truncate(MAX_LINE);
@@ -255,7 +238,10 @@ impl Capture {
         if is_cut {
             text.push('…');
         }
-        let line = Line { stream, text };
+        let line = ShellOutput {
+            stream,
+            text: text.into(),
+        };
         if self.first.len() < FIRST {
             self.first.push(line);
             return;
@@ -269,7 +255,7 @@ impl Capture {
 
     fn end_lines(&mut self) {
         self.end_flood();
-        for stream in [Stream::Out, Stream::Err] {
+        for stream in [ShellStream::Stdout, ShellStream::Stderr] {
             if !self.part(stream).is_empty() {
                 self.end_line(stream);
             }
@@ -361,7 +347,7 @@ mod tests {
     fn omitted_lines_are_counted_and_not_examined() {
         let (mut heard, piece) = (Capture::default(), b"x\n".repeat(PIECE / 2));
         for _ in 0..100 {
-            heard.push(Stream::Out, &piece);
+            heard.push(ShellStream::Stdout, &piece);
         }
         // The first piece was looked at; nothing of the others was, and all is bounded.
         assert!(heard.last.is_empty());
@@ -377,7 +363,7 @@ mod tests {
         let (mut heard, start) = (Capture::default(), Instant::now());
         let mut shown = Vec::new();
         let mut show = |news: News| {
-            let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
+            let texts = |lines: Vec<ShellOutput>| lines.into_iter().map(|line| line.text).collect();
             let (first, last): (Vec<_>, Vec<_>) = (texts(news.first), texts(news.last));
             shown.push((start.elapsed().as_secs(), first, news.left_out, last));
         };
@@ -394,7 +380,7 @@ mod tests {
         };
         tokio::join!(writing, heard.listen(Some(pipe), None::<Flood>, &mut show));
         assert!(finished(heard).news.is_empty());
-        let line = |text: &str| vec![text.to_owned()];
+        let line = |text: &str| vec![rpc_core::Str::from(text)];
         assert_eq!(shown[0], (0, line("one"), 0, vec![]));
         assert_eq!(shown[1], (3, line("half a line"), 0, vec![]));
         let (at, first, left_out, last) = &shown[2];
@@ -407,7 +393,7 @@ mod tests {
     fn an_endless_line_is_not_kept_whole() {
         let (mut heard, piece) = (Capture::default(), vec![b'x'; PIECE]);
         for _ in 0..100 {
-            heard.push(Stream::Err, &piece);
+            heard.push(ShellStream::Stderr, &piece);
         }
         assert!(heard.parts.iter().all(|part| part.len() <= MAX_LINE + 1));
         let text = &finished(heard).first[0].text;
@@ -420,14 +406,14 @@ mod tests {
         let err: String = (0..2_000).map(|number| format!("e{number}\n")).collect();
         let heard_in = |size: usize| {
             let mut heard = Capture::default();
-            heard.push(Stream::Err, b"begin");
+            heard.push(ShellStream::Stderr, b"begin");
             for piece in out.as_bytes().chunks(size) {
-                heard.push(Stream::Out, piece);
+                heard.push(ShellStream::Stdout, piece);
             }
             for piece in err.as_bytes().chunks(size) {
-                heard.push(Stream::Err, piece);
+                heard.push(ShellStream::Stderr, piece);
             }
-            heard.push(Stream::Out, b"the end");
+            heard.push(ShellStream::Stdout, b"the end");
             finished(heard)
         };
         let expected = heard_in(7);

@@ -1,11 +1,11 @@
-//! Finding the file, and resolving its relative paths.
+//! Finding and reading the file, and resolving its relative paths.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::diagnostic::{ConfigError, Diagnostic};
-use super::{Config, DataDir, read};
+use super::{Config, DataDir, PluginSource};
 use crate::bounded;
+use crate::text::{printable, shortened};
 
 /// The environment variable that names the file.
 pub const PATH_VARIABLE: &str = "EXOCLAW_CONFIG";
@@ -14,14 +14,85 @@ const FOLDER: &str = ".exoclaw";
 const NAME: &str = "config.toml";
 /// Largest file, in bytes. A configuration has a few hundred lines.
 const MAX_BYTES: u64 = 1024 * 1024;
+/// Longest message, in characters.
+const MAX_MESSAGE: usize = 400;
+/// The warning that nothing says where a file and data could be.
+const HOMELESS: &str = "HOME is not set, so no configuration is read, and sessions, memory and budgets are kept in \
+    memory only; name a file with --config, and its folder is used";
 
 /// A valid configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Likely mistakes in the file, such as unknown keys.
-    pub warnings: Vec<Diagnostic>,
+    /// The file, which need not exist.
+    pub file: Option<PathBuf>,
+    /// What is odd about the file, such as that others can read its keys.
+    pub warnings: Vec<String>,
+}
+
+/// The reason why there is no configuration. Retrying helps only after a change of the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        reason: String,
+    },
+    /// The file has a mistake.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The character in the line, from 1.
+        column: usize,
+        /// The text. It quotes no value that may be a secret.
+        message: String,
+    },
+    /// A path begins with `~`, and nothing says where that is.
+    #[error("{}: {path}: `~` is unknown, since HOME is not set", file.display())]
+    NoHome {
+        /// The file.
+        file: PathBuf,
+        /// The path in the file.
+        path: String,
+    },
+}
+
+impl ConfigError {
+    fn invalid(file: &Path, text: &str, mut error: toml::de::Error) -> Self {
+        let before = error.span().and_then(|at| text.get(..at.start));
+        let before = before.unwrap_or_default();
+        // The line, and a text in place of something else, may be a key.
+        error.set_input(None);
+        let shown = error.to_string();
+        let (what, place) = shown.trim_end().split_once("\nin ").unzip();
+        let what = what.unwrap_or(shown.trim_end());
+        let what = match what.rsplit_once("\", expected ") {
+            Some((start, expected)) if start.starts_with("invalid type: string") => {
+                format!("invalid type: string, expected {expected}")
+            }
+            _ => what.to_owned(),
+        };
+        let message = match place.map(|it| it.trim_matches('`')) {
+            Some("gateway") if what.starts_with("unknown field `token`") => {
+                format!("gateway: {what}; the token comes from --token or EXOCLAW_TOKEN")
+            }
+            Some(place) => format!("{place}: {what}"),
+            None => what,
+        };
+        Self::Invalid {
+            path: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
+            message: printable(&shortened(&message, MAX_MESSAGE)).into_owned(),
+        }
+    }
 }
 
 /// The file of a text: messages name it, and relative paths start at its folder.
@@ -63,13 +134,15 @@ impl Origin {
         }
     }
 
-    /// Returns the default folder for data, which is that of the file.
-    pub(super) fn default_data(&self) -> DataDir {
-        match self.file.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => DataDir::Folder(folder.to_owned()),
-            Some(_) => DataDir::Folder(PathBuf::from(".")),
-            None => DataDir::Memory,
-        }
+    fn place(&self, path: &mut PathBuf) -> Result<(), ConfigError> {
+        let text = path.to_string_lossy();
+        let resolved = self.resolve(&text).ok_or_else(|| ConfigError::NoHome {
+            file: self.file.clone(),
+            path: text.into_owned(),
+        })?;
+        // Without a dot at its end.
+        *path = resolved.components().collect();
+        Ok(())
     }
 }
 
@@ -77,10 +150,41 @@ impl Config {
     /// Parses a text. Never panics.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`]: the first mistake of TOML or of a type, else all others. The same
-    /// text fails again.
-    pub fn parse(text: &str, origin: &Origin) -> Result<Loaded, ConfigError> {
-        read::read(text, origin)
+    /// [`ConfigError::Invalid`] for the first mistake, and [`ConfigError::NoHome`]. The same text fails again.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Self, ConfigError> {
+        let config = toml::from_str(text);
+        let mut config: Self =
+            config.map_err(|error| ConfigError::invalid(&origin.file, text, error))?;
+        let (model, nats) = (&mut config.agent.model, &mut config.nats);
+        for header in &mut model.model_header {
+            if let Some(file) = header.expose().strip_prefix('@') {
+                let mut file = PathBuf::from(file);
+                origin.place(&mut file)?;
+                *header = format!("@{}", file.display()).into();
+            }
+        }
+        let plugins = config.plugins.iter_mut().map(|it| match &mut it.source {
+            PluginSource::File(path) => Some(path),
+            PluginSource::Builtin(_) => None,
+        });
+        let data = match &mut config.gateway.data {
+            DataDir::Folder(folder) => Some(folder),
+            DataDir::Memory => None,
+        };
+        let files = [
+            &mut model.key_file,
+            &mut config.agent.soul_path,
+            &mut nats.password_file,
+            &mut nats.token_file,
+            &mut nats.nkey_file,
+            &mut nats.creds_file,
+            &mut nats.ca,
+        ];
+        let files = files.into_iter().map(Option::as_mut);
+        for path in files.chain(plugins).chain([data]).flatten() {
+            origin.place(path)?;
+        }
+        Ok(config)
     }
 
     /// Reads the file that the command line names, or else [`PATH_VARIABLE`], or else
@@ -106,67 +210,45 @@ impl Config {
         let Some(file) = named.or_else(usual) else {
             return Ok(Loaded {
                 config: Self::default(),
-                warnings: vec![homeless()],
+                file: None,
+                warnings: vec![HOMELESS.to_owned()],
             });
         };
         let origin = Origin { file, home };
+        let loaded = |config, warnings| Loaded {
+            config,
+            file: Some(origin.file.clone()),
+            warnings,
+        };
         match bounded::text(&origin.file, MAX_BYTES) {
             Ok(text) => {
-                let mut loaded = Self::parse(&text, &origin)?;
-                let warnings = &mut loaded.warnings;
-                warnings.extend(exposed(&loaded.config, &origin.file));
-                if text.trim().is_empty() {
-                    let message = "is empty; everything has its default";
-                    warnings.push(whole(&origin.file, message.to_owned()));
-                }
-                Ok(loaded)
+                let config = Self::parse(&text, &origin)?;
+                let is_empty = text.trim().is_empty();
+                let empty = is_empty.then_some("is empty; everything has its default");
+                let exposed = exposed(&config, &origin.file);
+                let about = |message| format!("{}: {message}", origin.file.display());
+                let warnings = exposed.into_iter().chain(empty.map(str::to_owned));
+                Ok(loaded(config, warnings.map(about).collect()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {
-                let mut loaded = Self::parse("", &origin)?;
-                loaded
-                    .warnings
-                    .extend(expected.then(|| missing(&origin.file)));
-                Ok(loaded)
+                let file = origin.file.display();
+                let missing = format!(
+                    "{PATH_VARIABLE} names {file}, which does not exist; everything has its default"
+                );
+                let warnings = expected.then_some(missing).into_iter().collect();
+                Ok(loaded(Self::parse("", &origin)?, warnings))
             }
             Err(error) => Err(ConfigError::Unreadable {
-                path: origin.file,
+                path: origin.file.clone(),
                 reason: error.to_string(),
             }),
         }
     }
 }
 
-/// Returns a warning that nothing says where a file and data could be.
-fn homeless() -> Diagnostic {
-    let message = "is not set, so no configuration is read, and sessions, memory and budgets are kept in memory only; \
-                   name a file with --config, and its folder is used";
-    Diagnostic {
-        file: "HOME".into(),
-        line: 0,
-        column: 0,
-        message: message.to_owned(),
-    }
-}
-
-/// Returns a warning that a file named by the environment does not exist.
-fn missing(path: &Path) -> Diagnostic {
-    let message = "names this file, which does not exist; everything has its default";
-    whole(path, format!("{PATH_VARIABLE} {message}"))
-}
-
-/// Returns a problem of a file as a whole.
-fn whole(path: &Path, message: String) -> Diagnostic {
-    Diagnostic {
-        file: path.to_owned(),
-        line: 1,
-        column: 1,
-        message,
-    }
-}
-
 /// Returns a warning if the file contains a key and other users can read it.
 #[cfg(unix)]
-fn exposed(config: &Config, path: &Path) -> Option<Diagnostic> {
+fn exposed(config: &Config, path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let url = config.nats.url.as_ref();
     let keys = [
@@ -179,10 +261,10 @@ fn exposed(config: &Config, path: &Path) -> Option<Diagnostic> {
     let (key, _) = keys.into_iter().find(|(_, is_secret)| *is_secret)?;
     let mode = path.metadata().ok()?.permissions().mode();
     let message = format!("{key}: other users can read this file; chmod 600 it");
-    (mode & 0o077 != 0).then(|| whole(path, message))
+    (mode & 0o077 != 0).then_some(message)
 }
 
 #[cfg(not(unix))]
-fn exposed(_: &Config, _: &Path) -> Option<Diagnostic> {
+fn exposed(_: &Config, _: &Path) -> Option<String> {
     None
 }

@@ -1,9 +1,8 @@
 //! [`Config`]: the gateway's configuration, from one TOML file.
 
-mod diagnostic;
 mod load;
 mod nats;
-pub(crate) mod read;
+mod read;
 #[cfg(test)]
 mod tests;
 
@@ -16,15 +15,15 @@ use serde::Deserialize;
 
 use crate::model::options::ModelArgs;
 
-pub use diagnostic::{ConfigError, Diagnostic};
-pub use load::{Loaded, Origin, PATH_VARIABLE};
+pub use load::{ConfigError, Loaded, Origin, PATH_VARIABLE};
 pub use nats::NatsSettings;
 
 /// The contents of the file. What it leaves out has the default of the field.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Config {
     /// `[gateway]`: the socket and the files.
+    #[serde(default = "read::no_gateway")]
     pub gateway: GatewayConfig,
     /// `[agent]`: the model and its instructions.
     pub agent: AgentConfig,
@@ -43,11 +42,13 @@ pub struct Config {
 rpc_core::config! {
     /// `[gateway]`.
     #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-    #[serde(default)]
+    #[serde(default, deny_unknown_fields, expecting = "a table")]
     pub struct GatewayConfig {
         /// `port`: the port to listen at; 0 chooses a free one. Default [`DEFAULT_PORT`].
+        #[serde(deserialize_with = "read::within::<_, u16, _, 0, 65535>")]
         pub port: u16 = DEFAULT_PORT,
         /// `bind`: the address to listen at. Default `127.0.0.1`.
+        #[serde(deserialize_with = "read::host")]
         pub bind: String = "127.0.0.1".to_owned(),
         /// `allowed_origins`: web origins that may connect, besides those of this machine.
         pub allowed_origins: Vec<String> = Vec::new(),
@@ -55,10 +56,11 @@ rpc_core::config! {
         pub allowed_hosts: Vec<String> = Vec::new(),
         /// `max_connections`: most open connections; the next one is refused. Default 16,384, or
         /// fewer if the system allows fewer open files.
+        #[serde(deserialize_with = "read::within::<_, usize, _, 1, 1_000_000>")]
         pub max_connections: usize = 16_384,
         /// `data_dir`: the folder for conversations and usage. Default: the folder of the file, or
         /// `~/.exoclaw` if there is no file.
-        #[serde(rename = "data_dir")]
+        #[serde(rename = "data_dir", default = "read::own_folder")]
         pub data: DataDir = DataDir::Memory,
         /// `fsync`: when what is stored in the folder is on the disk: `always`, `never`, or a time like `1s`.
         /// Default always, before it is acknowledged.
@@ -104,8 +106,10 @@ rpc_core::config! {
 
 /// One of `[[plugins]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct PluginConfig {
     /// `name`: the name of the plugin in `plugin.list`.
+    #[serde(deserialize_with = "read::filled")]
     pub name: String,
     /// `path`: the place of its code.
     #[serde(rename = "path")]
@@ -117,11 +121,11 @@ pub struct PluginConfig {
     #[serde(
         rename = "timeout_seconds",
         default,
-        deserialize_with = "read::seconds"
+        deserialize_with = "read::time::<_, 1, 3_600_000>"
     )]
     pub timeout: Option<Duration>,
     /// `memory_mb`: how many MiB an instance may use. Default: that of the plugin host.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read::within::<_, u32, _, 1, 4096>")]
     pub memory_mb: Option<u32>,
 }
 
@@ -137,8 +141,10 @@ pub enum PluginSource {
 /// One of `[[bindings]]`: chats that equal all its properties belong to the agent. It has at least
 /// one property.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table")]
 pub struct BindingConfig {
     /// `agent_id`: the agent.
+    #[serde(deserialize_with = "read::filled")]
     pub agent_id: String,
     /// `channel`: the channel of the chat.
     #[serde(default, deserialize_with = "read::filled")]
@@ -159,22 +165,26 @@ pub struct BindingConfig {
 
 /// `[budgets]`: most tokens, read and written together. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct BudgetConfig {
     /// `session`: of one session, for ever.
+    #[serde(deserialize_with = "read::within::<_, u64, _, 0, { i64::MAX }>")]
     pub session: Option<u64>,
     /// `daily`: of the gateway in one day of UTC.
+    #[serde(deserialize_with = "read::within::<_, u64, _, 0, { i64::MAX }>")]
     pub daily: Option<u64>,
     /// `monthly`: of the gateway in one month of UTC.
+    #[serde(deserialize_with = "read::within::<_, u64, _, 0, { i64::MAX }>")]
     pub monthly: Option<u64>,
 }
 
 rpc_core::config! {
     /// `[memory]`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-    #[serde(default)]
+    #[serde(default, deny_unknown_fields, expecting = "a table")]
     pub struct MemoryConfig {
         /// `episodic_window`: how many of the last turns a model gets. By default as many as it has room for.
+        #[serde(deserialize_with = "read::within::<_, usize, _, 0, 100>")]
         pub episodic_window: Option<usize> = None,
     }
 }

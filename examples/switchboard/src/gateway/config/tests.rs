@@ -4,9 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proptest::prelude::*;
-
-use super::diagnostic::sorted;
 use super::*;
 use crate::gateway::store::scratch::Folder;
 use crate::model::provider::Provider;
@@ -18,39 +15,20 @@ fn origin() -> Origin {
     Origin::new("/etc/gate/config.toml").with_home(Some("/anna".into()))
 }
 
-fn read(text: &str) -> Loaded {
+fn read(text: &str) -> Config {
     Config::parse(text, &origin()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The configuration of a text without warnings.
-fn clean(text: &str) -> Config {
-    let loaded = read(text);
-    assert_eq!(loaded.warnings, []);
-    loaded.config
-}
-
-/// The messages about a wrong text, without the name of the file.
-fn errors(text: &str) -> Vec<String> {
-    match Config::parse(text, &origin()) {
-        Ok(loaded) => panic!("accepted: {loaded:?}"),
-        Err(ConfigError::Invalid(problems)) => problems.iter().map(short).collect(),
-        Err(other) => panic!("{other}"),
-    }
-}
-
-fn warnings(text: &str) -> Vec<String> {
-    read(text).warnings.iter().map(short).collect()
-}
-
-fn short(problem: &Diagnostic) -> String {
-    let text = problem.to_string();
-    let short = text.strip_prefix("/etc/gate/config.toml:").unwrap();
+/// The message about a wrong text, without the name of the file.
+fn error(text: &str) -> String {
+    let error = Config::parse(text, &origin()).unwrap_err().to_string();
+    let short = error.strip_prefix("/etc/gate/config.toml:").unwrap();
     short.to_owned()
 }
 
 #[test]
 fn an_empty_file_has_all_defaults() {
-    let config = clean("");
+    let config = read("");
     let mut expected = Config::default();
     expected.gateway.data = DataDir::Folder("/etc/gate".into());
     assert_eq!(config, expected);
@@ -125,7 +103,7 @@ episodic_window = 0
 
 #[test]
 fn every_key_is_read() {
-    let config = clean(FULL);
+    let config = read(FULL);
     let gateway = GatewayConfig {
         port: 0,
         bind: "::1".to_owned(),
@@ -200,7 +178,7 @@ fn every_key_is_read() {
 
 #[test]
 fn a_key_is_never_printed() {
-    let config = clean(FULL);
+    let config = read(FULL);
     assert!(!format!("{config:?}").contains("sk-secret"));
     for text in [
         "[agent]\napi_key = [\"sk-secret\"]",
@@ -208,22 +186,32 @@ fn a_key_is_never_printed() {
         "[agent]\napi_key = \"sk-secret\nid = 1",
         "[agent]\napi_key = \"sk-secret\"\napi_key = \"sk-secret\"",
         "[agent]\napi_key = sk-secret",
+        "[agent]\nmodel_header = \"sk-secret\"",
+        "[agent]\napi_kye = \"sk-secret\"",
     ] {
-        let errors = errors(text);
-        assert!(!format!("{errors:?}").contains("sk-secret"), "{errors:?}");
+        let error = error(text);
+        assert!(!error.contains("sk-secret"), "{error}");
     }
 }
 
 #[test]
-fn reports_the_place_of_a_value_of_the_wrong_type() {
+fn reports_the_place_of_a_wrong_value_and_what_is_expected() {
     for (text, expected) in [
         (
             "[gateway]\nport = 70000",
-            "2:8: gateway.port: invalid value: integer `70000`, expected a whole number from 0 to 65535",
+            "2:8: gateway.port: must be a whole number from 0 to 65535",
         ),
         (
             "[gateway]\nallowed_hosts = [7]",
-            "2:18: gateway.allowed_hosts.0: invalid type: integer `7`, expected a text between quotes",
+            "2:18: gateway.allowed_hosts: invalid type: integer `7`, expected a string",
+        ),
+        (
+            "[gateway]\nbind = \"localhost:7200\"",
+            "2:8: gateway.bind: must be a host name or an address, without a port",
+        ),
+        (
+            "[gateway]\nmax_connections = 0",
+            "2:19: gateway.max_connections: must be a whole number from 1 to 1000000",
         ),
         ("[agent]\nid = \" \"", "2:6: agent.id: is empty"),
         (
@@ -235,40 +223,32 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
             "2:15: agent.temperature: write a number from 0 to 2, like 0.7",
         ),
         (
+            "[agent]\nmax_tool_rounds = 2000",
+            "2:19: agent.max_tool_rounds: must be a whole number from 1 to 1000",
+        ),
+        (
             "[agent]\nmodel_timeout = \"1h\"",
             "2:17: agent.model_timeout: write seconds like 30 or 0.5s, or milliseconds like 250ms",
         ),
         (
-            "[agent]\nmodel_timeout = 45",
-            "2:17: agent.model_timeout: write it with its unit: \"45s\"",
-        ),
-        (
-            "[agent]\nmodel_timeout = [45]",
-            "2:17: agent.model_timeout: a time is a number or a text",
-        ),
-        (
-            "[[plugins]]\ntimeout_seconds = \"45s\"",
-            "2:19: plugins.0.timeout_seconds: write it as a number of seconds: 45",
-        ),
-        (
-            "[nats]\nlease = \"soon\"",
-            "2:9: nats.lease: write a number of seconds",
-        ),
-        (
             "[agent]\ncatch_all = 1",
-            "2:13: agent.catch_all: invalid type: integer `1`, expected true or false",
+            "2:13: agent.catch_all: invalid type: integer `1`, expected a boolean",
         ),
         (
             "[[plugins]]\nname = \"one\"",
-            "1:1: plugins.0: missing field `path`",
+            "1:1: plugins: missing field `path`",
+        ),
+        (
+            "[[plugins]]\ntimeout_seconds = 0",
+            "2:19: plugins.timeout_seconds: must be from 1ms to 3600s",
         ),
         (
             "[[bindings]]\nchannel = \"\"",
-            "2:11: bindings.0.channel: is empty",
+            "2:11: bindings.channel: is empty",
         ),
         (
-            "[budgets]\ndaily = -1",
-            "2:9: budgets.daily: invalid value: integer `-1`, expected a whole number from 0 upwards",
+            "[memory]\nepisodic_window = 101",
+            "2:19: memory.episodic_window: must be a whole number from 0 to 100",
         ),
         (
             "agent = 1",
@@ -276,74 +256,73 @@ fn reports_the_place_of_a_value_of_the_wrong_type() {
         ),
         (
             "plugins = 5",
-            "1:11: plugins: invalid type: integer `5`, expected a list, such as [\"a\"]",
+            "1:11: plugins: invalid type: integer `5`, expected a sequence",
         ),
     ] {
-        assert_eq!(errors(text), [expected]);
+        assert_eq!(error(text), expected);
+    }
+    let negative = error("[budgets]\ndaily = -1");
+    let expected = "2:9: budgets.daily: must be a whole number from 0 to ";
+    assert!(negative.starts_with(expected), "{negative}");
+}
+
+#[test]
+fn a_time_is_a_number_of_seconds_or_has_a_unit() {
+    for (text, millis) in [
+        ("45", 45_000),
+        ("2.5", 2500),
+        ("\"45s\"", 45_000),
+        ("\"250ms\"", 250),
+    ] {
+        let config = read(&format!("[agent]\nmodel_timeout = {text}"));
+        let expected = Duration::from_millis(millis);
+        assert_eq!(config.agent.model.model_timeout, Some(expected), "{text}");
     }
 }
 
 #[test]
-fn reports_the_place_of_every_value_out_of_bounds() {
-    let text = r#"[gateway]
-bind = "localhost:7200"
-allowed_origins = ["https://ok.example.org", "example.org/x"]
-max_connections = 0
-[agent]
-max_tokens = 0
-max_tool_rounds = 2000
-[[plugins]]
-name = "one"
-path = "x"
-timeout_seconds = 0
-[[plugins]]
-name = "one"
-path = "x"
-[[bindings]]
-agent_id = "a"
-[memory]
-episodic_window = 101
-"#;
-    let expected = [
-        "2:8: gateway.bind: `localhost:7200` is not an address to listen on",
-        "3:46: gateway.allowed_origins.1: \"example.org/x\" is not scheme://host or scheme://host:port",
-        "4:19: gateway.max_connections: must be from 1 to 1000000, is `0`",
-        "6:14: agent.max_tokens: must be from 1 to 4294967295, is `0`",
-        "7:19: agent.max_tool_rounds: must be from 1 to 1000, is `2000`",
-        "11:19: plugins.0.timeout_seconds: must be more than 0 and at most 3600",
-        "13:8: plugins.1.name: another plugin is called `one`",
-        "15:1: bindings.0: names none of channel, account_id, peer_id, guild_id, team_id",
-        "18:19: memory.episodic_window: must be from 0 to 100, is `101`",
-    ];
-    assert_eq!(errors(text), expected);
-}
-
-#[test]
-fn unknown_keys_cause_warnings() {
-    let text = r#"
-prot = 1
-[gateway]
-Port = 1
-[agent]
-"a\u001bb" = 1
-[agent.fallback]
-provider = "openai"
-[[plugins]]
-name = "a"
-path = "builtin:echo"
-capability = []
-[memory]
-semantic_enabled = true
-"#;
-    let expected = [
-        "2:1: unknown key `prot`",
-        "4:1: unknown key `gateway.Port`; did you mean `gateway.port`?",
-        "6:1: unknown key `agent.a\\u{1b}b`",
-        "7:8: unknown key `agent.fallback`",
-        "12:1: unknown key `plugins.0.capability`; did you mean `plugins.capabilities`?",
-        "14:1: memory.semantic_enabled: has no effect; the model gets what was said, and no facts from it",
-    ];
-    assert_eq!(warnings(text), expected);
+fn an_unknown_key_or_table_is_an_error_that_names_the_known_ones() {
+    for (text, place, known) in [
+        ("prot = 1", "1:1: unknown field `prot`", "`gateway`"),
+        (
+            "\n[budget]\ndaily = 5",
+            "2:2: unknown field `budget`",
+            "`budgets`",
+        ),
+        (
+            "[gateway]\nPort = 1",
+            "2:1: gateway: unknown field `Port`",
+            "`port`",
+        ),
+        (
+            "[agent.fallback]\nid = 1",
+            "1:8: agent: unknown field `fallback`",
+            "`model`",
+        ),
+        (
+            "[[plugins]]\ncapability = []",
+            "2:1: plugins: unknown field `capability`",
+            "`capabilities`",
+        ),
+        (
+            "[budgets]\ndialy = 5",
+            "2:1: budgets: unknown field `dialy`",
+            "`daily`",
+        ),
+        // It would protect nothing, and is in no message.
+        (
+            "[gateway]\ntoken = \"hunter2\"",
+            "2:1: gateway: unknown field `token`",
+            "EXOCLAW_TOKEN",
+        ),
+    ] {
+        let error = error(text);
+        assert!(error.starts_with(place), "{error}");
+        assert!(
+            error.contains(known) && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -354,45 +333,9 @@ fn reports_where_a_text_is_not_toml() {
         ("port = ", "1:8: "),
         ("a = 1\na = 2", "2:1: duplicate key"),
     ] {
-        let errors = errors(text);
-        assert_eq!(errors.len(), 1);
-        assert!(errors[0].starts_with(start), "{errors:?}");
+        let error = error(text);
+        assert!(error.starts_with(start), "{error}");
     }
-    let error = Config::parse("x = ", &origin()).unwrap_err().to_string();
-    assert!(error.starts_with("/etc/gate/config.toml:1:"), "{error}");
-}
-
-#[test]
-fn a_token_in_the_file_is_an_error_since_it_would_protect_nothing() {
-    let expected = "2:1: gateway.token: has no effect here; the token comes from --token or \
-        EXOCLAW_TOKEN, so that it stays out of files";
-    assert_eq!(errors("[gateway]\ntoken = \"t\""), [expected]);
-}
-
-#[test]
-fn a_provider_has_its_usual_model() {
-    assert_eq!(
-        clean("[agent]\nprovider = \"scripted\"")
-            .agent
-            .model
-            .model_name(),
-        "scripted"
-    );
-    let text = "[agent]\nprovider = \"anthropic\"\nmodel = \"m\"";
-    assert_eq!(clean(text).agent.model.model_name(), "m");
-    let text = "[agent]\nprovider = \"openai\"";
-    assert_eq!(
-        errors(text),
-        ["1:1: agent.model: is missing, `openai` needs it"]
-    );
-}
-
-#[test]
-fn a_binding_hidden_by_another_causes_a_warning() {
-    let text = "[[bindings]]\nagent_id = \"a\"\npeer_id = \"p\"\n\
-        [[bindings]]\nagent_id = \"b\"\npeer_id = \"p\"\n";
-    let expected = ["4:1: bindings.1: is never used, bindings.0 names the same chats"];
-    assert_eq!(warnings(text), expected);
 }
 
 #[test]
@@ -415,9 +358,9 @@ fn paths_start_at_the_file_or_at_home() {
     let homeless = Origin::new("config.toml");
     assert_eq!(homeless.resolve("~/a"), None);
     let error = Config::parse("[agent]\nsoul_path = \"~/s\"", &homeless).unwrap_err();
-    let expected = "config.toml:2:13: agent.soul_path: `~` is unknown, since HOME is not set";
+    let expected = "config.toml: ~/s: `~` is unknown, since HOME is not set";
     assert_eq!(error.to_string(), expected);
-    let data = |text| Config::parse(text, &homeless).unwrap().config.gateway.data;
+    let data = |text| Config::parse(text, &homeless).unwrap().gateway.data;
     assert_eq!(data(""), DataDir::Folder(".".into()));
     assert_eq!(data("[gateway]\ndata_dir = \":memory:\""), DataDir::Memory);
 }
@@ -453,9 +396,11 @@ fn the_file_is_named_by_argument_then_variable_then_home() {
     let [warning] = &warned.warnings[..] else {
         panic!("{:?}", warned.warnings);
     };
-    assert_eq!(warning.file, path("a"));
-    let start = "EXOCLAW_CONFIG names this file, which does not exist";
-    assert!(warning.message.starts_with(start), "{warning}");
+    let start = format!(
+        "EXOCLAW_CONFIG names {}, which does not exist",
+        path("a").display()
+    );
+    assert!(warning.starts_with(&start), "{warning}");
     fs::create_dir(path(".exoclaw")).unwrap();
     for (name, port) in [(".exoclaw/config.toml", 1), ("a", 2), ("b", 3)] {
         fs::write(path(name), format!("[gateway]\nport = {port}")).unwrap();
@@ -507,8 +452,7 @@ fn an_empty_file_is_reported() {
     let warnings = |text| {
         fs::write(&path, text).unwrap();
         let loaded = Config::load(Some(&path), |_| None).unwrap();
-        let warnings = loaded.warnings.iter().map(ToString::to_string);
-        warnings.collect::<String>()
+        loaded.warnings.concat()
     };
     assert_eq!(warnings("# all defaults"), "");
     for empty in ["", " \n"] {
@@ -518,34 +462,23 @@ fn an_empty_file_is_reported() {
 
 #[test]
 fn a_byte_order_mark_and_line_ends_of_windows_are_understood() {
-    let config = clean("\u{feff}[gateway]\r\nport = 5\r\n");
+    let config = read("\u{feff}[gateway]\r\nport = 5\r\n");
     assert_eq!(config.gateway.port, 5);
 }
 
 #[test]
-fn reports_many_mistakes_briefly() {
-    let text: String = (0..5000).map(|number| format!("k{number} = 1\n")).collect();
-    assert_eq!(warnings(&text).len(), 50);
-    let one_line = format!("x = {{ {} }}", "a.b = 1, ".repeat(5000));
-    assert!(Config::parse(&one_line, &origin()).is_err());
-    let long = format!("[gateway]\nallowed_hosts = [\"{}\"]", "/".repeat(100_000));
-    assert!(errors(&long)[0].chars().count() < 450);
-    let odd = format!("\"\u{202e}{}\" = 1", "x".repeat(100));
-    let expected = format!("1:1: unknown key `\\u{{202e}}{}...`", "x".repeat(59));
-    assert_eq!(warnings(&odd), [expected]);
-    let deep = format!("a = {}", "[".repeat(100_000));
-    assert!(Config::parse(&deep, &origin()).is_err());
-}
-
-proptest! {
-    #[test]
-    fn a_place_agrees_with_counting(text in "[ab\\nä]{0,40}", at in 0_usize..80) {
-        let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-        let at = ends.take_while(|end| *end <= at).last().unwrap_or(0);
-        let before: String = text.char_indices().filter(|(i, _)| *i < at).map(|(_, c)| c).collect();
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        let problem = &sorted(vec![(at, String::new())], &text, Path::new(""))[0];
-        prop_assert_eq!((problem.line, problem.column), (line, column));
+fn reports_a_long_or_odd_text_briefly() {
+    let long = format!("\"\u{202e}{}\" = 1", "x".repeat(100_000));
+    let error = error(&long);
+    assert!(
+        error.starts_with("1:1: unknown field `\\u{202e}xxx"),
+        "{error}"
+    );
+    assert!(error.chars().count() < 450, "{error}");
+    for deep in [
+        "[".repeat(100_000),
+        format!("{{ {} }}", "a.b = 1, ".repeat(5000)),
+    ] {
+        assert!(Config::parse(&format!("a = {deep}"), &origin()).is_err());
     }
 }

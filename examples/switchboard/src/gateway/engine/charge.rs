@@ -21,6 +21,12 @@ impl Engine {
     ) -> Result<Reservation, RpcError> {
         let admitted = self.store.reserve(&turn.open, estimate).await;
         admitted.map_err(|error| match error {
+            NotAdmitted::Exceeded(exceeded) if exceeded.used < exceeded.limit => {
+                let why = "this message with its context, beside those of runs that are open";
+                RpcError::new(format!(
+                    "{exceeded}; estimates count too ({estimate} tokens for {why})"
+                ))
+            }
             NotAdmitted::Exceeded(exceeded) => exceeded.into(),
             NotAdmitted::Store(error) => unavailable(&error),
         })
@@ -59,7 +65,9 @@ pub(super) struct Charge<'e> {
     turn: Option<Held>,
     question: String,
     /// The name of the turn.
-    id: Option<String>,
+    name: String,
+    /// The tokens that the session has counted for it.
+    pub(super) noted: u64,
     /// The text of the answer so far.
     said: String,
     /// What its provider gets back with it.
@@ -76,7 +84,7 @@ impl<'e> Charge<'e> {
         engine: &'e Engine,
         key: &SessionKey,
         turn: Held,
-        (question, id): (&str, Option<&str>),
+        (question, name): (&str, &str),
         reservation: Reservation,
     ) -> Self {
         Self {
@@ -85,7 +93,8 @@ impl<'e> Charge<'e> {
             reservation: Some(reservation),
             turn: Some(turn),
             question: question.to_owned(),
-            id: id.map(str::to_owned),
+            name: name.to_owned(),
+            noted: 0,
             said: String::new(),
             extra: Map::new(),
             call: None,
@@ -178,23 +187,22 @@ impl<'e> Charge<'e> {
         let (question, said) = (take(&mut self.question), take(&mut self.said));
         let at = self.engine.now();
         let turn = match mark {
-            Some(mark) => Some(Turn::marked(question, said, at, mark)),
-            // It takes the place of the question that was stored.
-            None if self.id.is_some() && said.trim().is_empty() => {
+            Some(mark) => Turn::marked(question, said, at, mark),
+            None => Turn::new(&*question, said, at).unwrap_or_else(|| {
                 let empty = Mark::Failed("the answer is empty".to_owned());
-                Some(Turn::marked(question, said, at, empty))
-            }
-            None => Turn::new(question, said, at),
+                Turn::marked(question, "", at, empty)
+            }),
         };
-        let extra = take(&mut self.extra);
-        let turn = turn.map(|turn| Turn {
-            extra,
-            ..turn.with_id(self.id.as_deref())
-        });
+        // It takes the place of the question that was stored.
+        let turn = Turn {
+            extra: take(&mut self.extra),
+            ..turn.with_id(Some(&self.name))
+        };
         let usage = self.settle(reservation, ending, at);
-        let commit = Commit::new(self.key.as_str(), at)
+        let mut commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
-            .with_turn(turn);
+            .with_turn(Some(turn));
+        commit.noted = self.noted;
         Some(self.engine.write(commit, self.turn.take()))
     }
 
@@ -210,8 +218,8 @@ impl<'e> Charge<'e> {
         } = self.used;
         let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent());
         UsageEntry {
-            provider: engine.agent.model.provider().as_str().to_owned(),
-            model: engine.agent.model.model_name().to_owned(),
+            provider: engine.parts.agent.model.provider().as_str().to_owned(),
+            model: engine.parts.agent.model.model_name().to_owned(),
             estimated: self.estimated,
             ending,
             ..entry.with_tokens(input_tokens, output_tokens)

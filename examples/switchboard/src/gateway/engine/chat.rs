@@ -67,13 +67,14 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future stops the model and the tools. The tokens used so far are counted, the question
     /// and what was said so far are stored with a [`Mark`], and then the next message has its turn. If the
-    /// reply was complete and is being stored, that continues.
+    /// reply was complete and is being stored, that continues. The question is stored before it is answered, with an
+    /// estimate of its tokens, in case the process ends.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
         self.answer(chat, None, reply).await
     }
 
     /// Answers a chat like [`chat`](Self::chat), whose turn has a [name](Turn::id): it takes the place of the
-    /// last one if that has the same. The question is stored before it is answered.
+    /// last one if that has the same.
     ///
     /// # Errors
     /// As for [`chat`](Self::chat).
@@ -90,7 +91,9 @@ impl Engine {
         let key = self.session(&chat.session, Method::ChatSend)?;
         let turn = self.enter(&key).await?;
 
-        let model = match &self.model {
+        // The turn takes the place of its question by this name.
+        let own = format!("run-{:016x}", rpc_core::net::entropy());
+        let model = match &self.parts.model {
             Ok(model) => model,
             Err(problem) => {
                 let mark = Mark::failed(problem, false);
@@ -102,14 +105,16 @@ impl Engine {
         let mut messages = self.context(&key, &turn, content, id).await?;
         let question = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
         let past = messages.into_iter().map(Arc::new).collect();
-        let rounds = many_rounds(self.agent.max_tool_rounds.max(1));
-        let talk = assistant::Turn::new(self.limits, rounds, past, question);
+        let rounds = many_rounds(self.parts.agent.max_tool_rounds.max(1));
+        let talk = assistant::Turn::new(self.parts.limits, rounds, past, question);
         let bytes = talk.context().into_iter().map(size).sum::<usize>();
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&turn, estimate).await {
             Ok(reservation) => {
-                let turn = self.note(&key, turn, content, id).await?;
-                let mut charge = Charge::new(self, &key, turn, (content, id), reservation);
+                let name = id.unwrap_or(&own);
+                let (turn, noted) = self.note(&key, turn, (content, name), estimate).await?;
+                let mut charge = Charge::new(self, &key, turn, (content, name), reservation);
+                charge.noted = noted;
                 let run = self.run(model, talk, &mut charge, &mut *reply);
                 let Ended {
                     ending,
@@ -135,7 +140,7 @@ impl Engine {
     /// Runs a tool on its own task, which ends if the future is dropped: a slow tool delays its own
     /// chat only, and no other chat of the connection.
     async fn use_tool(&self, call: Call) -> ToolOutput {
-        let tools = Arc::clone(&self.tools);
+        let tools = Arc::clone(&self.parts.tools);
         let mut task = JoinSet::new();
         task.spawn(async move {
             let input = Value::from(call.arguments).to_string();
@@ -148,25 +153,25 @@ impl Engine {
         }
     }
 
-    /// Stores a question, and that the gateway has ended if nothing takes its place.
+    /// Stores a question with an estimate of its tokens, and that the gateway has ended if nothing takes its place.
+    /// Returns the tokens that are counted.
     async fn note(
         &self,
         key: &SessionKey,
         turn: Held,
-        content: &str,
-        id: Option<&str>,
-    ) -> Result<Held, ChatError> {
-        if id.is_none() {
-            return Ok(turn);
-        }
+        (content, name): (&str, &str),
+        estimate: u64,
+    ) -> Result<(Held, u64), ChatError> {
         let at = self.now();
-        let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned())).with_id(id);
+        let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned()));
+        let asked = asked.with_id(Some(name));
         let mut commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
-        commit.goes_on = true;
+        (commit.goes_on, commit.noted) = (true, estimate);
         // Whether it is stored matters only if the gateway ends; the log has it.
         let written = self.write(commit, Some(turn)).await;
-        let (_, turn) = written.unwrap_or((Ok(()), None));
-        turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))
+        let (stored, turn) = written.unwrap_or((Ok(()), None));
+        let turn = turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))?;
+        Ok((turn, if stored.is_ok() { estimate } else { 0 }))
     }
 
     /// Refuses a chat. Its session still counts, from its first message on.
@@ -188,7 +193,12 @@ impl Engine {
 
     /// Returns the bytes of the instructions, which no estimate counts.
     fn instructions(&self) -> usize {
-        let text = self.agent.system_prompt.as_deref().unwrap_or_default();
+        let text = self
+            .parts
+            .agent
+            .system_prompt
+            .as_deref()
+            .unwrap_or_default();
         if text.trim().is_empty() {
             0
         } else {
@@ -204,7 +214,7 @@ impl Engine {
         content: &str,
         id: Option<&str>,
     ) -> Result<Vec<ChatMessage>, ChatError> {
-        let window = self.memory.episodic_window;
+        let window = self.parts.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
         let recalled = self.store.recall(key.as_str(), Some(&turn.open), most);
@@ -213,7 +223,7 @@ impl Engine {
         turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);
         let soul = self.soul().await;
         let context = Context {
-            instructions: self.agent.system_prompt.as_deref(),
+            instructions: self.parts.agent.system_prompt.as_deref(),
             soul: soul.as_deref(),
             turns: &turns,
             window,
@@ -309,7 +319,7 @@ struct ChatRun<'t, 'e> {
 impl ChatRun<'_, '_> {
     async fn hold(mut self, mut turn: assistant::Turn) -> Result<(), Broken> {
         loop {
-            match turn.next(self.engine.tools.definitions()) {
+            match turn.next(self.engine.parts.tools.definitions()) {
                 Step::Ask { with_tools: true } => self.ask(&mut turn).await?,
                 Step::Call(call) => {
                     let id = call.id.clone();
@@ -346,7 +356,7 @@ impl ChatRun<'_, '_> {
         let context = turn.context();
         self.charge
             .call_started(context.iter().copied().map(size).sum());
-        let tools = self.engine.tools.definitions();
+        let tools = self.engine.parts.tools.definitions();
         let before = self.charge.length();
         let asked = turn.ask(context, &**self.model, None, tools).await;
         let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;

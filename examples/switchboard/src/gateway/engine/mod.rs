@@ -89,7 +89,7 @@ pub struct EngineParts {
     /// The names that `plugin.list` answers.
     pub plugins: Vec<String>,
     /// The tools that the model may call.
-    pub tools: Tools,
+    pub tools: Arc<Tools>,
     /// Sessions, usage and budgets.
     pub store: Arc<GatewayStore>,
     /// The time, in seconds since 1970.
@@ -111,7 +111,7 @@ impl EngineParts {
             memory: MemoryConfig::default(),
             model: Ok(model),
             limits: ConversationLimits::default().with_sent(usize::MAX),
-            tools,
+            tools: Arc::new(tools),
             store,
             clock: unix_seconds,
         }
@@ -138,47 +138,22 @@ type Written = oneshot::Receiver<(Result<(), StoreError>, Option<Held>)>;
 /// An engine that answers chats: one at a time for each session, any number concurrently.
 #[derive(Debug)]
 pub struct Engine {
-    agent: AgentConfig,
-    memory: MemoryConfig,
+    parts: EngineParts,
     soul: Option<Soul>,
-    router: Router,
-    model: Result<Arc<dyn ChatModel>, String>,
-    limits: ConversationLimits,
-    plugins: Vec<String>,
-    tools: Arc<Tools>,
     turns: SessionTurns,
     store: Arc<GatewayStore>,
     writing: Writing,
-    clock: fn() -> u64,
 }
 
 impl Engine {
     /// Creates an engine that continues from the contents of the store.
     pub fn new(parts: EngineParts) -> Self {
-        let EngineParts {
-            agent,
-            memory,
-            router,
-            model,
-            limits,
-            plugins,
-            tools,
-            store,
-            clock,
-        } = parts;
         Self {
-            soul: agent.soul_path.clone().map(Soul::new),
-            agent,
-            memory,
-            router,
-            model,
-            limits,
-            plugins,
-            tools: Arc::new(tools),
+            soul: parts.agent.soul_path.clone().map(Soul::new),
             turns: SessionTurns::default(),
-            store,
+            store: Arc::clone(&parts.store),
             writing: Writing::default(),
-            clock,
+            parts,
         }
     }
 
@@ -197,7 +172,7 @@ impl Engine {
                 tracing::error!(%error, "the sessions cannot be counted");
                 0
             });
-        let plugins = self.plugins.len() as u64;
+        let plugins = self.parts.plugins.len() as u64;
         Status::new(HELLO_VERSION, plugins, sessions)
     }
 
@@ -213,7 +188,12 @@ impl Engine {
 
     /// Returns the answer to `plugin.list`, in the order of the configuration.
     pub fn plugins(&self) -> Vec<Plugin> {
-        self.plugins.iter().cloned().map(Plugin::new).collect()
+        self.parts
+            .plugins
+            .iter()
+            .cloned()
+            .map(Plugin::new)
+            .collect()
     }
 
     /// Returns the usage of the last replies, newest first.
@@ -274,11 +254,11 @@ impl Engine {
                 return Err(RpcError::invalid_params(method.name(), &why));
             }
         }
-        self.router.session(chat)
+        self.parts.router.session(chat)
     }
 
     fn now(&self) -> u64 {
-        (self.clock)()
+        (self.parts.clock)()
     }
 }
 

@@ -2,31 +2,25 @@
 
 use crate::gateway::tool::PluginError;
 
-/// The hosts that a plugin may contact over HTTP.
+/// The hosts that a plugin may contact over HTTP, in lower case: a name, or `*.` and the domain above it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hosts {
-    exact: Vec<String>,
-    /// The parent domains, with a leading dot.
-    below: Vec<String>,
-}
+pub(super) struct Hosts(Vec<String>);
 
 impl Hosts {
     /// Returns whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.exact.is_empty() && self.below.is_empty()
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns whether this host of a URL is one of them.
     pub(super) fn allow(&self, host: &str) -> bool {
-        let is_it = |allowed: &String| allowed.eq_ignore_ascii_case(host);
-        let is_below = |suffix: &String| {
-            let start = host.len().checked_sub(suffix.len());
-            start.is_some_and(|start| {
-                let end = host.get(start..);
-                start > 0 && end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+        let host = host.to_ascii_lowercase();
+        self.0
+            .iter()
+            .any(|allowed| match allowed.strip_prefix('*') {
+                Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+                None => *allowed == host,
             })
-        };
-        self.exact.iter().any(is_it) || self.below.iter().any(is_below)
     }
 }
 
@@ -52,17 +46,10 @@ pub(super) fn parse(texts: &[String]) -> Result<Granted, PluginError> {
         };
         match text.split_once(':') {
             Some(("http", host)) => {
-                let (list, name, kept) = match host.strip_prefix('*') {
-                    Some(rest) => {
-                        let name = rest.strip_prefix('.').unwrap_or_default();
-                        (&mut granted.hosts.below, name, rest)
-                    }
-                    None => (&mut granted.hosts.exact, host, host),
-                };
-                if !is_host(name) {
+                if !is_host(host.strip_prefix("*.").unwrap_or(host)) {
                     return Err(bad("a host is needed, without scheme, port and path"));
                 }
-                list.push(kept.to_owned());
+                granted.hosts.0.push(host.to_ascii_lowercase());
             }
             Some(("store" | "host_function", what)) if !what.is_empty() => {
                 granted.without_effect.push(text.clone());

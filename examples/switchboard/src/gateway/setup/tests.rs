@@ -67,7 +67,7 @@ fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_fail() {
     let routed = |agent: &str| {
         let text = format!("[agent]\n{agent}\n{}", bindings.concat());
         let read = Config::parse(&text, &Origin::new("config.toml"));
-        router(&read.unwrap().config).unwrap()
+        router(&read.unwrap()).unwrap()
     };
     let caught = routed("id = \"else\"");
     let nowhere = SessionRef {

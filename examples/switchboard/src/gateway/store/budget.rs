@@ -94,7 +94,7 @@ struct Counter {
 /// **The bound:** a run is admitted only if the tokens used, the tokens reserved by all nodes and its own estimate
 /// are within the budgets at one revision. So the tokens used exceed a budget by no more than what the runs that
 /// were open at the last admission then use beyond their reservations. What a node had reserved that is gone stays
-/// reserved until the end of the day. A gateway alone reserves in memory only.
+/// reserved until the end of the day.
 ///
 /// The budget of a session is not in the counter: the caller passes the tokens that the session has used, and holds
 /// the session's turn while it does.
@@ -160,8 +160,10 @@ impl Budget {
             return Ok(Err(exceeded));
         }
         let reservation = self.hold(total.day, estimate);
+        let written = self.write(turn).await;
+        // Nobody else counts with what a gateway alone reserves, and its disk may be full.
         if !self.nodes.is_alone() {
-            self.write(turn).await?;
+            written?;
         }
         Ok(Ok(reservation))
     }
@@ -189,27 +191,14 @@ impl Budget {
         Arc::clone(&self.turn).lock_owned().await
     }
 
-    /// Returns the tokens of the day and of the month, as all nodes have used them.
+    /// Returns the tokens of the day and of the month, as all nodes have used or reserved them.
     pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
         let total = repeat(self.config.patience, || async {
             self.total(&self.turn().await).await
         });
         let total = total.await?;
-        Ok((total.daily.used, total.monthly.used))
-    }
-
-    /// Returns whether there is a counter.
-    pub(super) async fn has_begun(&self) -> Result<bool, StoreError> {
-        Ok(self.bucket.get(KEY).await?.is_some())
-    }
-
-    /// Begins with what an earlier version has counted, if there is no counter.
-    pub(super) async fn begin(&self, pools: Pools) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(&Counter { pools })?.into();
-        match self.bucket.create(KEY, text).await {
-            Err(Failure::Conflict) => Ok(()),
-            created => Ok(created.map(drop)?),
-        }
+        let all = |pool: Pool| pool.used.saturating_add(pool.reserved);
+        Ok((all(total.daily), all(total.monthly)))
     }
 
     /// Returns the tokens of all nodes on this day.
@@ -229,13 +218,10 @@ impl Budget {
         Ok((pools, entry.revision))
     }
 
-    /// Writes what is not written, also if the future is dropped. A gateway alone writes no reservations.
+    /// Writes what is not written, also if the future is dropped.
     async fn write(&self, turn: OwnedMutexGuard<()>) -> Result<(), StoreError> {
         let (mut pools, revision) = self.read().await?;
         let mut changes = std::mem::take(&mut *self.unwritten.lock());
-        for (&day, change) in changes.iter_mut().filter(|_| self.nodes.is_alone()) {
-            add(&self.unwritten, day, (0, std::mem::take(&mut change.1)));
-        }
         changes.retain(|_, change| *change != (0, 0));
         if changes.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The file of a gateway alone: opened, checked, and begun with the data of earlier versions.
+//! The file of a gateway alone: opened and checked.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use rpc_core::file::{Lock, LockError};
 use rpc_core::store::{FileConfig, FileStore, Fsync, Store, StoreError as Failure};
 
-use super::import::{OLD_FILE_NAME, OldFile};
 use super::{GatewayStore, GatewayStoreConfig, StoreError};
 
 /// The name of the file in the data folder.
@@ -35,56 +34,48 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::Failed { message }
 }
 
-/// Opens the store in a folder for a gateway alone, and takes over what an earlier version has left there. Returns
-/// it, and what was taken over in words. Blocks on the file system.
+/// Opens the store in a folder for a gateway alone. Blocks on the file system.
 ///
 /// # Errors
 /// [`StoreError`] if another process has it, or it cannot be read.
 ///
 /// # Cancel safety
-/// Dropping the future leaves nothing running; the next one goes on.
+/// Dropping the future leaves nothing running.
 pub async fn open_folder(
     folder: &Path,
     fsync: Fsync,
     config: GatewayStoreConfig,
     clock: fn() -> u64,
-) -> Result<(Arc<GatewayStore>, Option<String>), StoreError> {
-    let store = GatewayStore::open(open_file(folder, fsync)?, config, clock).await?;
-    let taken = store.import(&folder.join(OLD_FILE_NAME), clock()).await;
-    if taken.is_err() {
-        // The file is free again.
-        store.close().await;
-    }
-    Ok((store, taken?))
+) -> Result<Arc<GatewayStore>, StoreError> {
+    GatewayStore::open(open_file(folder, fsync)?, config, clock).await
 }
 
 /// Returns a warning if there is an empty file, as after a full disk.
 pub fn empty_file(folder: &Path) -> Option<String> {
-    let files = [FILE_NAME, OLD_FILE_NAME].map(|name| folder.join(name));
-    let file = files.into_iter().find(|it| it.is_file())?;
-    let is_empty = file.metadata().is_ok_and(|it| it.len() == 0);
+    let file = folder.join(FILE_NAME);
+    let is_empty = file
+        .metadata()
+        .is_ok_and(|it| it.is_file() && it.len() == 0);
     let file = file.display();
     is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets start at 0"))
 }
 
 /// Checks whether a folder can have a store: opens an existing one, unless it is in use, or
-/// otherwise writes and removes another file. Blocks on the file system.
+/// otherwise writes and removes another file. Returns whether it is in use. Blocks on the file system.
 ///
 /// # Errors
 /// As for [`open_folder`].
-pub fn probe(folder: &Path) -> Result<(), StoreError> {
+pub fn probe(folder: &Path) -> Result<bool, StoreError> {
     let file = folder.join(FILE_NAME);
     if empty_file(folder).is_some() {
     } else if file.exists() {
         return match Lock::take(&file) {
-            Err(LockError::InUse { .. }) => Ok(()),
+            Err(LockError::InUse { .. }) => Ok(true),
             free => {
                 drop(free);
-                Ok(open_file(folder, Fsync::Always).map(drop)?)
+                Ok(open_file(folder, Fsync::Always).map(|_| false)?)
             }
         };
-    } else if folder.join(OLD_FILE_NAME).exists() {
-        OldFile::open(&folder.join(OLD_FILE_NAME))?;
     }
     // What is missing would be made.
     let mut there = folder;
@@ -102,5 +93,7 @@ pub fn probe(folder: &Path) -> Result<(), StoreError> {
         file.sync_all()
     });
     let _ = std::fs::remove_file(&path);
-    Ok(tried.map_err(|error| failed(folder, &error))?)
+    Ok(tried
+        .map(|()| false)
+        .map_err(|error| failed(folder, &error))?)
 }

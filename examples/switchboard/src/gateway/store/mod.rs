@@ -10,8 +10,8 @@
 //!   turn has left the queue, and that wakes up, is refused.
 //! - A node that loses its lease begins no turn until it is back under a new id.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
-//! - The tokens of runs of a node that is gone, and that it had not stored, are not counted. What they had
-//!   reserved stays reserved until the end of the day, unless the gateway was alone.
+//! - Of runs that a node had not stored when it ended, the session counts the estimate of their first request, and
+//!   the budgets of the day and the month have it as reserved until the end of the day.
 
 mod attempts;
 mod budget;
@@ -21,7 +21,6 @@ mod faults;
 mod file;
 mod gateway_store;
 mod history;
-mod import;
 mod nodes;
 mod record;
 #[cfg(test)]
@@ -39,7 +38,6 @@ pub use budget::{NotAdmitted, Reservation};
 pub use error::StoreError;
 pub use file::{FILE_NAME, empty_file, open_folder, probe};
 pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
-pub use import::OLD_FILE_NAME;
 pub use sessions::OpenTurn;
 
 rpc_core::config! {
@@ -77,6 +75,8 @@ pub struct Commit {
     pub usage: Vec<UsageEntry>,
     /// Whether the turn goes on: what is stored of it is its question.
     pub goes_on: bool,
+    /// The estimated tokens of a turn that goes on, in whose place [`usage`](Self::usage) comes when it ends.
+    pub noted: u64,
 }
 
 impl Commit {

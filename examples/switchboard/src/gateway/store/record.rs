@@ -127,7 +127,10 @@ impl Record {
         for entry in &commit.usage {
             self.tokens = self.tokens.saturating_add(entry.tokens());
         }
-        if !commit.goes_on {
+        if commit.goes_on {
+            self.tokens = self.tokens.saturating_add(commit.noted);
+        } else {
+            self.tokens = self.tokens.saturating_sub(commit.noted);
             self.queue.retain(|it| Some(it) != turn_id);
         }
         self.done.push(id.to_owned());

@@ -28,7 +28,8 @@ async fn a_chat_over_budget_is_refused_before_the_model_is_asked_and_its_session
     ] {
         let harness = Harness::limited(budgets, []).await;
         let why = harness.refused(&from("ann", "hello")).await;
-        assert_eq!(why, format!("token budget exceeded ({expected})"));
+        let expected = format!("token budget exceeded ({expected}); estimates count too (2 tokens");
+        assert!(why.starts_with(&expected), "{why}");
         assert!(harness.model.asked().is_empty());
         assert_eq!(harness.sessions().await, ["default:ws:ann:main"]);
         assert_eq!(harness.log().await, []);
@@ -48,7 +49,9 @@ async fn usage_counts_and_estimates_leave_out_the_instructions() {
     harness.chat(&from("ann", "hello")).await.1.unwrap();
     assert_eq!(harness.used().await, 15);
     let why = harness.refused(&from("bob", "hello, hello")).await;
-    assert_eq!(why, "token budget exceeded (daily: 15/17)");
+    let expected =
+        "token budget exceeded (daily: 15/17); estimates count too (4 tokens for this message";
+    assert!(why.starts_with(expected), "{why}");
 }
 
 #[tokio::test]
@@ -72,7 +75,8 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
         Err(exoclaw_proto::net::ChatError::Refused(error)) => error.message().to_owned(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(why, "token budget exceeded (daily: 0/10)");
+    let expected = "token budget exceeded (daily: 0/10); estimates count too (7 tokens";
+    assert!(why.starts_with(expected), "{why}");
     harness.model.open_gate();
     assert_eq!(first.await, Ok(()));
     // What the first one did not need is free again.
@@ -163,4 +167,31 @@ async fn usage_that_was_kept_is_written_at_the_end() {
     );
     harness.store.set_full(false);
     assert_eq!(harness.log().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_killed_in_an_answer_has_stored_its_question_and_counted_its_tokens() {
+    let gated = Script::Answer(vec![say("I"), Step::Gate, stop()]);
+    let budgets = Budgets {
+        daily: Some(1000),
+        ..Budgets::default()
+    };
+    let mut harness = Harness::limited(budgets, [gated]).await;
+    let (ann, mut heard) = (from("ann", "who are you?"), Heard::default());
+    let mut run = std::pin::pin!(harness.engine.chat(&ann, &mut heard));
+    tokio::select! {
+        _ = &mut run => panic!("it waits"),
+        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
+    }
+    let key = "default:ws:ann:main";
+    let again = Harness::over(&harness.store, budgets, [], |_| ()).await;
+    let turns = again.engine.store.recall(key, None, 9).await.unwrap();
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0].user, "who are you?");
+    assert_eq!(again.engine.store.used(Some(key)).await, Ok((4, 4, 4)));
+    // The usage takes the place of the estimate.
+    harness.model.open_gate();
+    run.await.unwrap();
+    let used = harness.engine.store.used(Some(key)).await.unwrap();
+    assert_eq!(used, (harness.used().await, used.0, used.0));
 }

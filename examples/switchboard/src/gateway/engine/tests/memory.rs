@@ -158,7 +158,10 @@ async fn after_a_restart_turns_and_tokens_are_there_again() {
     let again = Harness::over(&harness.store, budgets, [], |_| ()).await;
     assert_eq!(again.used().await, 15);
     let why = again.refused(&from("ann", &"x".repeat(20))).await;
-    assert_eq!(why, "token budget exceeded (session: 15/20)");
+    assert!(
+        why.starts_with("token budget exceeded (session: 15/20)"),
+        "{why}"
+    );
     drop(again);
     let none = Budgets::default();
     let again = Harness::over(&harness.store, none, [answer("two")], |_| ()).await;
