@@ -304,7 +304,11 @@ async fn open(
         (None, DataDir::Folder(folder)) => {
             warnings.extend(empty_file(folder));
             let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-            return opened.map_err(SetupError::Store);
+            let (store, taken_over) = opened.map_err(SetupError::Store)?;
+            if let Some(words) = taken_over {
+                crate::cli::complain(words);
+            }
+            return Ok(store);
         }
     };
     let opened = GatewayStore::open(store, options, unix_seconds).await;

@@ -412,6 +412,16 @@ fn a_check_tries_the_folder_of_the_data() {
     let (code, _, err) = config("plain/below");
     assert_eq!(code, Some(1), "{err}");
     assert_holds(&err, &["error: [gateway] data_dir: ", "plain/below"]);
+    folder.file("exoclaw.redb", &"no database ".repeat(1000));
+    let (code, _, err) = config(".");
+    assert_eq!(code, Some(1), "{err}");
+    assert_holds(
+        &err,
+        &[
+            "exoclaw.redb cannot be taken over",
+            "move it away to start over",
+        ],
+    );
     folder.file("gateway.redb", "");
     let (code, _, err) = config(".");
     assert_eq!(code, Some(0), "{err}");

@@ -7,7 +7,9 @@ use crate::cli::{Failure, complain, say};
 use crate::commands::cluster::NatsArgs;
 use crate::gateway::config::{Config, DataDir};
 use crate::gateway::engine::unix_seconds;
-use crate::gateway::store::{FILE_NAME, GatewayStoreConfig, empty_file, open_folder};
+use crate::gateway::store::{
+    FILE_NAME, GatewayStoreConfig, OLD_FILE_NAME, empty_file, open_folder,
+};
 use crate::gateway::usage::UsageEntry;
 
 #[derive(Debug, clap::Args)]
@@ -59,7 +61,10 @@ async fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
         ));
     };
     // Opening would make it.
-    if !folder.join(FILE_NAME).exists() {
+    if ![FILE_NAME, OLD_FILE_NAME]
+        .iter()
+        .any(|name| folder.join(name).exists())
+    {
         return Ok(Vec::new());
     }
     if let Some(why) = empty_file(folder) {
@@ -72,7 +77,10 @@ async fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
     }
     let options = GatewayStoreConfig::default();
     let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-    let store = opened.map_err(Failure::new)?;
+    let (store, taken_over) = opened.map_err(Failure::new)?;
+    if let Some(taken_over) = taken_over {
+        complain(taken_over);
+    }
     store.usage(args.last).await.map_err(Failure::new)
 }
 

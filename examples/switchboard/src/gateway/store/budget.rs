@@ -201,6 +201,20 @@ impl Budget {
         Ok((all(total.daily), all(total.monthly)))
     }
 
+    /// Returns whether there is a counter.
+    pub(super) async fn has_begun(&self) -> Result<bool, StoreError> {
+        Ok(self.bucket.get(KEY).await?.is_some())
+    }
+
+    /// Begins with what an earlier version has counted, if there is no counter.
+    pub(super) async fn begin(&self, pools: Pools) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(&Counter { pools })?.into();
+        match self.bucket.create(KEY, text).await {
+            Err(Failure::Conflict) => Ok(()),
+            created => Ok(created.map(drop)?),
+        }
+    }
+
     /// Returns the tokens of all nodes on this day.
     async fn total(&self, _: &OwnedMutexGuard<()>) -> Result<Pools, StoreError> {
         let (mut pools, _) = self.read().await?;

@@ -6,6 +6,16 @@ use rpc_core::store::StoreError as Failure;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// The data of an earlier version cannot be taken over. A retry fails again.
+    #[error(
+        "{file} cannot be taken over ({detail}): start the version that wrote it, or move it away to start over"
+    )]
+    Import {
+        /// The file.
+        file: String,
+        /// The details.
+        detail: String,
+    },
     /// What is stored cannot be read, or cannot be written. A retry fails again.
     #[error("the store is damaged: {0}")]
     Damaged(String),

@@ -1,4 +1,4 @@
-//! The file of a gateway alone: opened and checked.
+//! The file of a gateway alone: opened, checked, and begun with the data of earlier versions.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rpc_core::file::{Lock, LockError};
 use rpc_core::store::{FileConfig, FileStore, Fsync, Store, StoreError as Failure};
 
+use super::import::{OLD_FILE_NAME, OldFile};
 use super::{GatewayStore, GatewayStoreConfig, StoreError};
 
 /// The name of the file in the data folder.
@@ -34,28 +35,34 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::Failed { message }
 }
 
-/// Opens the store in a folder for a gateway alone. Blocks on the file system.
+/// Opens the store in a folder for a gateway alone, and takes over what an earlier version has left there. Returns
+/// it, and what was taken over in words. Blocks on the file system.
 ///
 /// # Errors
 /// [`StoreError`] if another process has it, or it cannot be read.
 ///
 /// # Cancel safety
-/// Dropping the future leaves nothing running.
+/// Dropping the future leaves nothing running; the next one goes on.
 pub async fn open_folder(
     folder: &Path,
     fsync: Fsync,
     config: GatewayStoreConfig,
     clock: fn() -> u64,
-) -> Result<Arc<GatewayStore>, StoreError> {
-    GatewayStore::open(open_file(folder, fsync)?, config, clock).await
+) -> Result<(Arc<GatewayStore>, Option<String>), StoreError> {
+    let store = GatewayStore::open(open_file(folder, fsync)?, config, clock).await?;
+    let taken = store.import(&folder.join(OLD_FILE_NAME), clock()).await;
+    if taken.is_err() {
+        // The file is free again.
+        store.close().await;
+    }
+    Ok((store, taken?))
 }
 
 /// Returns a warning if there is an empty file, as after a full disk.
 pub fn empty_file(folder: &Path) -> Option<String> {
-    let file = folder.join(FILE_NAME);
-    let is_empty = file
-        .metadata()
-        .is_ok_and(|it| it.is_file() && it.len() == 0);
+    let files = [FILE_NAME, OLD_FILE_NAME].map(|name| folder.join(name));
+    let file = files.into_iter().find(|it| it.is_file())?;
+    let is_empty = file.metadata().is_ok_and(|it| it.len() == 0);
     let file = file.display();
     is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets start at 0"))
 }
@@ -76,6 +83,8 @@ pub fn probe(folder: &Path) -> Result<bool, StoreError> {
                 Ok(open_file(folder, Fsync::Always).map(|_| false)?)
             }
         };
+    } else if folder.join(OLD_FILE_NAME).exists() {
+        OldFile::open(&folder.join(OLD_FILE_NAME))?;
     }
     // What is missing would be made.
     let mut there = folder;

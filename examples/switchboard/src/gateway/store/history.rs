@@ -118,6 +118,15 @@ impl Next {
         Ok(())
     }
 
+    /// Takes over turns of an earlier version.
+    pub(super) fn import(&mut self, turns: Vec<Turn>, limits: StoreLimits) {
+        for turn in turns {
+            self.turns.add(turn);
+        }
+        self.record.kept = self.turns.fit(limits);
+        self.is_whole = true;
+    }
+
     /// Forgets the turns.
     pub(super) fn forget(&mut self) {
         self.turns = Turns::default();

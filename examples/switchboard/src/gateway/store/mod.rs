@@ -21,6 +21,7 @@ mod faults;
 mod file;
 mod gateway_store;
 mod history;
+mod import;
 mod nodes;
 mod record;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use budget::{NotAdmitted, Reservation};
 pub use error::StoreError;
 pub use file::{FILE_NAME, empty_file, open_folder, probe};
 pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
+pub use import::OLD_FILE_NAME;
 pub use sessions::OpenTurn;
 
 rpc_core::config! {

@@ -479,6 +479,24 @@ impl GatewayStore {
         Ok(is_known)
     }
 
+    /// Takes over a session of an earlier version, unless it is there.
+    pub(super) async fn import_session(
+        &self,
+        record: Record,
+        turns: Vec<Turn>,
+    ) -> Result<(), StoreError> {
+        let id = record.session.clone();
+        let import = |next: &mut Next| {
+            if !next.record.session.is_empty() {
+                return Ok(false);
+            }
+            next.record = record.clone();
+            next.import(turns.clone(), self.limits);
+            Ok(true)
+        };
+        self.change(&id, import).await.map(drop)
+    }
+
     /// Drops the least recently used sessions that are too many, or too large together, unless they are in use.
     /// Other nodes may do the same at the same time. Returns how many it has dropped.
     pub(super) async fn drop_surplus(&self) -> Result<u64, StoreError> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use rpc_core::store::{Log, LogConfig, Store, StoreError as Failure};
 use tokio::time::timeout;
 
@@ -35,6 +36,19 @@ impl UsageLog {
             log: store.log("gateway_usage", log).await?,
             patience: config.patience,
         })
+    }
+
+    /// Takes over the entries of an earlier version, as far as they are not there yet.
+    pub(super) async fn import(&self, entries: &[UsageEntry]) -> Result<(), StoreError> {
+        let there = usize::try_from(self.log.state().await?.last).unwrap_or(usize::MAX);
+        let entries: Vec<_> = entries.iter().enumerate().skip(there).collect();
+        for some in entries.chunks(PAGE) {
+            let appends = some.iter().map(|(number, entry)| async move {
+                self.append(&format!("import-{number}"), entry).await
+            });
+            try_join_all(appends).await?;
+        }
+        Ok(())
     }
 
     /// Adds an entry. With the same id it is added once.
