@@ -92,6 +92,8 @@ impl Exceeded {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let inner = text.strip_prefix(BUDGET_EXCEEDED)?;
+        let explained = inner.rsplit_once("); ").map(|(inner, _)| inner);
+        let inner = inner.strip_suffix(')').or(explained)?;
         // The name of a session may hold anything, so the numbers are looked for from the end.
         let (scope, numbers) = inner.rsplit_once(": ")?;
         let scope = match scope {
@@ -101,7 +103,7 @@ impl Exceeded {
             _ if scope.starts_with("session:") => Scope::Session,
             _ => return None,
         };
-        let (used, limit) = numbers.split_once(')')?.0.split_once('/')?;
+        let (used, limit) = numbers.split_once('/')?;
         let (used, limit) = (number(used)?, number(limit)?);
         Some(Self { scope, used, limit })
     }
