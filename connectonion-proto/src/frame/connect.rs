@@ -2,7 +2,7 @@
 //! [`SessionQuery`].
 
 use rpc_core::json::lenient::{optional_id, optional_object, optional_verbatim_object};
-use rpc_core::{Json, Str};
+use rpc_core::{Json, Str, members};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,27 +10,39 @@ use super::json::{filled_id, last_member};
 use super::signed::Signed;
 use super::words::AdminAction;
 
-/// The first frame of a client: its identity, the requested session, and the conversation.
-/// ConnectOnion specification, *CONNECT*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
-#[non_exhaustive]
-pub struct Connect {
-    /// The session to resume; `None` for a new one. An empty text is read as `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Str>,
-    /// The id of the last event that the client has shown. The events after it are replayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_msg_id: Option<Str>,
-    /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// The client's identity, with proof.
-    #[serde(flatten)]
-    pub signed: Signed,
-    /// A newer client's description of itself, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<Json>,
+members! {
+    /// The first frame of a client: its identity, the requested session, and the conversation.
+    /// ConnectOnion specification, *CONNECT*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
+    pub struct Connect {
+        /// The session to resume; `None` for a new one. An empty text is read as `None`.
+        pub session_id: Option<Str>,
+        /// The id of the last event that the client has shown. The events after it are replayed.
+        pub last_msg_id: Option<Str>,
+        /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
+        pub session: Option<Json>,
+        /// The client's identity, with proof.
+        #[serde(flatten)]
+        pub signed: Signed,
+        /// A newer client's description of itself, as it was sent.
+        pub protocol: Option<Json>,
+    }
+
+    /// A request for the status of a session, before or after CONNECT. Not in the specification; both
+    /// known clients send it.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "SESSION_STATUS")]
+    pub struct SessionQuery {
+        /// The session. On the wire `session`, an object with this member.
+        #[serde(
+            default,
+            rename = "session",
+            deserialize_with = "named",
+            serialize_with = "name",
+        )]
+        pub session_id: Option<Str>,
+    }
 }
 
 /// All members in one object.
@@ -120,23 +132,6 @@ impl AdminRequest {
     pub const fn new(action: AdminAction, signed: Signed) -> Self {
         Self { action, signed }
     }
-}
-
-/// A request for the status of a session, before or after CONNECT. Not in the specification; both
-/// known clients send it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "SESSION_STATUS")]
-#[non_exhaustive]
-pub struct SessionQuery {
-    /// The session. On the wire `session`, an object with this member.
-    #[serde(
-        default,
-        rename = "session",
-        deserialize_with = "named",
-        serialize_with = "name",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub session_id: Option<Str>,
 }
 
 impl SessionQuery {

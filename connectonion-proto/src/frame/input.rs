@@ -3,35 +3,31 @@
 use rpc_core::json::lenient::{
     optional_array, optional_id, optional_object, optional_verbatim_object,
 };
-use rpc_core::{DecodeError, Json, Limits, Str};
+use rpc_core::{DecodeError, Json, Limits, Str, members};
 use serde::{Deserialize, Serialize};
 
 use super::json::list;
 use super::signed::Signed;
 
-/// A prompt for the agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
-#[non_exhaustive]
-pub struct Input {
-    /// The user's words. Absent in malformed frames only: a server replies `prompt required`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Str>,
-    /// Images for the model: an array of data URLs, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub images: Option<Json>,
-    /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<Json>,
-    /// The client's id for it. The known clients send one; no reply mentions it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_id: Option<Str>,
-    /// The conversation, from clients before the specification's version, which send it here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// A signature, which newer clients send; it is not required.
-    #[serde(flatten)]
-    pub signed: Signed,
+members! {
+    /// A prompt for the agent. ConnectOnion specification, *INPUT*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
+    pub struct Input {
+        /// The user's words. Absent in malformed frames only: a server replies `prompt required`.
+        pub prompt: Option<Str>,
+        /// Images for the model: an array of data URLs, as it was sent.
+        pub images: Option<Json>,
+        /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
+        pub files: Option<Json>,
+        /// The client's id for it. The known clients send one; no reply mentions it.
+        pub input_id: Option<Str>,
+        /// The conversation, from clients before the specification's version, which send it here.
+        pub session: Option<Json>,
+        /// A signature, which newer clients send; it is not required.
+        #[serde(flatten)]
+        pub signed: Signed,
+    }
 }
 
 /// All members in one object.

@@ -1,30 +1,72 @@
 //! Words and thoughts of the user and the agent.
 
-use rpc_core::Str;
-use rpc_core::json::lenient::{loose, or_default};
+use rpc_core::json::lenient::{loose, optional_loose, or_default};
+use rpc_core::{Str, members};
 use serde::{Deserialize, Serialize};
 
-use super::super::json::{is_false, opt};
+use super::super::json::is_false;
 use crate::id::EventId;
 
-/// The agent has read a prompt: the one that started the run, or a later one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct UserInput {
-    /// The user's words.
-    #[serde(deserialize_with = "loose")]
-    pub content: Str,
-    /// The number of the prompt within the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn: Option<u64>,
-    /// The number of the model's call that will see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iteration: Option<u64>,
-    /// Whether it came while the agent was running. The event then has the id of the
-    /// [`RuntimeInputAck`](super::super::RuntimeInputAck).
-    #[serde(default, deserialize_with = "or_default")]
-    #[serde(skip_serializing_if = "is_false")]
-    pub runtime_input: bool,
+members! {
+    /// The agent has read a prompt: the one that started the run, or a later one.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct UserInput {
+        /// The user's words.
+        #[serde(deserialize_with = "loose")]
+        pub content: Str,
+        /// The number of the prompt within the session.
+        pub turn: Option<u64>,
+        /// The number of the model's call that will see it.
+        pub iteration: Option<u64>,
+        /// Whether it came while the agent was running. The event then has the id of the
+        /// [`RuntimeInputAck`](super::super::RuntimeInputAck).
+        #[serde(default, deserialize_with = "or_default")]
+        #[serde(skip_serializing_if = "is_false")]
+        pub runtime_input: bool,
+    }
+
+    /// The agent's thoughts. ConnectOnion specification, *Stream Events*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Thinking {
+        /// The text.
+        #[serde(default, deserialize_with = "optional_loose")]
+        pub content: Option<Str>,
+        /// The source, in the agent's own words.
+        #[serde(default, deserialize_with = "optional_loose")]
+        pub kind: Option<Str>,
+        /// The progress: `running`, `done` or `error`. In chat items.
+        pub status: Option<Str>,
+    }
+
+    /// How the agent understands a prompt. The start and the end have the same id.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Intent {
+        /// `analyzing` or `understood`.
+        pub status: Option<Str>,
+        /// The agent's reply to it.
+        #[serde(default, deserialize_with = "optional_loose")]
+        pub ack: Option<Str>,
+        /// Whether the prompt asks to build something.
+        pub is_build: Option<bool>,
+    }
+
+    /// How the agent judges its work. The start and the end have the same id.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Eval {
+        /// `evaluating` or `done`.
+        pub status: Option<Str>,
+        /// Whether the work passed.
+        pub passed: Option<bool>,
+        /// The judgement.
+        #[serde(default, deserialize_with = "optional_loose")]
+        pub summary: Option<Str>,
+        /// The expected result.
+        #[serde(default, deserialize_with = "optional_loose")]
+        pub expected: Option<Str>,
+        /// The file with the expected result.
+        #[serde(default, deserialize_with = "optional_loose")]
+        pub eval_path: Option<Str>,
+    }
 }
 
 impl UserInput {
@@ -47,21 +89,6 @@ impl UserInput {
             runtime_input: true,
         }
     }
-}
-
-/// The agent's thoughts. ConnectOnion specification, *Stream Events*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Thinking {
-    /// The text.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub content: Option<Str>,
-    /// The source, in the agent's own words.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Str>,
-    /// The progress: `running`, `done` or `error`. In chat items.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Str>,
 }
 
 impl Thinking {
@@ -97,40 +124,4 @@ impl TextDelta {
             message_id: message_id.into(),
         }
     }
-}
-
-/// How the agent understands a prompt. The start and the end have the same id.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Intent {
-    /// `analyzing` or `understood`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Str>,
-    /// The agent's reply to it.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub ack: Option<Str>,
-    /// Whether the prompt asks to build something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub is_build: Option<bool>,
-}
-
-/// How the agent judges its work. The start and the end have the same id.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Eval {
-    /// `evaluating` or `done`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Str>,
-    /// Whether the work passed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passed: Option<bool>,
-    /// The judgement.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Str>,
-    /// The expected result.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub expected: Option<Str>,
-    /// The file with the expected result.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub eval_path: Option<Str>,
 }
