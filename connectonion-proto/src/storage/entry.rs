@@ -37,7 +37,7 @@ struct Line {
 /// Returns the line of a record: what it adds to the record before it, or all, if that is not much more, or
 /// when it `is_due` and the record has its session. Then nothing before it is needed, which is returned, too.
 pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) -> (String, bool) {
-    let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
+    let before = before.filter(|it| record.follows(it));
     let size = record.session.as_ref().map(|session| session.get().len());
     // The events of a run that is run again are needed.
     let goes_on = record.status == RecordStatus::Running && record.reruns > 0;
@@ -105,7 +105,7 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
 /// that follows this one.
 pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
-    let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
+    let before = before.filter(|it| record.follows(it));
     let short = match line.contains("\"short\":{") {
         true => parse::<Line>(line, &Limits::unlimited()).ok()?.short,
         false => None,

@@ -128,27 +128,23 @@ impl Record {
 
     /// Returns whether the record has expired at this time. Never during its run.
     pub(crate) fn is_expired(&self, now: f64) -> bool {
-        is_expired(&self.status, self.expires, now)
+        let is_running = self.status == RecordStatus::Running;
+        !is_running && self.expires.is_some_and(|expires| expires < now)
     }
 
     /// Adds what this record lacks from the one before it of the same session: the session object
     /// and the owner. Nothing is inherited from a session of another owner, or from an expired one.
     pub(crate) fn inherit(&mut self, before: Option<&Self>) {
-        if let Some(before) = before.filter(|it| self.follows(it.owner, &it.status, it.expires)) {
+        if let Some(before) = before.filter(|it| self.follows(it)) {
             self.session = self.session.take().or_else(|| before.session.clone());
             self.owner = self.owner.or(before.owner);
         }
     }
 
     /// Returns whether this record continues the session of the one before it.
-    pub(crate) fn follows(
-        &self,
-        owner: Option<Owner>,
-        status: &RecordStatus,
-        expires: Option<f64>,
-    ) -> bool {
-        let is_theirs = self.owner.is_none() || owner.is_none() || self.owner == owner;
-        is_theirs && !is_expired(status, expires, self.created)
+    pub(crate) fn follows(&self, before: &Self) -> bool {
+        let is_theirs = before.owner.is_none_or(|owner| self.is_of(owner));
+        is_theirs && !before.is_expired(self.created)
     }
 
     /// Returns whether this owner may have the session.
@@ -172,10 +168,6 @@ impl Record {
     pub fn parse(line: &str) -> Result<Self, DecodeError> {
         parse(line, &Limits::unlimited())
     }
-}
-
-pub(crate) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
-    *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
 }
 
 /// Reads a text; any other value as its JSON.
