@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::auth::Address;
+use crate::auth::{Address, whole};
 use crate::hub::{Owner, Prompt};
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
@@ -81,7 +81,7 @@ pub struct Record {
     #[serde(serialize_with = "optional_time")]
     pub expires: Option<f64>,
     /// How long the run took, in milliseconds.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole_number")]
     pub duration_ms: Option<u64>,
     /// The session's owner; `None` if the writer did not store owners.
     #[serde(default, deserialize_with = "owner", serialize_with = "owner_text")]
@@ -180,18 +180,13 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
 }
 
 /// Reads a number, which other programs write with a fraction.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "conversions from floats saturate"
-)]
-fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    Ok(Option::<f64>::deserialize(from)?.map(|number| number as u64))
+fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.map(whole))
 }
 
 /// Reads an owner. An unreadable one makes the record unreadable: otherwise the session would have
 /// no owner, and be open to all.
-fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> {
+pub(crate) fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> {
     let Some(text) = Option::<Str>::deserialize(from)? else {
         return Ok(None);
     };
@@ -217,7 +212,7 @@ pub(crate) fn owner_name(owner: Owner) -> Str {
 
 const UNSIGNED: &str = "unsigned";
 
-fn owner_text<S: Serializer>(owner: &Option<Owner>, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn owner_text<S: Serializer>(owner: &Option<Owner>, to: S) -> Result<S::Ok, S::Error> {
     owner.map(owner_name).serialize(to)
 }
 
