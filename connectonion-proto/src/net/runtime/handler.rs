@@ -80,12 +80,11 @@ impl Caller {
         let code = verified.as_ref().ok();
         let code = code.and_then(|verified| verified.payload.text("invite_code"));
         let attempt = match code {
-            Some(code) => Some(self.attempt(&code).await),
             None => None,
-        };
-        let attempt = match attempt.transpose() {
-            Ok(attempt) => attempt,
-            Err(error) => return self.refuse_connect(*error),
+            Some(code) => match self.attempt(&code).await {
+                Ok(attempt) => Some(attempt),
+                Err(error) => return self.refuse_connect(*error),
+            },
         };
         let admission = self.runtime.with_access(|access| {
             self.runtime.refresh_book(access);

@@ -74,17 +74,13 @@ impl Pages {
                 trust: self.trust,
                 version: env!("CARGO_PKG_VERSION"),
             }),
-            path if is_get && path.starts_with("/sessions/") => {
-                self.session(path.strip_prefix("/sessions/").unwrap_or_default())
-                    .await
-            }
-            path if *request.method() == Method::DELETE && path.starts_with("/sessions/") => {
-                let id = path.strip_prefix("/sessions/").unwrap_or_default();
-                self.delete(id, request.body()).await
-            }
-            _ => match &self.service {
-                Some(service) => service(request, peer).await,
-                None => plain(StatusCode::NOT_FOUND, "not found"),
+            path => match (path.strip_prefix("/sessions/"), &self.service) {
+                (Some(id), _) if is_get => self.session(id).await,
+                (Some(id), _) if *request.method() == Method::DELETE => {
+                    self.delete(id, request.body()).await
+                }
+                (_, Some(service)) => service(request, peer).await,
+                (_, None) => plain(StatusCode::NOT_FOUND, "not found"),
             },
         }
     }
