@@ -43,22 +43,40 @@ members! {
         )]
         pub session_id: Option<Str>,
     }
-}
 
-/// All members in one object.
-#[derive(Deserialize)]
-struct ConnectMembers {
-    #[serde(default, deserialize_with = "filled_id")]
-    session_id: Option<Str>,
-    #[serde(default, deserialize_with = "optional_id")]
-    last_msg_id: Option<Str>,
-    #[serde(default, deserialize_with = "optional_object")]
-    session: Option<Json>,
-    #[serde(default, deserialize_with = "optional_verbatim_object")]
-    payload: Option<Json>,
-    from: Option<Str>,
-    signature: Option<Str>,
-    protocol: Option<Json>,
+    /// A stranger's offer to become a contact: `invite_code` or `payment` in the signed payload.
+    /// ConnectOnion specification, *Trust Gate*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "ONBOARD_SUBMIT", from = "Signed")]
+    pub struct OnboardSubmit {
+        /// The offer, its sender, and the proof.
+        #[serde(flatten)]
+        pub signed: Signed,
+    }
+
+    /// An administrator's command: a frame ADMIN_*, whose payload names the client that it is about.
+    /// Not in the specification.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+    pub struct AdminRequest {
+        /// The command: the frame's type.
+        #[serde(rename = "type")]
+        pub action: AdminAction,
+        /// The client that it is about, its sender, and the proof.
+        #[serde(flatten)]
+        pub signed: Signed,
+    }
+
+    /// All members in one object.
+    #[derive(Deserialize)]
+    struct ConnectMembers {
+        session_id: Option<Str> as "filled_id",
+        last_msg_id: Option<Str> as "optional_id",
+        session: Option<Json> as "optional_object",
+        payload: Option<Json> as "optional_verbatim_object",
+        from: Option<Str>,
+        signature: Option<Str>,
+        protocol: Option<Json>,
+    }
 }
 
 impl From<ConnectMembers> for Connect {
@@ -96,34 +114,10 @@ impl Connect {
     }
 }
 
-/// A stranger's offer to become a contact: `invite_code` or `payment` in the signed payload.
-/// ConnectOnion specification, *Trust Gate*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "ONBOARD_SUBMIT", from = "Signed")]
-#[non_exhaustive]
-pub struct OnboardSubmit {
-    /// The offer, its sender, and the proof.
-    #[serde(flatten)]
-    pub signed: Signed,
-}
-
 impl From<Signed> for OnboardSubmit {
     fn from(signed: Signed) -> Self {
         Self { signed }
     }
-}
-
-/// An administrator's command: a frame ADMIN_*, whose payload names the client that it is about.
-/// Not in the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AdminRequest {
-    /// The command: the frame's type.
-    #[serde(rename = "type")]
-    pub action: AdminAction,
-    /// The client that it is about, its sender, and the proof.
-    #[serde(flatten)]
-    pub signed: Signed,
 }
 
 impl AdminRequest {

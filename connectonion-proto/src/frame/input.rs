@@ -28,24 +28,28 @@ members! {
         #[serde(flatten)]
         pub signed: Signed,
     }
-}
 
-/// All members in one object.
-#[derive(Deserialize)]
-struct InputMembers {
-    prompt: Option<Str>,
-    #[serde(default, deserialize_with = "optional_array")]
-    images: Option<Json>,
-    #[serde(default, deserialize_with = "optional_array")]
-    files: Option<Json>,
-    #[serde(default, deserialize_with = "optional_id")]
-    input_id: Option<Str>,
-    #[serde(default, deserialize_with = "optional_object")]
-    session: Option<Json>,
-    #[serde(default, deserialize_with = "optional_verbatim_object")]
-    payload: Option<Json>,
-    from: Option<Str>,
-    signature: Option<Str>,
+    /// A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Attachment {
+        /// The client's name for it. Never a path to write to.
+        pub name: Str,
+        /// Its contents: a base64 data URL, or base64 alone.
+        pub data: Str,
+    }
+
+    /// All members in one object.
+    #[derive(Deserialize)]
+    struct InputMembers {
+        prompt: Option<Str>,
+        images: Option<Json> as "optional_array",
+        files: Option<Json> as "optional_array",
+        input_id: Option<Str> as "optional_id",
+        session: Option<Json> as "optional_object",
+        payload: Option<Json> as "optional_verbatim_object",
+        from: Option<Str>,
+        signature: Option<Str>,
+    }
 }
 
 impl From<InputMembers> for Input {
@@ -104,16 +108,6 @@ fn is_data_url(text: &str) -> bool {
         .split_once(',')
         .map(|(head, _)| head.to_ascii_lowercase());
     head.is_some_and(|head| head.starts_with("data:") && head.ends_with(";base64"))
-}
-
-/// A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Attachment {
-    /// The client's name for it. Never a path to write to.
-    pub name: Str,
-    /// Its contents: a base64 data URL, or base64 alone.
-    pub data: Str,
 }
 
 impl Attachment {

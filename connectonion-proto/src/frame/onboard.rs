@@ -17,8 +17,7 @@ members! {
         /// The client's address.
         pub identity: Option<Str>,
         /// The methods: an array of [`OnboardMethod`]s, as it was sent.
-        #[serde(deserialize_with = "array")]
-        pub methods: Json,
+        pub methods: Json as "array",
         /// The required payment.
         pub payment_amount: Option<Number>,
         /// The address for payments.
@@ -46,16 +45,13 @@ members! {
         /// Whether it succeeded.
         pub success: Option<bool>,
         /// For people.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub message: Option<Str>,
+        pub message: Option<Str> as "optional_loose",
         /// The error, for people.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub error: Option<Str>,
+        pub error: Option<Str> as "optional_loose",
         /// The client's level.
         pub level: Option<Str>,
         /// The client.
-        #[serde(default, deserialize_with = "optional_id")]
-        pub client_id: Option<Str>,
+        pub client_id: Option<Str> as "optional_id",
     }
 }
 

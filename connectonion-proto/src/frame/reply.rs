@@ -50,20 +50,17 @@ members! {
     #[serde(tag = "type", rename = "CONNECTED")]
     pub struct Connected {
         /// The client's session, which may differ from the requested one.
-        #[serde(deserialize_with = "id")]
-        pub session_id: Str,
+        pub session_id: Str as "id",
         /// The state of the session.
         pub status: SessionState,
         /// Whether a conversation follows.
         pub server_newer: Option<bool>,
         /// The server's conversation, if it is newer than the client's: a [`Session`](super::Session),
         /// as it was sent.
-        #[serde(default, deserialize_with = "optional_object")]
-        pub session: Option<Json>,
+        pub session: Option<Json> as "optional_object",
         /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
         /// server has left it out.
-        #[serde(default, deserialize_with = "optional_array")]
-        pub chat_items: Option<Json>,
+        pub chat_items: Option<Json> as "optional_array",
         /// A newer host's description of itself, as it was sent.
         pub protocol: Option<Json>,
         /// The modes of a newer host, as they were sent.
@@ -86,20 +83,16 @@ members! {
     #[serde(tag = "type", rename = "OUTPUT")]
     pub struct Output {
         /// The agent's result; a value other than a text as JSON, and null as an empty text.
-        #[serde(deserialize_with = "text_or_null")]
-        pub result: Str,
+        pub result: Str as "text_or_null",
         /// The session.
-        #[serde(default, deserialize_with = "optional_id")]
-        pub session_id: Option<Str>,
+        pub session_id: Option<Str> as "optional_id",
         /// How long it took, in milliseconds.
         pub duration_ms: Option<Number>,
         /// The conversation: a [`Session`](super::Session), as it was sent.
-        #[serde(default, deserialize_with = "optional_object")]
-        pub session: Option<Json>,
+        pub session: Option<Json> as "optional_object",
         /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
         /// specification; hosts always send it.
-        #[serde(default, deserialize_with = "optional_array")]
-        pub chat_items: Option<Json>,
+        pub chat_items: Option<Json> as "optional_array",
         /// Why the host has not stored the result, for people: it may forget it. Not in the specification;
         /// hosts of this crate send it.
         pub not_stored: Option<Str>,
@@ -111,11 +104,9 @@ members! {
     #[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
     pub struct RuntimeInputAck {
         /// The session.
-        #[serde(default, deserialize_with = "optional_id")]
-        pub session_id: Option<Str>,
+        pub session_id: Option<Str> as "optional_id",
         /// The id of the later `user_input` event, sent when the agent reads the prompt.
-        #[serde(deserialize_with = "id")]
-        pub id: Str,
+        pub id: Str as "id",
     }
 
     /// An error; the connection stays open. ConnectOnion specification, *ERROR*.
@@ -136,6 +127,19 @@ members! {
         pub session_id: Option<Str>,
         /// Whether the same frame may succeed later. Newer hosts only.
         pub retryable: Option<bool>,
+    }
+
+    /// The members of an [`ErrorFrame`] that is read.
+    #[derive(Deserialize)]
+    struct ErrorMembers {
+        message: Option<Str> as "optional_loose",
+        error: Option<Str> as "optional_loose",
+        received: Option<Str> as "optional_loose",
+        code: Option<Json>,
+        reason: Option<Str> as "optional_loose",
+        request_id: Option<Str> as "optional_id",
+        session_id: Option<Str> as "optional_id",
+        retryable: Option<bool>,
     }
 }
 
@@ -231,24 +235,7 @@ impl ErrorFrame {
 
 impl<'de> Deserialize<'de> for ErrorFrame {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Members {
-            #[serde(default, deserialize_with = "optional_loose")]
-            message: Option<Str>,
-            #[serde(default, deserialize_with = "optional_loose")]
-            error: Option<Str>,
-            #[serde(default, deserialize_with = "optional_loose")]
-            received: Option<Str>,
-            code: Option<Json>,
-            #[serde(default, deserialize_with = "optional_loose")]
-            reason: Option<Str>,
-            #[serde(default, deserialize_with = "optional_id")]
-            request_id: Option<Str>,
-            #[serde(default, deserialize_with = "optional_id")]
-            session_id: Option<Str>,
-            retryable: Option<bool>,
-        }
-        let read = Members::deserialize(from)?;
+        let read = ErrorMembers::deserialize(from)?;
         let message = read.message.or(read.error);
         Ok(Self {
             message: message.ok_or_else(|| D::Error::missing_field("message"))?,

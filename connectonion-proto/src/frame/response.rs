@@ -70,6 +70,14 @@ members! {
         /// The number of turns, in the mode `ulw`.
         pub turns: Option<u64>,
     }
+
+    /// A change of the goal of the mode `ulw`. Not in the specification.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "prompt_update")]
+    pub struct PromptUpdate {
+        /// The goal.
+        pub prompt: Str,
+    }
 }
 
 impl Approval {
@@ -160,15 +168,6 @@ impl ModeChange {
     pub const fn new(mode: Mode) -> Self {
         Self { mode, turns: None }
     }
-}
-
-/// A change of the goal of the mode `ulw`. Not in the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "prompt_update")]
-#[non_exhaustive]
-pub struct PromptUpdate {
-    /// The goal.
-    pub prompt: Str,
 }
 
 impl PromptUpdate {

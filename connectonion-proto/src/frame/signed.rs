@@ -16,8 +16,7 @@ members! {
     #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Signed {
         /// The signed payload: a JSON object, as it was sent.
-        #[serde(default, deserialize_with = "optional_verbatim_object")]
-        pub payload: Option<Json>,
+        pub payload: Option<Json> as "optional_verbatim_object",
         /// The sender's address, as it was sent.
         pub from: Option<Str>,
         /// The signature in hex, as it was sent.

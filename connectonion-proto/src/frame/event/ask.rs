@@ -49,11 +49,9 @@ members! {
         /// The purpose of the tool; often empty.
         pub description: Option<Str>,
         /// The tools that wait behind it: an array of [`BatchItem`]s, as it was sent.
-        #[serde(default, deserialize_with = "optional_array")]
-        pub batch_remaining: Option<Json>,
+        pub batch_remaining: Option<Json> as "optional_array",
         /// The `tool_id` of the call. Newer hosts only.
-        #[serde(default, deserialize_with = "optional_id")]
-        pub tool_call_id: Option<Str>,
+        pub tool_call_id: Option<Str> as "optional_id",
         /// The rule that requires the approval, as it was sent. Newer hosts only.
         pub policy: Option<Json>,
     }
@@ -77,6 +75,35 @@ members! {
         /// The number of allowed turns.
         pub max_turns: Option<u64>,
     }
+
+    /// A tool that waits behind another.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct BatchItem {
+        /// The tool.
+        pub tool: Str,
+        /// Its arguments: JSON in a text, as hosts write it; an object is read as its text, and an
+        /// absent value as `{}`.
+        #[serde(default = "no_arguments", deserialize_with = "arguments")]
+        pub arguments: Str,
+    }
+
+    /// A plan waits for the user's review. ConnectOnion specification, *Stream Events*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct PlanReview {
+        /// The plan.
+        pub plan_content: Str as "loose",
+    }
+
+    /// The members of an [`AskUser`] that is read.
+    #[derive(Deserialize)]
+    struct AskMembers {
+        question: Option<Str>,
+        text: Option<Str>,
+        options: Option<Json> as "optional_array",
+        #[serde(default, deserialize_with = "or_default")]
+        multi_select: bool,
+        fields: Option<Json> as "optional_array",
+    }
 }
 
 impl AskUser {
@@ -99,18 +126,7 @@ impl AskUser {
 
 impl<'de> Deserialize<'de> for AskUser {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Members {
-            question: Option<Str>,
-            text: Option<Str>,
-            #[serde(default, deserialize_with = "optional_array")]
-            options: Option<Json>,
-            #[serde(default, deserialize_with = "or_default")]
-            multi_select: bool,
-            #[serde(default, deserialize_with = "optional_array")]
-            fields: Option<Json>,
-        }
-        let read = Members::deserialize(from)?;
+        let read = AskMembers::deserialize(from)?;
         let question = read.question.or(read.text);
         Ok(Self {
             question: question.ok_or_else(|| D::Error::missing_field("question"))?,
@@ -137,33 +153,12 @@ impl ApprovalNeeded {
     }
 }
 
-/// A tool that waits behind another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct BatchItem {
-    /// The tool.
-    pub tool: Str,
-    /// Its arguments: JSON in a text, as hosts write it; an object is read as its text, and an
-    /// absent value as `{}`.
-    #[serde(default = "no_arguments", deserialize_with = "arguments")]
-    pub arguments: Str,
-}
-
 const fn no_arguments() -> Str {
     Str::from_static("{}")
 }
 
 fn arguments<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     Ok(optional_loose(from)?.unwrap_or_else(no_arguments))
-}
-
-/// A plan waits for the user's review. ConnectOnion specification, *Stream Events*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PlanReview {
-    /// The plan.
-    #[serde(deserialize_with = "loose")]
-    pub plan_content: Str,
 }
 
 impl PlanReview {

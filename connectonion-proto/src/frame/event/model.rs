@@ -20,8 +20,7 @@ members! {
         /// The number of tools that the model wants to call. In the answer.
         pub tool_calls_count: Option<u64>,
         /// The cost: a [`Usage`], as it was sent. In the answer.
-        #[serde(default, deserialize_with = "optional_object")]
-        pub usage: Option<Json>,
+        pub usage: Option<Json> as "optional_object",
         /// How much of the model's window is used, in percent. In the answer.
         pub context_percent: Option<Number>,
         /// `running`, or in the answer `success`.
@@ -41,11 +40,9 @@ members! {
         /// The used part now, in percent. At the end.
         pub context_after: Option<Number>,
         /// A message for people. At the end.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub message: Option<Str>,
+        pub message: Option<Str> as "optional_loose",
         /// The error message, for people.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub error: Option<Str>,
+        pub error: Option<Str> as "optional_loose",
     }
 
     /// The resources that a run has used.
@@ -57,6 +54,22 @@ members! {
         pub llm_calls: Option<u64>,
         /// The number of iterations.
         pub iterations: Option<u64>,
+    }
+
+    /// The cost of a model's call. Absent members are 0.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Usage {
+        /// Input tokens.
+        pub input_tokens: u64 as "or_default",
+        /// Output tokens.
+        pub output_tokens: u64 as "or_default",
+        /// Input tokens that came from a cache.
+        pub cached_tokens: u64 as "or_default",
+        /// Input tokens that were written to a cache.
+        pub cache_write_tokens: u64 as "or_default",
+        /// The price in US dollars.
+        pub cost: f64 as "or_default",
     }
 }
 
@@ -79,28 +92,6 @@ impl LlmCall {
             ..Self::new(model, iteration)
         }
     }
-}
-
-/// The cost of a model's call. Absent members are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Usage {
-    /// Input tokens.
-    #[serde(deserialize_with = "or_default")]
-    pub input_tokens: u64,
-    /// Output tokens.
-    #[serde(deserialize_with = "or_default")]
-    pub output_tokens: u64,
-    /// Input tokens that came from a cache.
-    #[serde(deserialize_with = "or_default")]
-    pub cached_tokens: u64,
-    /// Input tokens that were written to a cache.
-    #[serde(deserialize_with = "or_default")]
-    pub cache_write_tokens: u64,
-    /// The price in US dollars.
-    #[serde(deserialize_with = "or_default")]
-    pub cost: f64,
 }
 
 impl Compact {

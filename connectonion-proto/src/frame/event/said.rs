@@ -12,8 +12,7 @@ members! {
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub struct UserInput {
         /// The user's words.
-        #[serde(deserialize_with = "loose")]
-        pub content: Str,
+        pub content: Str as "loose",
         /// The number of the prompt within the session.
         pub turn: Option<u64>,
         /// The number of the model's call that will see it.
@@ -29,11 +28,9 @@ members! {
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Thinking {
         /// The text.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub content: Option<Str>,
+        pub content: Option<Str> as "optional_loose",
         /// The source, in the agent's own words.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub kind: Option<Str>,
+        pub kind: Option<Str> as "optional_loose",
         /// The progress: `running`, `done` or `error`. In chat items.
         pub status: Option<Str>,
     }
@@ -44,8 +41,7 @@ members! {
         /// `analyzing` or `understood`.
         pub status: Option<Str>,
         /// The agent's reply to it.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub ack: Option<Str>,
+        pub ack: Option<Str> as "optional_loose",
         /// Whether the prompt asks to build something.
         pub is_build: Option<bool>,
     }
@@ -58,14 +54,24 @@ members! {
         /// Whether the work passed.
         pub passed: Option<bool>,
         /// The judgement.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub summary: Option<Str>,
+        pub summary: Option<Str> as "optional_loose",
         /// The expected result.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub expected: Option<Str>,
+        pub expected: Option<Str> as "optional_loose",
         /// The file with the expected result.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub eval_path: Option<Str>,
+        pub eval_path: Option<Str> as "optional_loose",
+    }
+
+    /// More of a text that an agent is writing: a part of its answer, or of its thoughts. An event of
+    /// this crate, see *Deviations* in [`spec`](crate::spec).
+    ///
+    /// The parts of one text have the same `message_id`. If an event with the whole text follows, that
+    /// is its `id`; the text of an `OUTPUT` replaces the parts of the last answer.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct TextDelta {
+        /// The text that follows the earlier parts.
+        pub content: Str as "loose",
+        /// The text that this is a part of.
+        pub message_id: EventId,
     }
 }
 
@@ -99,21 +105,6 @@ impl Thinking {
             ..Self::default()
         }
     }
-}
-
-/// More of a text that an agent is writing: a part of its answer, or of its thoughts. An event of
-/// this crate, see *Deviations* in [`spec`](crate::spec).
-///
-/// The parts of one text have the same `message_id`. If an event with the whole text follows, that
-/// is its `id`; the text of an `OUTPUT` replaces the parts of the last answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TextDelta {
-    /// The text that follows the earlier parts.
-    #[serde(deserialize_with = "loose")]
-    pub content: Str,
-    /// The text that this is a part of.
-    pub message_id: EventId,
 }
 
 impl TextDelta {

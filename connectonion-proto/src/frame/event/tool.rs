@@ -13,8 +13,7 @@ members! {
     pub struct ToolCall {
         /// The id that its result refers to. If the host sends none, a received event has its own id
         /// here.
-        #[serde(default, deserialize_with = "optional_id")]
-        pub tool_id: Option<Str>,
+        pub tool_id: Option<Str> as "optional_id",
         /// The tool.
         pub name: Str,
         /// The tool's arguments, as they were sent, usually an object.
@@ -27,8 +26,7 @@ members! {
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct ToolResult {
         /// The id of its [`ToolCall`]. If the host sends none, a received event has its own id here.
-        #[serde(default, deserialize_with = "optional_id")]
-        pub tool_id: Option<Str>,
+        pub tool_id: Option<Str> as "optional_id",
         /// The tool.
         pub name: Option<Str>,
         /// The tool's arguments, as they were sent.
@@ -36,21 +34,17 @@ members! {
         /// The final status.
         pub status: Option<ToolStatus>,
         /// The result; a value other than a text as JSON.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub result: Option<Str>,
+        pub result: Option<Str> as "optional_loose",
         /// How long it took, in milliseconds.
         pub timing_ms: Option<Number>,
         /// The error message, for people.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub error: Option<Str>,
+        pub error: Option<Str> as "optional_loose",
         /// The kind of failure, in the host's own words.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub error_type: Option<Str>,
+        pub error_type: Option<Str> as "optional_loose",
         /// The result before it was converted to a text, as it was sent. Newer hosts only.
         pub raw_output: Option<Json>,
         /// The kind of tool, in the host's own words. Newer hosts only.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub class: Option<Str>,
+        pub class: Option<Str> as "optional_loose",
         /// Whether the user declined the call. Newer hosts only.
         pub declined: Option<bool>,
     }
@@ -61,14 +55,11 @@ members! {
         /// The tool.
         pub tool: Str,
         /// The reason, in the host's own words.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub reason: Option<Str>,
+        pub reason: Option<Str> as "optional_loose",
         /// A message for people.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub message: Option<Str>,
+        pub message: Option<Str> as "optional_loose",
         /// The blocked command.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub command: Option<Str>,
+        pub command: Option<Str> as "optional_loose",
     }
 
     /// The change that a tool would make to a file.
@@ -77,8 +68,7 @@ members! {
         /// The file.
         pub path: Str,
         /// The change, for people.
-        #[serde(default, deserialize_with = "optional_loose")]
-        pub preview: Option<Str>,
+        pub preview: Option<Str> as "optional_loose",
         /// Whether the preview is incomplete.
         pub truncated: Option<bool>,
         /// Whether the file already exists.
@@ -89,8 +79,7 @@ members! {
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub struct FilesReceived {
         /// An array of [`ReceivedFile`]s, as it was sent.
-        #[serde(deserialize_with = "array")]
-        pub files: Json,
+        pub files: Json as "array",
         /// The number of the prompt within the session.
         pub turn: Option<u64>,
     }
