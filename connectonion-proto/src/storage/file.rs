@@ -77,11 +77,6 @@ impl ResultsFile {
         }
     }
 
-    /// Returns the length of what was read, in bytes.
-    pub const fn size(&self) -> u64 {
-        self.len
-    }
-
     /// Returns the number of lines that are not records.
     pub const fn skipped_lines(&self) -> u64 {
         self.skipped
