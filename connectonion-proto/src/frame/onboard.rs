@@ -11,7 +11,7 @@ use super::words::OnboardMethod;
 members! {
     /// The client is a stranger, and this is how it can become a contact. ConnectOnion specification,
     /// *Trust Gate*.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(tag = "type", rename = "ONBOARD_REQUIRED")]
     pub struct OnboardRequired {
         /// The client's address.
@@ -64,8 +64,7 @@ impl OnboardRequired {
         Ok(Self {
             identity: Some(identity.into()),
             methods: Json::of(methods)?,
-            payment_amount: None,
-            payment_address: None,
+            ..Self::default()
         })
     }
 }

@@ -16,10 +16,11 @@ use super::number::Number;
 
 /// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: these are the states
 /// of the specification, and the reply about a session that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// The session is new.
+    #[default]
     New,
     /// The session's agent is running. Also read from its old name, `executing`.
     #[serde(alias = "executing")]
@@ -46,7 +47,7 @@ impl SessionState {
 
 members! {
     /// The client is admitted. ConnectOnion specification, *CONNECTED*.
-    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(tag = "type", rename = "CONNECTED")]
     pub struct Connected {
         /// The client's session, which may differ from the requested one.
@@ -79,7 +80,7 @@ members! {
     }
 
     /// The agent is done. ConnectOnion specification, *OUTPUT*.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(tag = "type", rename = "OUTPUT")]
     pub struct Output {
         /// The agent's result; a value other than a text as JSON, and null as an empty text.
@@ -149,13 +150,7 @@ impl Connected {
         Self {
             session_id: session_id.into(),
             status,
-            server_newer: None,
-            session: None,
-            chat_items: None,
-            protocol: None,
-            session_modes: None,
-            bound_answers: false,
-            signature_recommended: false,
+            ..Self::default()
         }
     }
 
@@ -183,9 +178,7 @@ impl Output {
             result: result.into(),
             session_id: Some(session_id.into()),
             duration_ms: Some(duration_ms.into()),
-            session: None,
-            chat_items: None,
-            not_stored: None,
+            ..Self::default()
         }
     }
 }

@@ -18,15 +18,24 @@ const LONG: usize = 1024;
 /// How a text that stands for a long one begins, in JSON.
 const MARK: &str = "\"\\u0000";
 
-/// The member `short` of a line.
-#[derive(Default, Serialize, Deserialize)]
-struct Short {
-    /// The size of the session that the line adds to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<usize>,
-    /// The members of the session in order: null if it is as before, or a [`Change`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<Json>,
+rpc_core::members! {
+    /// The member `short` of a line.
+    #[derive(Default, Serialize, Deserialize)]
+    struct Short {
+        /// The size of the session that the line adds to.
+        after: Option<usize>,
+        /// The members of the session in order: null if it is as before, or a [`Change`].
+        session: Option<Json>,
+    }
+
+    /// The outcome of a member of a session.
+    #[derive(Default, Serialize, Deserialize)]
+    struct Change {
+        /// Its value.
+        is: Option<Json>,
+        /// What was appended to it: an array.
+        adds: Option<Json>,
+    }
 }
 
 #[derive(Deserialize)]
@@ -187,17 +196,6 @@ impl Texts {
         }
         Json::new(&text).ok()
     }
-}
-
-/// The outcome of a member of a session.
-#[derive(Default, Serialize, Deserialize)]
-struct Change {
-    /// Its value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is: Option<Json>,
-    /// What was appended to it: an array.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    adds: Option<Json>,
 }
 
 fn members(session: &Json) -> Option<Session> {

@@ -15,6 +15,7 @@ use crate::replay::Entry;
 
 words! {
     /// The status of a session in its record.
+    #[derive(Default)]
     pub enum RecordStatus {
         /// A run has started. The record never expires: the next host finds it, and the run becomes
         /// [interrupted](Self::Interrupted).
@@ -28,6 +29,7 @@ words! {
         /// A run was ended by the end of its host.
         "interrupted" => Interrupted,
         /// The session exists; nothing ran since.
+        #[default]
         "connected" => Connected,
         .. => Other,
     }
@@ -54,7 +56,7 @@ words! {
 /// assert_eq!(Record::parse(&record.to_line())?, record);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
     /// The session.
@@ -114,15 +116,9 @@ impl Record {
             session_id: session_id.into(),
             status,
             prompt: prompt.into(),
-            result: None,
-            session: None,
             created,
             expires: Some(created + RESULT_TTL.as_secs_f64()),
-            duration_ms: None,
-            owner: None,
-            inputs: Vec::new(),
-            reruns: 0,
-            events: Vec::new(),
+            ..Self::default()
         }
     }
 

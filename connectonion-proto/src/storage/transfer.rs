@@ -80,10 +80,8 @@ pub async fn import(store: &Arc<dyn Store>, path: &Path) -> io::Result<Option<Im
         let Some(record) = record else {
             return Ok(0);
         };
-        take(log, record)
-            .await
-            .map(u64::from)
-            .map_err(io::Error::other)
+        let taken = take(log, record).await;
+        taken.map(u64::from).map_err(io::Error::other)
     });
     let taking = stream::iter(taking).buffer_unordered(AT_ONCE);
     let sessions = taking.try_fold(0, |sum, one| async move { io::Result::Ok(sum + one) });
@@ -111,9 +109,8 @@ pub async fn export(store: &dyn Store, mut out: impl Write) -> io::Result<u64> {
     for head in log.heads().await.map_err(io::Error::other)? {
         let Some(id) = head.id else { continue };
         let mut session = Session::default();
-        log.read(&id, &mut session)
-            .await
-            .map_err(io::Error::other)?;
+        let read = log.read(&id, &mut session).await;
+        read.map_err(io::Error::other)?;
         if let Some(record) = found(&session) {
             writeln!(out, "{}", record.to_line())?;
             count += 1;
@@ -128,10 +125,8 @@ async fn take(log: &SessionLog, mut record: Record) -> Result<bool, StoreError> 
     let (id, mut session) = (record.session_id.clone(), Session::default());
     log.read(&id, &mut session).await?;
     let before = found(&session);
-    if before
-        .as_ref()
-        .is_some_and(|it| it.created > record.created)
-    {
+    let is_newer = |it: &Record| it.created > record.created;
+    if before.as_ref().is_some_and(is_newer) {
         return Ok(false);
     }
     record.inherit(before.as_ref());

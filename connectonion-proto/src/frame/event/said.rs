@@ -9,7 +9,7 @@ use crate::id::EventId;
 
 members! {
     /// The agent has read a prompt: the one that started the run, or a later one.
-    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct UserInput {
         /// The user's words.
         pub content: Str as "loose",
@@ -81,18 +81,16 @@ impl UserInput {
         Self {
             content: content.into(),
             turn: Some(turn),
-            iteration: None,
-            runtime_input: false,
+            ..Self::default()
         }
     }
 
     /// Creates the event for a prompt during a run, which this call of the model will see.
     pub(crate) fn interjected(content: impl Into<Str>, turn: u64, iteration: u64) -> Self {
         Self {
-            content: content.into(),
-            turn: Some(turn),
             iteration: Some(iteration),
             runtime_input: true,
+            ..Self::new(content, turn)
         }
     }
 }

@@ -68,9 +68,8 @@ pub(crate) fn found(session: &Session<State>) -> Option<Record> {
 
 /// Returns the head of a session with this record.
 pub(crate) fn head_of(record: &Record) -> SessionHead {
-    let expires = record
-        .expires
-        .filter(|_| record.status != RecordStatus::Running);
+    let has_ended = record.status != RecordStatus::Running;
+    let expires = record.expires.filter(|_| has_ended);
     SessionHead {
         owner: record.owner.map(owner_name).unwrap_or_default(),
         expires: expires.map(|at| whole(at.ceil())),
