@@ -6,7 +6,8 @@
 //! client's copy is used. A member that is absent, or not a representable number, counts as 0. The
 //! newer copy is used whole, unknown members included; copies are never mixed.
 
-use rpc_core::json::each_member;
+use rpc_core::Json;
+use rpc_core::json::{each_member, find_member};
 
 /// The chosen copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,11 @@ pub(crate) fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Mer
 pub(crate) fn has_later_turn(one: Option<&str>, other: Option<&str>) -> bool {
     let turn = |text: Option<&str>| text.and_then(version).map_or(0.0, |[turn, ..]| turn);
     turn(one) > turn(other)
+}
+
+/// Returns the turn of a session, if it is a number that counts turns.
+pub(crate) fn turn_of(session: &Json) -> Option<u64> {
+    find_member(session.get(), "turn")?.get().parse().ok()
 }
 
 /// Returns `turn`, `iteration` and `updated` of a session's text, to be compared in this order:

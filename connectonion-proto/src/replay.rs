@@ -116,7 +116,6 @@ pub(crate) struct EventLog {
 
 impl EventLog {
     /// Creates an empty log.
-    #[must_use]
     pub(crate) fn new(limits: LogLimits) -> Self {
         Self {
             limits,
@@ -184,7 +183,6 @@ impl EventLog {
 
     /// Returns where a client that reconnects resumes, and how many events are missing before that: after
     /// the first event of the run with this id, or at the run's start if there is none.
-    #[must_use]
     pub(crate) fn resume(&self, last_msg_id: Option<&str>) -> (Cursor, u64) {
         let place = match last_msg_id {
             None => self.run,
@@ -195,13 +193,11 @@ impl EventLog {
     }
 
     /// Returns the position after the newest frame.
-    #[must_use]
     pub(crate) fn end(&self) -> Cursor {
         Cursor(self.first + self.entries.len() as u64)
     }
 
     /// Returns whether nothing follows a position.
-    #[must_use]
     pub(crate) fn is_read(&self, cursor: Cursor) -> bool {
         cursor >= self.end()
     }
@@ -237,13 +233,11 @@ impl EventLog {
     }
 
     /// Returns the number of bytes held.
-    #[must_use]
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Returns whether nothing is held.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -56,6 +56,7 @@ pub use canonical::{Canonical, canonical_json};
 pub use error::AuthError;
 #[cfg(feature = "auth")]
 pub use invite::InviteCodes;
+pub(crate) use payload::whole;
 pub use payload::{Draft, Payload, unix_seconds};
 pub use signature::Signature;
 #[cfg(feature = "auth")]

@@ -130,6 +130,16 @@ pub fn unix_seconds(now: SystemTime) -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
+/// Returns a number without its fraction, or the nearest one that there is.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "conversions from floats saturate"
+)]
+pub(crate) const fn whole(number: f64) -> u64 {
+    number as u64
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

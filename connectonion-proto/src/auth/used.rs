@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use super::{Address, AuthError, Signature, Verified};
+use super::{Address, AuthError, Signature, Verified, whole};
 use crate::limits::SIGNATURE_WINDOW;
 
 /// The share of the memory that one signer may fill, as a divisor.
@@ -107,7 +107,7 @@ impl UsedSignatures {
     }
 
     fn forget_expired(&mut self, now: f64) {
-        let valid = self.by_end.split_off(&seconds(now));
+        let valid = self.by_end.split_off(&whole(now));
         let expired = std::mem::replace(&mut self.by_end, valid);
         for (signer, signature) in expired.values().flatten() {
             self.used.remove(signature);
@@ -126,17 +126,7 @@ rpc_core::debug_fields!([] UsedSignatures, this => { used: this.used.len() });
 
 /// Returns the second after which a signature is not valid.
 pub(crate) fn end_of(verified: &Verified<'_>) -> u64 {
-    seconds((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil())
-}
-
-/// Returns whole seconds; 0 before 1970.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast stays within bounds by itself"
-)]
-const fn seconds(time: f64) -> u64 {
-    time as u64
+    whole((verified.timestamp + SIGNATURE_WINDOW.as_secs_f64()).ceil())
 }
 
 #[cfg(test)]

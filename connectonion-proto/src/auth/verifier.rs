@@ -201,9 +201,8 @@ pub fn verify_signature(
 
 /// Returns the payload's time in seconds since 1970.
 fn timestamp(payload: &Payload<'_>) -> Result<f64, AuthError> {
-    let raw = payload
-        .get("timestamp")
-        .ok_or(AuthError::TimestampRequired)?;
+    let raw = payload.get("timestamp");
+    let raw = raw.ok_or(AuthError::TimestampRequired)?;
     match payload.number("timestamp") {
         Some(timestamp) if timestamp != 0.0 => Ok(timestamp),
         Some(_) => Err(AuthError::TimestampRequired),
@@ -216,9 +215,8 @@ fn timestamp(payload: &Payload<'_>) -> Result<f64, AuthError> {
 /// be zero in many spellings, are not checked here.)
 fn is_falsy(json: &str) -> bool {
     let is_empty = |open, close| {
-        let inside = json
-            .strip_prefix(open)
-            .and_then(|it| it.strip_suffix(close));
+        let inside = json.strip_prefix(open);
+        let inside = inside.and_then(|it| it.strip_suffix(close));
         inside.is_some_and(|inside: &str| inside.trim_ascii().is_empty())
     };
     matches!(json, "null" | "false" | "\"\"") || is_empty('[', ']') || is_empty('{', '}')

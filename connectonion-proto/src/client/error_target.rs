@@ -76,11 +76,8 @@ pub(super) fn error_target(error: &ErrorFrame, awaits_status: bool) -> ErrorTarg
     }
     // Not every host knows this type, nor refuses it in the usual words.
     let received = error.received.as_deref().unwrap_or_default();
-    if awaits_status
-        && [words, received]
-            .iter()
-            .any(|it| it.contains(SESSION_STATUS))
-    {
+    let mut texts = [words, received].into_iter();
+    if awaits_status && texts.any(|it| it.contains(SESSION_STATUS)) {
         return ErrorTarget::Status;
     }
     if let Some(tag) = words.strip_prefix(UNKNOWN_TYPE) {

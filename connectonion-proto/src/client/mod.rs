@@ -221,10 +221,8 @@ impl ClientConn {
     fn fail(&mut self, why: &str) {
         let message = format!("the CONNECT could not be sent: {why}");
         let retryable = false;
-        self.shut(
-            CloseReason::Refused { message, retryable },
-            CloseFrame::NORMAL,
-        );
+        let reason = CloseReason::Refused { message, retryable };
+        self.shut(reason, CloseFrame::NORMAL);
     }
 
     fn shut(&mut self, reason: CloseReason, code: u16) {

@@ -62,12 +62,11 @@ impl PendingRequests {
         Some(live.then_some(id))
     }
 
-    /// Removes the oldest prompt of the likely kind, or else of the other one.
-    pub(super) fn prompt_answered(&mut self, likely: Kind, else_: Kind) -> Option<Option<CallId>> {
-        match self.answered(likely) {
-            None => self.answered(else_),
-            found => found,
-        }
+    /// Removes the oldest prompt of the likely kind, or else the oldest one of any kind.
+    pub(super) fn prompt_answered(&mut self, likely: Kind) -> Option<Option<CallId>> {
+        let found = self.answered(likely);
+        let found = found.or_else(|| self.answered(Kind::Prompt));
+        found.or_else(|| self.answered(Kind::Interjection))
     }
 
     /// Returns whether a request of this kind is unanswered.

@@ -41,9 +41,7 @@ impl ClientConn {
             ServerFrame::Connected(frame) => self.on_connected(frame, size, now),
             ServerFrame::Error(error) => self.on_error(error, size),
             ServerFrame::RuntimeInputAck(ack) => {
-                let asked = self
-                    .pending
-                    .prompt_answered(Kind::Interjection, Kind::Prompt);
+                let asked = self.pending.prompt_answered(Kind::Interjection);
                 let queued = Reply::Input(Taken::Queued { id: ack.id });
                 self.reply("RUNTIME_INPUT_ACK", asked, Ok(queued), size);
                 self.settle_state();
@@ -141,10 +139,7 @@ impl ClientConn {
 
     fn begin_run(&mut self) {
         self.run = true;
-        if let Some(asked) = self
-            .pending
-            .prompt_answered(Kind::Prompt, Kind::Interjection)
-        {
+        if let Some(asked) = self.pending.prompt_answered(Kind::Prompt) {
             self.reply("", Some(asked), Ok(Reply::Input(Taken::Started)), 0);
         }
         self.settle_state();
@@ -177,9 +172,7 @@ impl ClientConn {
         }
         let is_out = error.message == AUTHENTICATE_FIRST;
         let asked = match error_target::error_target(&error, self.pending.awaits(Kind::Status)) {
-            ErrorTarget::Input => self
-                .pending
-                .prompt_answered(Kind::Interjection, Kind::Prompt),
+            ErrorTarget::Input => self.pending.prompt_answered(Kind::Interjection),
             ErrorTarget::Status => {
                 self.answers_queries = false;
                 self.status_answered()
@@ -199,9 +192,9 @@ impl ClientConn {
                 return self.push(ClientEvent::RunEnded(Err(failed)), bytes);
             }
             // A prompt is older than the interjections behind it. Or it failed before it showed a step.
-            ErrorTarget::OldestInput | ErrorTarget::Signed | ErrorTarget::Run => self
-                .pending
-                .prompt_answered(Kind::Prompt, Kind::Interjection),
+            ErrorTarget::OldestInput | ErrorTarget::Signed | ErrorTarget::Run => {
+                self.pending.prompt_answered(Kind::Prompt)
+            }
         };
         self.refuse(asked, error, bytes);
         self.settle_state();
@@ -209,10 +202,8 @@ impl ClientConn {
             // The host has removed the session, and takes nothing but a CONNECT.
             let message = AUTHENTICATE_FIRST.to_owned();
             let retryable = true;
-            self.shut(
-                CloseReason::Refused { message, retryable },
-                CloseFrame::NORMAL,
-            );
+            let reason = CloseReason::Refused { message, retryable };
+            self.shut(reason, CloseFrame::NORMAL);
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::codec;
 use crate::frame::Session;
-use crate::merge::has_later_turn;
+use crate::merge::{has_later_turn, turn_of};
 
 /// The state from which a client resumes: its session, the last event shown, and the conversation,
 /// which the client owns. ConnectOnion specification, *Client Reconnect*.
@@ -98,8 +98,7 @@ impl Resume {
 
     /// Returns the number of prompts in the conversation, if it says so.
     pub(super) fn turn(&self) -> Option<u64> {
-        let session = self.session.as_ref()?;
-        find_member(session.get(), "turn").and_then(|turn| turn.get().parse().ok())
+        turn_of(self.session.as_ref()?)
     }
 
     /// Takes the host's conversation, unless it has fewer turns than this one.
@@ -146,18 +145,14 @@ pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: 
     let Ok(session) = Session::parse(session.get(), max) else {
         return Found::Nothing;
     };
-    let turns = session
-        .number("turn")
-        .and_then(crate::frame::Number::as_u64);
-    if let (Some(before), Some(after)) = (turn, turns)
+    let after = session.get("turn").map(|turn| turn.get().parse::<u64>());
+    if let (Some(before), Some(Ok(after))) = (turn, after)
         && after <= before
     {
         return Found::Nothing;
     }
-    let Some(messages) = session.get("messages") else {
-        return Found::Nothing;
-    };
-    let Ok(messages) = parse::<Vec<&RawValue>>(messages.get(), max) else {
+    let messages = session.get("messages").map_or("null", Json::get);
+    let Ok(messages) = parse::<Vec<&RawValue>>(messages, max) else {
         return Found::Nothing;
     };
     let mut found = Found::Nothing;

@@ -72,6 +72,7 @@ pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
 /// assert_eq!(output.result, "hi");
 /// # Ok::<(), Refused>(())
 /// ```
+#[derive(Default)]
 pub struct ClientSession {
     config: Arc<ClientConfig>,
     /// What another program needs to go on: its last event is the last that was shown.
@@ -117,15 +118,7 @@ impl ClientSession {
             config: config.into(),
             received: resume.last_msg_id.clone(),
             resume,
-            came: 0,
-            shown: 0,
-            seen: SeenEvents::default(),
-            replaying: false,
-            questions: Questions::default(),
-            open: None,
-            prompts: Vec::new(),
-            run: None,
-            events: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -31,7 +31,6 @@ pub fn refusal(text: &str, error: &DecodeError) -> ErrorFrame {
 }
 
 /// Returns the ERROR for a binary message, which the known hosts read as an object without a type.
-#[must_use]
 pub(crate) fn binary() -> ErrorFrame {
     unknown("None")
 }

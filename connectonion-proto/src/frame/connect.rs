@@ -2,7 +2,7 @@
 //! [`SessionQuery`].
 
 use rpc_core::json::lenient::{optional_id, optional_object, optional_verbatim_object};
-use rpc_core::{Json, Str};
+use rpc_core::{Json, Str, members};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,43 +10,73 @@ use super::json::{filled_id, last_member};
 use super::signed::Signed;
 use super::words::AdminAction;
 
-/// The first frame of a client: its identity, the requested session, and the conversation.
-/// ConnectOnion specification, *CONNECT*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
-#[non_exhaustive]
-pub struct Connect {
-    /// The session to resume; `None` for a new one. An empty text is read as `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Str>,
-    /// The id of the last event that the client has shown. The events after it are replayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_msg_id: Option<Str>,
-    /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// The client's identity, with proof.
-    #[serde(flatten)]
-    pub signed: Signed,
-    /// A newer client's description of itself, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<Json>,
-}
+members! {
+    /// The first frame of a client: its identity, the requested session, and the conversation.
+    /// ConnectOnion specification, *CONNECT*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
+    pub struct Connect {
+        /// The session to resume; `None` for a new one. An empty text is read as `None`.
+        pub session_id: Option<Str>,
+        /// The id of the last event that the client has shown. The events after it are replayed.
+        pub last_msg_id: Option<Str>,
+        /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
+        pub session: Option<Json>,
+        /// The client's identity, with proof.
+        #[serde(flatten)]
+        pub signed: Signed,
+        /// A newer client's description of itself, as it was sent.
+        pub protocol: Option<Json>,
+    }
 
-/// All members in one object.
-#[derive(Deserialize)]
-struct ConnectMembers {
-    #[serde(default, deserialize_with = "filled_id")]
-    session_id: Option<Str>,
-    #[serde(default, deserialize_with = "optional_id")]
-    last_msg_id: Option<Str>,
-    #[serde(default, deserialize_with = "optional_object")]
-    session: Option<Json>,
-    #[serde(default, deserialize_with = "optional_verbatim_object")]
-    payload: Option<Json>,
-    from: Option<Str>,
-    signature: Option<Str>,
-    protocol: Option<Json>,
+    /// A request for the status of a session, before or after CONNECT. Not in the specification; both
+    /// known clients send it.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "SESSION_STATUS")]
+    pub struct SessionQuery {
+        /// The session. On the wire `session`, an object with this member.
+        #[serde(
+            default,
+            rename = "session",
+            deserialize_with = "named",
+            serialize_with = "name",
+        )]
+        pub session_id: Option<Str>,
+    }
+
+    /// A stranger's offer to become a contact: `invite_code` or `payment` in the signed payload.
+    /// ConnectOnion specification, *Trust Gate*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "ONBOARD_SUBMIT", from = "Signed")]
+    pub struct OnboardSubmit {
+        /// The offer, its sender, and the proof.
+        #[serde(flatten)]
+        pub signed: Signed,
+    }
+
+    /// An administrator's command: a frame ADMIN_*, whose payload names the client that it is about.
+    /// Not in the specification.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+    pub struct AdminRequest {
+        /// The command: the frame's type.
+        #[serde(rename = "type")]
+        pub action: AdminAction,
+        /// The client that it is about, its sender, and the proof.
+        #[serde(flatten)]
+        pub signed: Signed,
+    }
+
+    /// All members in one object.
+    #[derive(Deserialize)]
+    struct ConnectMembers {
+        session_id: Option<Str> as "filled_id",
+        last_msg_id: Option<Str> as "optional_id",
+        session: Option<Json> as "optional_object",
+        payload: Option<Json> as "optional_verbatim_object",
+        from: Option<Str>,
+        signature: Option<Str>,
+        protocol: Option<Json>,
+    }
 }
 
 impl From<ConnectMembers> for Connect {
@@ -84,34 +114,10 @@ impl Connect {
     }
 }
 
-/// A stranger's offer to become a contact: `invite_code` or `payment` in the signed payload.
-/// ConnectOnion specification, *Trust Gate*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "ONBOARD_SUBMIT", from = "Signed")]
-#[non_exhaustive]
-pub struct OnboardSubmit {
-    /// The offer, its sender, and the proof.
-    #[serde(flatten)]
-    pub signed: Signed,
-}
-
 impl From<Signed> for OnboardSubmit {
     fn from(signed: Signed) -> Self {
         Self { signed }
     }
-}
-
-/// An administrator's command: a frame ADMIN_*, whose payload names the client that it is about.
-/// Not in the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AdminRequest {
-    /// The command: the frame's type.
-    #[serde(rename = "type")]
-    pub action: AdminAction,
-    /// The client that it is about, its sender, and the proof.
-    #[serde(flatten)]
-    pub signed: Signed,
 }
 
 impl AdminRequest {
@@ -120,23 +126,6 @@ impl AdminRequest {
     pub const fn new(action: AdminAction, signed: Signed) -> Self {
         Self { action, signed }
     }
-}
-
-/// A request for the status of a session, before or after CONNECT. Not in the specification; both
-/// known clients send it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "SESSION_STATUS")]
-#[non_exhaustive]
-pub struct SessionQuery {
-    /// The session. On the wire `session`, an object with this member.
-    #[serde(
-        default,
-        rename = "session",
-        deserialize_with = "named",
-        serialize_with = "name",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub session_id: Option<Str>,
 }
 
 impl SessionQuery {

@@ -3,53 +3,53 @@
 use rpc_core::json::lenient::{
     optional_array, optional_id, optional_object, optional_verbatim_object,
 };
-use rpc_core::{DecodeError, Json, Limits, Str};
+use rpc_core::{DecodeError, Json, Limits, Str, members};
 use serde::{Deserialize, Serialize};
 
 use super::json::list;
 use super::signed::Signed;
 
-/// A prompt for the agent. ConnectOnion specification, *INPUT*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
-#[non_exhaustive]
-pub struct Input {
-    /// The user's words. Absent in malformed frames only: a server replies `prompt required`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Str>,
-    /// Images for the model: an array of data URLs, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub images: Option<Json>,
-    /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<Json>,
-    /// The client's id for it. The known clients send one; no reply mentions it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_id: Option<Str>,
-    /// The conversation, from clients before the specification's version, which send it here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// A signature, which newer clients send; it is not required.
-    #[serde(flatten)]
-    pub signed: Signed,
-}
+members! {
+    /// A prompt for the agent. ConnectOnion specification, *INPUT*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "INPUT", from = "InputMembers")]
+    pub struct Input {
+        /// The user's words. Absent in malformed frames only: a server replies `prompt required`.
+        pub prompt: Option<Str>,
+        /// Images for the model: an array of data URLs, as it was sent.
+        pub images: Option<Json>,
+        /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
+        pub files: Option<Json>,
+        /// The client's id for it. The known clients send one; no reply mentions it.
+        pub input_id: Option<Str>,
+        /// The conversation, from clients before the specification's version, which send it here.
+        pub session: Option<Json>,
+        /// A signature, which newer clients send; it is not required.
+        #[serde(flatten)]
+        pub signed: Signed,
+    }
 
-/// All members in one object.
-#[derive(Deserialize)]
-struct InputMembers {
-    prompt: Option<Str>,
-    #[serde(default, deserialize_with = "optional_array")]
-    images: Option<Json>,
-    #[serde(default, deserialize_with = "optional_array")]
-    files: Option<Json>,
-    #[serde(default, deserialize_with = "optional_id")]
-    input_id: Option<Str>,
-    #[serde(default, deserialize_with = "optional_object")]
-    session: Option<Json>,
-    #[serde(default, deserialize_with = "optional_verbatim_object")]
-    payload: Option<Json>,
-    from: Option<Str>,
-    signature: Option<Str>,
+    /// A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Attachment {
+        /// The client's name for it. Never a path to write to.
+        pub name: Str,
+        /// Its contents: a base64 data URL, or base64 alone.
+        pub data: Str,
+    }
+
+    /// All members in one object.
+    #[derive(Deserialize)]
+    struct InputMembers {
+        prompt: Option<Str>,
+        images: Option<Json> as "optional_array",
+        files: Option<Json> as "optional_array",
+        input_id: Option<Str> as "optional_id",
+        session: Option<Json> as "optional_object",
+        payload: Option<Json> as "optional_verbatim_object",
+        from: Option<Str>,
+        signature: Option<Str>,
+    }
 }
 
 impl From<InputMembers> for Input {
@@ -108,16 +108,6 @@ fn is_data_url(text: &str) -> bool {
         .split_once(',')
         .map(|(head, _)| head.to_ascii_lowercase());
     head.is_some_and(|head| head.starts_with("data:") && head.ends_with(";base64"))
-}
-
-/// A file attached to a prompt. ConnectOnion specification, *File Upload Protocol*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Attachment {
-    /// The client's name for it. Never a path to write to.
-    pub name: Str,
-    /// Its contents: a base64 data URL, or base64 alone.
-    pub data: Str,
 }
 
 impl Attachment {

@@ -36,43 +36,6 @@ pub(super) fn filled_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str
     Ok(lenient::optional_id(from)?.filter(|id: &Str| !id.is_empty()))
 }
 
-/// Readers of members that may be absent or null, for `with`: one module for each type.
-pub(super) mod opt {
-    use serde::{Serialize, Serializer};
-
-    pub(in crate::frame) mod array {
-        pub(in crate::frame) use super::serialize;
-        pub(in crate::frame) use rpc_core::json::lenient::optional_array as deserialize;
-    }
-
-    pub(in crate::frame) mod id {
-        pub(in crate::frame) use super::serialize;
-        pub(in crate::frame) use rpc_core::json::lenient::optional_id as deserialize;
-    }
-
-    pub(in crate::frame) mod loose {
-        pub(in crate::frame) use super::serialize;
-        pub(in crate::frame) use rpc_core::json::lenient::optional_loose as deserialize;
-    }
-
-    pub(in crate::frame) mod object {
-        pub(in crate::frame) use super::serialize;
-        pub(in crate::frame) use rpc_core::json::lenient::optional_object as deserialize;
-    }
-
-    pub(in crate::frame) mod verbatim {
-        pub(in crate::frame) use super::serialize;
-        pub(in crate::frame) use rpc_core::json::lenient::optional_verbatim_object as deserialize;
-    }
-
-    pub(in crate::frame) fn serialize<S: Serializer>(
-        member: &impl Serialize,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        member.serialize(to)
-    }
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 pub(super) const fn is_false(flag: &bool) -> bool {
     !*flag

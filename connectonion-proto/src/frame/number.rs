@@ -29,14 +29,6 @@ impl Number {
             Kind::Real(real) => real,
         }
     }
-
-    /// Returns the number if it was written as a whole number from 0 up.
-    pub(crate) fn as_u64(self) -> Option<u64> {
-        match self.0 {
-            Kind::Whole(whole) => whole.try_into().ok(),
-            Kind::Real(_) => None,
-        }
-    }
 }
 
 /// A number over [`i64::MAX`] becomes the nearest double.
@@ -127,8 +119,6 @@ mod tests {
         for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Number::from(odd), Number::from(0_u64));
         }
-        assert_eq!(Number::from(7_u64).as_u64(), Some(7));
-        assert_eq!(Number::from(-7.0).as_u64(), None);
         assert_eq!(Number::from(7_u64).as_f64(), 7.0);
     }
 }

@@ -1,32 +1,58 @@
 //! A server's replies to strangers and administrators: [`OnboardRequired`], [`OnboardSuccess`],
 //! [`AdminResult`].
 
-use rpc_core::json::lenient::array;
-use rpc_core::{Json, Refused, Str};
+use rpc_core::json::lenient::{array, optional_id, optional_loose};
+use rpc_core::{Json, Refused, Str, members};
 use serde::{Deserialize, Serialize};
 
-use super::json::opt;
 use super::number::Number;
 use super::words::OnboardMethod;
 
-/// The client is a stranger, and this is how it can become a contact. ConnectOnion specification,
-/// *Trust Gate*.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "ONBOARD_REQUIRED")]
-#[non_exhaustive]
-pub struct OnboardRequired {
-    /// The client's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity: Option<Str>,
-    /// The methods: an array of [`OnboardMethod`]s, as it was sent.
-    #[serde(deserialize_with = "array")]
-    pub methods: Json,
-    /// The required payment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payment_amount: Option<Number>,
-    /// The address for payments.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payment_address: Option<Str>,
+members! {
+    /// The client is a stranger, and this is how it can become a contact. ConnectOnion specification,
+    /// *Trust Gate*.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "ONBOARD_REQUIRED")]
+    pub struct OnboardRequired {
+        /// The client's address.
+        pub identity: Option<Str>,
+        /// The methods: an array of [`OnboardMethod`]s, as it was sent.
+        pub methods: Json as "array",
+        /// The required payment.
+        pub payment_amount: Option<Number>,
+        /// The address for payments.
+        pub payment_address: Option<Str>,
+    }
+
+    /// The stranger is a contact now; CONNECTED follows. ConnectOnion specification, *Trust Gate*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "ONBOARD_SUCCESS")]
+    pub struct OnboardSuccess {
+        /// The client's address.
+        pub identity: Option<Str>,
+        /// The client's level, usually `contact`.
+        pub level: Option<Str>,
+        /// For people.
+        pub message: Option<Str>,
+    }
+
+    /// The result of an [`AdminRequest`](super::AdminRequest). Not in the specification.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "ADMIN_RESULT")]
+    pub struct AdminResult {
+        /// The command: `promote`, `add_admin` and so on.
+        pub action: Str,
+        /// Whether it succeeded.
+        pub success: Option<bool>,
+        /// For people.
+        pub message: Option<Str> as "optional_loose",
+        /// The error, for people.
+        pub error: Option<Str> as "optional_loose",
+        /// The client's level.
+        pub level: Option<Str>,
+        /// The client.
+        pub client_id: Option<Str> as "optional_id",
+    }
 }
 
 impl OnboardRequired {
@@ -38,26 +64,9 @@ impl OnboardRequired {
         Ok(Self {
             identity: Some(identity.into()),
             methods: Json::of(methods)?,
-            payment_amount: None,
-            payment_address: None,
+            ..Self::default()
         })
     }
-}
-
-/// The stranger is a contact now; CONNECTED follows. ConnectOnion specification, *Trust Gate*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "ONBOARD_SUCCESS")]
-#[non_exhaustive]
-pub struct OnboardSuccess {
-    /// The client's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity: Option<Str>,
-    /// The client's level, usually `contact`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<Str>,
-    /// For people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Str>,
 }
 
 impl OnboardSuccess {
@@ -69,30 +78,6 @@ impl OnboardSuccess {
             message: Some(message.into()),
         }
     }
-}
-
-/// The result of an [`AdminRequest`](super::AdminRequest). Not in the specification.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "ADMIN_RESULT")]
-#[non_exhaustive]
-pub struct AdminResult {
-    /// The command: `promote`, `add_admin` and so on.
-    pub action: Str,
-    /// Whether it succeeded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub success: Option<bool>,
-    /// For people.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub message: Option<Str>,
-    /// The error, for people.
-    #[serde(default, with = "opt::loose", skip_serializing_if = "Option::is_none")]
-    pub error: Option<Str>,
-    /// The client's level.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<Str>,
-    /// The client.
-    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
-    pub client_id: Option<Str>,
 }
 
 impl AdminResult {

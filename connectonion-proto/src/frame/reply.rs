@@ -4,20 +4,23 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rpc_core::json::lenient::{id, optional_id, optional_loose, or_default};
-use rpc_core::{Json, Str};
+use rpc_core::json::lenient::{
+    id, optional_array, optional_id, optional_loose, optional_object, or_default,
+};
+use rpc_core::{Json, Str, members};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::json::{is_false, opt, text_or_null};
+use super::json::{is_false, text_or_null};
 use super::number::Number;
 
 /// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: these are the states
 /// of the specification, and the reply about a session that is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// The session is new.
+    #[default]
     New,
     /// The session's agent is running. Also read from its old name, `executing`.
     #[serde(alias = "executing")]
@@ -42,44 +45,103 @@ impl SessionState {
     }
 }
 
-/// The client is admitted. ConnectOnion specification, *CONNECTED*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "CONNECTED")]
-#[non_exhaustive]
-pub struct Connected {
-    /// The client's session, which may differ from the requested one.
-    #[serde(deserialize_with = "id")]
-    pub session_id: Str,
-    /// The state of the session.
-    pub status: SessionState,
-    /// Whether a conversation follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_newer: Option<bool>,
-    /// The server's conversation, if it is newer than the client's: a [`Session`](super::Session),
-    /// as it was sent.
-    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
-    /// server has left it out.
-    #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
-    pub chat_items: Option<Json>,
-    /// A newer host's description of itself, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<Json>,
-    /// The modes of a newer host, as they were sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_modes: Option<Json>,
-    /// Whether the host applies every answer only to the question that it names, and refuses late
-    /// ones, so that an answer may safely be sent twice. Not in the specification; this crate's
-    /// host sets it when a run goes on.
-    #[serde(default, deserialize_with = "or_default")]
-    #[serde(skip_serializing_if = "is_false")]
-    pub bound_answers: bool,
-    /// Whether the host recommends to sign, because it let the client in without a signature. Not
-    /// on the wire of the specification, which says that a host at `careful` recommends it.
-    #[serde(default, deserialize_with = "or_default")]
-    #[serde(skip_serializing_if = "is_false")]
-    pub signature_recommended: bool,
+members! {
+    /// The client is admitted. ConnectOnion specification, *CONNECTED*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "CONNECTED")]
+    pub struct Connected {
+        /// The client's session, which may differ from the requested one.
+        pub session_id: Str as "id",
+        /// The state of the session.
+        pub status: SessionState,
+        /// Whether a conversation follows.
+        pub server_newer: Option<bool>,
+        /// The server's conversation, if it is newer than the client's: a [`Session`](super::Session),
+        /// as it was sent.
+        pub session: Option<Json> as "optional_object",
+        /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent; empty if a
+        /// server has left it out.
+        pub chat_items: Option<Json> as "optional_array",
+        /// A newer host's description of itself, as it was sent.
+        pub protocol: Option<Json>,
+        /// The modes of a newer host, as they were sent.
+        pub session_modes: Option<Json>,
+        /// Whether the host applies every answer only to the question that it names, and refuses late
+        /// ones, so that an answer may safely be sent twice. Not in the specification; this crate's
+        /// host sets it when a run goes on.
+        #[serde(default, deserialize_with = "or_default")]
+        #[serde(skip_serializing_if = "is_false")]
+        pub bound_answers: bool,
+        /// Whether the host recommends to sign, because it let the client in without a signature. Not
+        /// on the wire of the specification, which says that a host at `careful` recommends it.
+        #[serde(default, deserialize_with = "or_default")]
+        #[serde(skip_serializing_if = "is_false")]
+        pub signature_recommended: bool,
+    }
+
+    /// The agent is done. ConnectOnion specification, *OUTPUT*.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "OUTPUT")]
+    pub struct Output {
+        /// The agent's result; a value other than a text as JSON, and null as an empty text.
+        pub result: Str as "text_or_null",
+        /// The session.
+        pub session_id: Option<Str> as "optional_id",
+        /// How long it took, in milliseconds.
+        pub duration_ms: Option<Number>,
+        /// The conversation: a [`Session`](super::Session), as it was sent.
+        pub session: Option<Json> as "optional_object",
+        /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
+        /// specification; hosts always send it.
+        pub chat_items: Option<Json> as "optional_array",
+        /// Why the host has not stored the result, for people: it may forget it. Not in the specification;
+        /// hosts of this crate send it.
+        pub not_stored: Option<Str>,
+    }
+
+    /// A prompt that came while the agent was running is queued. ConnectOnion specification,
+    /// *`RUNTIME_INPUT_ACK`*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
+    pub struct RuntimeInputAck {
+        /// The session.
+        pub session_id: Option<Str> as "optional_id",
+        /// The id of the later `user_input` event, sent when the agent reads the prompt.
+        pub id: Str as "id",
+    }
+
+    /// An error; the connection stays open. ConnectOnion specification, *ERROR*.
+    #[derive(Clone, Default, PartialEq, Eq, Serialize)]
+    #[serde(tag = "type", rename = "ERROR")]
+    pub struct ErrorFrame {
+        /// The error message, for people. Also read from `error`; a value other than a text as JSON.
+        pub message: Str,
+        /// The beginning of the unreadable text.
+        pub received: Option<Str>,
+        /// The code, for programs: a number or a word, as it was sent. Newer hosts only.
+        pub code: Option<Json>,
+        /// The reason, for programs. Newer hosts only.
+        pub reason: Option<Str>,
+        /// The id of the event that was answered too late. Newer hosts only.
+        pub request_id: Option<Str>,
+        /// The session, where relevant.
+        pub session_id: Option<Str>,
+        /// Whether the same frame may succeed later. Newer hosts only.
+        pub retryable: Option<bool>,
+    }
+
+    /// The members of an [`ErrorFrame`] that is read.
+    #[derive(Deserialize)]
+    struct ErrorMembers {
+        message: Option<Str> as "optional_loose",
+        error: Option<Str> as "optional_loose",
+        received: Option<Str> as "optional_loose",
+        code: Option<Json>,
+        reason: Option<Str> as "optional_loose",
+        request_id: Option<Str> as "optional_id",
+        session_id: Option<Str> as "optional_id",
+        retryable: Option<bool>,
+    }
 }
 
 impl Connected {
@@ -88,13 +150,7 @@ impl Connected {
         Self {
             session_id: session_id.into(),
             status,
-            server_newer: None,
-            session: None,
-            chat_items: None,
-            protocol: None,
-            session_modes: None,
-            bound_answers: false,
-            signature_recommended: false,
+            ..Self::default()
         }
     }
 
@@ -115,33 +171,6 @@ impl Connected {
     }
 }
 
-/// The agent is done. ConnectOnion specification, *OUTPUT*.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "OUTPUT")]
-#[non_exhaustive]
-pub struct Output {
-    /// The agent's result; a value other than a text as JSON, and null as an empty text.
-    #[serde(deserialize_with = "text_or_null")]
-    pub result: Str,
-    /// The session.
-    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Str>,
-    /// How long it took, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<Number>,
-    /// The conversation: a [`Session`](super::Session), as it was sent.
-    #[serde(default, with = "opt::object", skip_serializing_if = "Option::is_none")]
-    pub session: Option<Json>,
-    /// The same for display: an array of [`ChatItem`](super::ChatItem)s, as it was sent. Not in the
-    /// specification; hosts always send it.
-    #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
-    pub chat_items: Option<Json>,
-    /// Why the host has not stored the result, for people: it may forget it. Not in the specification;
-    /// hosts of this crate send it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_stored: Option<Str>,
-}
-
 impl Output {
     /// Creates the end of a run with this result.
     pub fn new(result: impl Into<Str>, session_id: impl Into<Str>, duration_ms: u64) -> Self {
@@ -149,25 +178,9 @@ impl Output {
             result: result.into(),
             session_id: Some(session_id.into()),
             duration_ms: Some(duration_ms.into()),
-            session: None,
-            chat_items: None,
-            not_stored: None,
+            ..Self::default()
         }
     }
-}
-
-/// A prompt that came while the agent was running is queued. ConnectOnion specification,
-/// *`RUNTIME_INPUT_ACK`*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
-#[non_exhaustive]
-pub struct RuntimeInputAck {
-    /// The session.
-    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Str>,
-    /// The id of the later `user_input` event, sent when the agent reads the prompt.
-    #[serde(deserialize_with = "id")]
-    pub id: Str,
 }
 
 impl RuntimeInputAck {
@@ -178,33 +191,6 @@ impl RuntimeInputAck {
             id: id.into(),
         }
     }
-}
-
-/// An error; the connection stays open. ConnectOnion specification, *ERROR*.
-#[derive(Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "ERROR")]
-#[non_exhaustive]
-pub struct ErrorFrame {
-    /// The error message, for people. Also read from `error`; a value other than a text as JSON.
-    pub message: Str,
-    /// The beginning of the unreadable text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub received: Option<Str>,
-    /// The code, for programs: a number or a word, as it was sent. Newer hosts only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<Json>,
-    /// The reason, for programs. Newer hosts only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Str>,
-    /// The id of the event that was answered too late. Newer hosts only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<Str>,
-    /// The session, where relevant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Str>,
-    /// Whether the same frame may succeed later. Newer hosts only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retryable: Option<bool>,
 }
 
 impl ErrorFrame {
@@ -242,24 +228,7 @@ impl ErrorFrame {
 
 impl<'de> Deserialize<'de> for ErrorFrame {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Members {
-            #[serde(default, deserialize_with = "optional_loose")]
-            message: Option<Str>,
-            #[serde(default, deserialize_with = "optional_loose")]
-            error: Option<Str>,
-            #[serde(default, deserialize_with = "optional_loose")]
-            received: Option<Str>,
-            code: Option<Json>,
-            #[serde(default, deserialize_with = "optional_loose")]
-            reason: Option<Str>,
-            #[serde(default, deserialize_with = "optional_id")]
-            request_id: Option<Str>,
-            #[serde(default, deserialize_with = "optional_id")]
-            session_id: Option<Str>,
-            retryable: Option<bool>,
-        }
-        let read = Members::deserialize(from)?;
+        let read = ErrorMembers::deserialize(from)?;
         let message = read.message.or(read.error);
         Ok(Self {
             message: message.ok_or_else(|| D::Error::missing_field("message"))?,

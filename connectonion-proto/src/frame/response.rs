@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rpc_core::{Json, Str, tagged};
+use rpc_core::{Json, Str, members, tagged};
 use serde::{Deserialize, Serialize};
 
 use super::words::{Mode, Rejection, Scope, UlwAction};
@@ -36,35 +36,48 @@ tagged! {
     }
 }
 
-/// Whether a tool may run. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Approval {
-    /// Whether the user approves.
-    pub approved: bool,
-    /// How long that holds; once, if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Scope>,
-    /// The consequence of a refusal; if absent, the agent stops. Not in the specification.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Rejection>,
-    /// The reason for a refusal, for the agent. Not in the specification.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub feedback: Option<Str>,
-}
+members! {
+    /// Whether a tool may run. ConnectOnion specification, *`APPROVAL_RESPONSE`*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Approval {
+        /// Whether the user approves.
+        pub approved: bool,
+        /// How long that holds; once, if absent.
+        pub scope: Option<Scope>,
+        /// The consequence of a refusal; if absent, the agent stops. Not in the specification.
+        pub mode: Option<Rejection>,
+        /// The reason for a refusal, for the agent. Not in the specification.
+        pub feedback: Option<Str>,
+    }
 
-/// How to continue when the turns of the mode `ulw` are used up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Ulw {
-    /// The action; an unknown word stops the agent.
-    pub action: UlwAction,
-    /// The number of additional turns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns: Option<u64>,
-    /// The new mode.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
+    /// How to continue when the turns of the mode `ulw` are used up.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Ulw {
+        /// The action; an unknown word stops the agent.
+        pub action: UlwAction,
+        /// The number of additional turns.
+        pub turns: Option<u64>,
+        /// The new mode.
+        pub mode: Option<Mode>,
+    }
+
+    /// A change of the agent's mode. Not in the specification.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "mode_change")]
+    pub struct ModeChange {
+        /// The new mode.
+        pub mode: Mode,
+        /// The number of turns, in the mode `ulw`.
+        pub turns: Option<u64>,
+    }
+
+    /// A change of the goal of the mode `ulw`. Not in the specification.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "type", rename = "prompt_update")]
+    pub struct PromptUpdate {
+        /// The goal.
+        pub prompt: Str,
+    }
 }
 
 impl Approval {
@@ -149,33 +162,12 @@ impl Answer {
     }
 }
 
-/// A change of the agent's mode. Not in the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "mode_change")]
-#[non_exhaustive]
-pub struct ModeChange {
-    /// The new mode.
-    pub mode: Mode,
-    /// The number of turns, in the mode `ulw`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns: Option<u64>,
-}
-
 impl ModeChange {
     /// Creates a change to this mode.
     #[must_use]
     pub const fn new(mode: Mode) -> Self {
         Self { mode, turns: None }
     }
-}
-
-/// A change of the goal of the mode `ulw`. Not in the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename = "prompt_update")]
-#[non_exhaustive]
-pub struct PromptUpdate {
-    /// The goal.
-    pub prompt: Str,
 }
 
 impl PromptUpdate {

@@ -1,7 +1,5 @@
 //! [`Session`]: the conversation that both sides keep, with all its members.
 
-use std::fmt;
-
 use rpc_core::encode::encode_into;
 use rpc_core::json::{DecodeErrorKind, each_member, first_byte};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
@@ -28,22 +26,14 @@ use super::number::Number;
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Session {
-    members: Members,
-}
-
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Members(Vec<(Str, Json)>);
+pub struct Session(Vec<(Str, Json)>);
 
 impl Session {
     /// Creates an empty session: `{}`.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            members: Members(Vec::new()),
-        }
+        Self(Vec::new())
     }
 
     /// Parses the members of a session, of any type.
@@ -66,21 +56,19 @@ impl Session {
         if count > max {
             return Err(DecodeError::new(DecodeErrorKind::TooManyItems { max }));
         }
-        Ok(Self {
-            members: Members(members),
-        })
+        Ok(Self(members))
     }
 
     /// Returns the members in order, as they were sent.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.members.0.iter().map(|(name, value)| (&**name, value))
+        self.0.iter().map(|(name, value)| (&**name, value))
     }
 
     /// Returns a member as it was sent; `None` if it is absent or null. Of several members of that
     /// name the last counts, as for the known peers.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Json> {
-        let mut from_the_end = self.members.0.iter().rev();
+        let mut from_the_end = self.0.iter().rev();
         let (_, value) = from_the_end.find(|(known, _)| known == name)?;
         Some(value).filter(|value| !value.is_null())
     }
@@ -108,16 +96,16 @@ impl Session {
 
     /// Like [`set`](Self::set), with a value as it was sent.
     pub(crate) fn set_raw(&mut self, name: &str, value: Json) {
-        let mut from_the_end = self.members.0.iter_mut().rev();
+        let mut from_the_end = self.0.iter_mut().rev();
         match from_the_end.find(|(known, _)| known == name) {
             Some((_, place)) => *place = value,
-            None => self.members.0.push((name.into(), value)),
+            None => self.0.push((name.into(), value)),
         }
     }
 
     /// Removes all members of this name.
     pub fn remove(&mut self, name: &str) {
-        self.members.0.retain(|(known, _)| known != name);
+        self.0.retain(|(known, _)| known != name);
     }
 
     /// Appends items to a member that is an array (`messages`, `trace`), or creates it. Any other
@@ -154,16 +142,12 @@ impl Session {
     }
 }
 
-/// Prints the names only: the contents are private.
-impl fmt::Debug for Members {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.0.iter().map(|(name, _)| name))
-            .finish()
-    }
-}
+// Prints the names only: the contents are private.
+rpc_core::debug_fields!([] Session, this => {
+    members: this.0.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+});
 
-impl Serialize for Members {
+impl Serialize for Session {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
@@ -247,7 +231,7 @@ mod tests {
         let session = parse(r#"{"messages":["hunter2"]}"#);
         assert_eq!(
             format!("{session:?}"),
-            r#"Session { members: ["messages"] }"#
+            r#"Session { members: ["messages"], .. }"#
         );
     }
 }

@@ -1,29 +1,27 @@
 //! [`Signed`]: the payload, the sender and the signature of a signed frame.
 
-use rpc_core::{Json, Str};
+use rpc_core::json::lenient::optional_verbatim_object;
+use rpc_core::{Json, Str, members};
 use serde::{Deserialize, Serialize};
 
-use super::json::{last_member, opt};
+use super::json::last_member;
 use super::number::Number;
 
-/// The sender of a frame, with proof: `payload`, `from` and `signature`. ConnectOnion
-/// specification, *Authentication*.
-///
-/// Each may be absent: the server reports what is missing, in the words that clients know. The
-/// payload stays as it was sent, because the signature covers its text.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Signed {
-    /// The signed payload: a JSON object, as it was sent.
-    #[serde(default, with = "opt::verbatim")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Json>,
-    /// The sender's address, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Str>,
-    /// The signature in hex, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signature: Option<Str>,
+members! {
+    /// The sender of a frame, with proof: `payload`, `from` and `signature`. ConnectOnion
+    /// specification, *Authentication*.
+    ///
+    /// Each may be absent: the server reports what is missing, in the words that clients know. The
+    /// payload stays as it was sent, because the signature covers its text.
+    #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Signed {
+        /// The signed payload: a JSON object, as it was sent.
+        pub payload: Option<Json> as "optional_verbatim_object",
+        /// The sender's address, as it was sent.
+        pub from: Option<Str>,
+        /// The signature in hex, as it was sent.
+        pub signature: Option<Str>,
+    }
 }
 
 impl Signed {

@@ -11,6 +11,8 @@ use crate::id::event_id;
 
 /// The longest type of an agent's own event, in bytes.
 const MAX_EVENT_NAME: usize = 128;
+/// The largest number of open questions of one run.
+pub(super) const MAX_QUESTIONS: usize = 64;
 
 impl Hub {
     /// Sends an event of an agent to all connections, and keeps it for those that reconnect.
@@ -104,9 +106,8 @@ impl Hub {
     /// [`AgentError`].
     pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AgentError> {
         let answer = question.awaits().ok_or(AgentError::NoRoom)?;
-        let max = self.config.max_requests;
         let (_, state) = self.run_mut(run)?;
-        if state.requests.len() >= max {
+        if state.requests.len() >= MAX_QUESTIONS {
             return Err(AgentError::NoRoom);
         }
         let id = self.emit(run, question, None, now)?;
@@ -135,7 +136,6 @@ impl Hub {
     }
 
     /// Takes the goal that the user has set last.
-    #[must_use]
     pub fn take_goal(&mut self, run: RunId) -> Option<Str> {
         self.run_mut(run).ok()?.1.goal.take()
     }
@@ -187,14 +187,12 @@ impl Hub {
     }
 
     /// Returns whether the user wants the agent to stop; `false` for a run that is over.
-    #[must_use]
     pub fn is_interrupted(&mut self, run: RunId) -> bool {
         self.run_mut(run)
             .is_ok_and(|(_, state)| state.is_interrupted)
     }
 
     /// Returns whether prompts of the user wait for the agent.
-    #[must_use]
     pub fn has_inputs(&mut self, run: RunId) -> bool {
         let session = self.session_of_run(run);
         session.is_ok_and(|(_, session)| session.unread().next().is_some())

@@ -43,18 +43,6 @@ impl Held {
     }
 }
 
-/// What there should be room for.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Need<'a> {
-    /// Who brings it; `None` if that is not known.
-    pub(super) caller: Option<IpAddr>,
-    /// The session that it is for, which stays.
-    pub(super) session: Option<&'a str>,
-    pub(super) more: usize,
-    /// What comes back from the storage with it.
-    pub(super) recalled: usize,
-}
-
 impl Hub {
     /// Returns the refusal of a conversation of this size, if it is too large.
     pub(super) fn check_size(&self, size: usize) -> Option<ErrorFrame> {
@@ -66,33 +54,35 @@ impl Hub {
         })
     }
 
-    /// Makes room in the memory, or returns the refusal. Idle conversations leave it, the largest first. A
+    /// Makes room in the memory for what a caller brings and what comes back from the storage with it, or
+    /// returns the refusal. Idle conversations leave it, the largest first, but for that of this session. A
     /// quarter is in reserve, for what is small.
-    pub(super) fn hold(&mut self, need: Need<'_>, now: Now) -> Option<ErrorFrame> {
-        let more = need.more.saturating_add(need.recalled);
+    pub(super) fn hold(
+        &mut self,
+        caller: Option<IpAddr>,
+        session: Option<&str>,
+        brought: usize,
+        recalled: usize,
+        now: Now,
+    ) -> Option<ErrorFrame> {
+        let more = brought.saturating_add(recalled);
         let max = self.config.max_held_bytes;
-        let own = need
-            .caller
-            .map(|_| (need.caller, max / 4, "of your address"));
+        let own = caller.map(|_| (caller, max / 4, "of your address"));
         for (whose, max, words) in own.into_iter().chain([(None, max, "of all callers")]) {
-            let max = if need.more <= SMALL {
-                max
-            } else {
-                max - max / 4
-            };
+            let max = if brought <= SMALL { max } else { max - max / 4 };
             let excess = |held: &Held| held.of(whose).saturating_add(more).saturating_sub(max);
             if excess(&self.held) > 0 {
                 self.held = self.count();
             }
             let excess = excess(&self.held);
-            if excess > 0 && !self.unload(whose, need.session, excess, now) {
+            if excess > 0 && !self.unload(whose, session, excess, now) {
                 let words = format!(
                     "this host holds {max} bytes of conversations {words}: try again later"
                 );
                 return Some(ErrorFrame::new(words).with_retryable(true));
             }
         }
-        self.held.add(need.caller, more);
+        self.held.add(caller, more);
         None
     }
 
@@ -166,17 +156,12 @@ impl Hub {
         let Some((id, session)) = self.session_at(conn) else {
             return true;
         };
-        let need = Need {
-            caller: session.caller,
-            session: Some(id.as_str()),
-            more: bytes,
-            recalled: 0,
-        };
-        if let Some(error) = self.hold(need, now) {
+        let caller = session.caller;
+        if let Some(error) = self.hold(caller, Some(id.as_str()), bytes, 0, now) {
             self.refuse_input(conn, error.with_code(INPUT_REFUSED));
             return false;
         }
-        let uploading = self.uploading.entry(conn).or_insert((need.caller, 0));
+        let uploading = self.uploading.entry(conn).or_insert((caller, 0));
         uploading.1 += bytes;
         true
     }

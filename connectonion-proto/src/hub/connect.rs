@@ -2,7 +2,7 @@
 
 use rpc_core::{Json, Text};
 
-use super::bytes::{Need, len_of};
+use super::bytes::len_of;
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
 use super::job::{Entering, Loaded, Request, Then, not_available};
@@ -36,14 +36,9 @@ impl Hub {
             None => own.is_none(),
         };
         let unknown = id.filter(|_| is_unknown).map(SessionId::from);
-        let need = Need {
-            caller: request.caller,
-            session: id,
-            more: handed - held,
-            recalled: 0,
-        };
-        let refused = self.check_size(handed).or_else(|| self.hold(need, now));
-        if let Some(error) = refused {
+        let refused = self.check_size(handed);
+        let hold = || self.hold(request.caller, id, handed - held, 0, now);
+        if let Some(error) = refused.or_else(hold) {
             return self.refuse_connect(conn, error);
         }
         let Some(unknown) = unknown else {
@@ -104,13 +99,8 @@ impl Hub {
         let known = len_of(stored.as_ref().and_then(|record| record.session.as_ref()));
         // One that is stored already may be shown, however long it is.
         let known = known.min(self.config.max_session_bytes);
-        let need = Need {
-            caller: request.caller,
-            session: connect.session_id.as_deref(),
-            more: known,
-            ..Need::default()
-        };
-        if let Some(error) = self.hold(need, now) {
+        let id = connect.session_id.as_deref();
+        if let Some(error) = self.hold(request.caller, id, known, 0, now) {
             return self.refuse_connect(conn, error);
         }
         let handed = connect.session.as_ref();

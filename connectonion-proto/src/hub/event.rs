@@ -41,7 +41,6 @@ pub struct Now {
 impl Now {
     /// Creates the time from both clocks, the wall clock in whole microseconds: some clients read more
     /// digits with an error of the last bit, and their copy of a session would be another version.
-    #[must_use]
     pub fn new(instant: Instant, wall: SystemTime) -> Self {
         let since = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let micros = since.subsec_micros();
@@ -71,7 +70,6 @@ pub struct ConnectRequest {
 
 impl ConnectRequest {
     /// Creates the request of an admitted client.
-    #[must_use]
     pub const fn new(owner: Owner, connect: Connect, random: u128) -> Self {
         Self {
             owner,

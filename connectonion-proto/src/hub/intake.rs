@@ -2,7 +2,7 @@
 
 use rpc_core::Json;
 
-use super::bytes::{Need, len_of};
+use super::bytes::len_of;
 use super::event::{ConnId, HubEvent, Now, Reply, RunId};
 use super::job::{NotStored, Request, Then, not_available};
 use super::removed::moved;
@@ -61,14 +61,12 @@ impl Hub {
         }
         let is_new = entry.is_known && entry.copy.is_none() && entry.is_idle();
         let session = session.filter(|_| is_new);
-        let need = Need {
-            caller: entry.caller,
-            session: Some(id.as_str()),
-            more: prompt.size() + len_of(session.as_ref()),
-            recalled: entry.away,
-        };
-        let size = entry.bytes() + need.more + need.recalled;
-        match self.check_size(size).or_else(|| self.hold(need, now)) {
+        let (caller, recalled) = (entry.caller, entry.away);
+        let brought = prompt.size() + len_of(session.as_ref());
+        let size = entry.bytes() + brought + recalled;
+        let refused = self.check_size(size);
+        let hold = || self.hold(caller, Some(id.as_str()), brought, recalled, now);
+        match refused.or_else(hold) {
             None => Ok((id, session)),
             Some(error) => {
                 let error = error.with_code(INPUT_REFUSED);

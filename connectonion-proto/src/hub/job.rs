@@ -63,7 +63,6 @@ pub(super) fn not_available(error: &StorageError) -> ErrorFrame {
 
 impl Job {
     /// Returns the session.
-    #[must_use]
     pub const fn session_id(&self) -> &SessionId {
         &self.session_id
     }
@@ -75,7 +74,6 @@ impl Job {
 
     /// Returns whether this informs the storage that the session is forgotten, after which another host
     /// may serve it.
-    #[must_use]
     pub const fn is_release(&self) -> bool {
         matches!(self.request, Request::Release)
     }
@@ -218,7 +216,6 @@ impl Hub {
 
     /// Returns the number of sessions with a result or a change that is not stored, and may be
     /// [stored later](Self::store_again).
-    #[must_use]
     pub fn unstored(&self) -> usize {
         let sessions = self.sessions.iter();
         sessions.filter(|(_, it)| it.unstored.is_some()).count()

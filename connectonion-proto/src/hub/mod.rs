@@ -238,7 +238,6 @@ pub struct Hub {
 impl Hub {
     /// Creates a hub without sessions. The seed should be random: it determines the ids of events
     /// and inputs.
-    #[must_use]
     pub fn new(config: HubConfig, seed: u128, now: Instant) -> Self {
         Self {
             sessions: PendingMap::new(config.max_sessions, now),
@@ -266,32 +265,27 @@ impl Hub {
     }
 
     /// Returns the number of sessions.
-    #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
     /// Returns the session of a connection.
-    #[must_use]
     pub fn session_of(&self, conn: ConnId) -> Option<&SessionId> {
         self.connections.get(&conn).map(|entry| &entry.session)
     }
 
     /// Returns the number of runs, with those whose prompt is being stored.
-    #[must_use]
     pub fn running(&self) -> usize {
         self.runs.len()
     }
 
     /// Returns the number of bytes of events that are held for clients.
-    #[must_use]
     pub const fn log_bytes(&self) -> usize {
         self.log_bytes
     }
 
     /// Answers `SESSION_STATUS`. `asker` is the identity that the connection has proved; `None` if
     /// it has proved none but must. A session of another owner is reported as not found.
-    #[must_use]
     pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
         let session = session_id.and_then(|id| self.sessions.get(id.as_str()));
         let standing = match session.filter(|it| asker == Some(it.owner)) {
@@ -315,33 +309,28 @@ impl Hub {
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) is due next; possibly a little early.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let deadlines = [self.sessions.poll_timeout(), self.store_again_at];
         deadlines.into_iter().flatten().min()
     }
 
     /// Returns the next job or event.
-    #[must_use]
     pub fn poll_event(&mut self) -> Option<HubEvent> {
         self.events.pop_front()
     }
 
     /// Returns the next reply and its connection.
-    #[must_use]
     pub fn poll_reply(&mut self) -> Option<(ConnId, Reply)> {
         self.replies.pop_front()
     }
 
     /// Returns the next line for the console.
-    #[must_use]
     pub fn poll_line(&mut self) -> Option<String> {
         self.lines.pop_front()
     }
 
     /// Returns whether nothing is being run or stored, so that the host may end without losing
     /// work.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.runs.is_empty() && self.jobs == 0 && self.starved.is_empty()
     }

@@ -22,7 +22,6 @@ impl Hub {
     ///
     /// Returns `false`, and does nothing, if there is no room for another session or run: leave it to
     /// another host.
-    #[must_use]
     pub fn recover(&mut self, session_id: SessionId) -> bool {
         let recovering = self.recovering;
         let running = self.runs.len() + self.starved.len() + recovering;

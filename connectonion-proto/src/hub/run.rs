@@ -10,6 +10,7 @@ use super::event::{Now, RunId};
 use super::{Entry, Prompt};
 use crate::frame::{Answer, ErrorFrame, Session};
 use crate::limits::{STALE_ANSWER, ULW_TURNS, ULW_TURNS_USED};
+use crate::merge::turn_of;
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +79,7 @@ impl Run {
         reruns: Option<u32>,
         now: Now,
     ) -> Self {
-        let turn = base.as_ref().and_then(|base| {
-            let turn = find_member(base.get(), "turn")?;
-            turn.get().parse::<u64>().ok()
-        });
+        let turn = base.as_ref().and_then(turn_of);
         let mut run = Self {
             id,
             phase: Phase::Beginning,

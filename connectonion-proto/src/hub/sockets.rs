@@ -41,7 +41,6 @@ impl Hub {
     }
 
     /// Returns a connection with frames to take, once until there are new ones for it.
-    #[must_use]
     pub fn poll_ready(&mut self) -> Option<ConnId> {
         loop {
             let conn = self.ready.pop_front()?;
@@ -60,7 +59,6 @@ impl Hub {
     ///
     /// A connection that is so slow that events are dropped before it takes them gets the current
     /// session instead, as `session_sync`.
-    #[must_use]
     pub fn next_frame(&mut self, conn: ConnId, now: Now) -> Option<Text> {
         loop {
             let entry = self.connections.get_mut(&conn)?;

@@ -69,9 +69,8 @@ impl ServerConn {
                 let has_no_prompt = is_empty(input.prompt.as_deref())
                     && is_empty(input.signed.text("prompt").as_deref());
                 if has_no_prompt && is_newcomer {
-                    return self
-                        .core
-                        .push_event(ServerEvent::Warning(Warning::EmptyInput), 0);
+                    let warning = ServerEvent::Warning(Warning::EmptyInput);
+                    return self.core.push_event(warning, 0);
                 }
                 if !is_inside {
                     return self.not_connected("INPUT");
@@ -115,18 +114,13 @@ impl ServerConn {
             _ => None,
         };
         let is_input = matches!(frame, ClientFrame::Input(_));
-        if let Some(wrong) = wrong {
-            let mut error = ErrorFrame::new(wrong.to_string());
+        if let Some(why) = wrong {
+            let mut error = ErrorFrame::new(why.to_string());
             if is_input {
                 error = error.with_code(INPUT_REFUSED);
             }
-            return self.object(
-                &error,
-                Warning::Unsigned {
-                    tag: frame.name().into(),
-                    why: wrong,
-                },
-            );
+            let tag = frame.name().into();
+            return self.object(&error, Warning::Unsigned { tag, why });
         }
         let size = text.len();
         if let ClientFrame::Admin(request) = frame {

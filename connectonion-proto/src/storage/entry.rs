@@ -18,15 +18,24 @@ const LONG: usize = 1024;
 /// How a text that stands for a long one begins, in JSON.
 const MARK: &str = "\"\\u0000";
 
-/// The member `short` of a line.
-#[derive(Default, Serialize, Deserialize)]
-struct Short {
-    /// The size of the session that the line adds to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<usize>,
-    /// The members of the session in order: null if it is as before, or a [`Change`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<Json>,
+rpc_core::members! {
+    /// The member `short` of a line.
+    #[derive(Default, Serialize, Deserialize)]
+    struct Short {
+        /// The size of the session that the line adds to.
+        after: Option<usize>,
+        /// The members of the session in order: null if it is as before, or a [`Change`].
+        session: Option<Json>,
+    }
+
+    /// The outcome of a member of a session.
+    #[derive(Default, Serialize, Deserialize)]
+    struct Change {
+        /// Its value.
+        is: Option<Json>,
+        /// What was appended to it: an array.
+        adds: Option<Json>,
+    }
 }
 
 #[derive(Deserialize)]
@@ -37,7 +46,7 @@ struct Line {
 /// Returns the line of a record: what it adds to the record before it, or all, if that is not much more, or
 /// when it `is_due` and the record has its session. Then nothing before it is needed, which is returned, too.
 pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) -> (String, bool) {
-    let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
+    let before = before.filter(|it| record.follows(it));
     let size = record.session.as_ref().map(|session| session.get().len());
     // The events of a run that is run again are needed.
     let goes_on = record.status == RecordStatus::Running && record.reruns > 0;
@@ -105,7 +114,7 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
 /// that follows this one.
 pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
-    let before = before.filter(|it| record.follows(it.owner, &it.status, it.expires));
+    let before = before.filter(|it| record.follows(it));
     let short = match line.contains("\"short\":{") {
         true => parse::<Line>(line, &Limits::unlimited()).ok()?.short,
         false => None,
@@ -187,17 +196,6 @@ impl Texts {
         }
         Json::new(&text).ok()
     }
-}
-
-/// The outcome of a member of a session.
-#[derive(Default, Serialize, Deserialize)]
-struct Change {
-    /// Its value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is: Option<Json>,
-    /// What was appended to it: an array.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    adds: Option<Json>,
 }
 
 fn members(session: &Json) -> Option<Session> {

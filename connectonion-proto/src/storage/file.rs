@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use super::record::{Record, RecordStatus};
+use rpc_core::Str;
 use rpc_core::sync::Mutex;
 
-use super::entry;
-use crate::hub::Owner;
+use super::{Record, entry};
 use crate::limits::MAX_CLIENT_MESSAGE;
+
+/// The length of a line with its line break, at most.
+const MAX_LINE: u64 = MAX_CLIENT_MESSAGE as u64 + 1;
 
 /// A file of records, one per line, such as `.co/session_results.jsonl`; it is only read.
 ///
@@ -31,14 +33,13 @@ struct Span {
     len: usize,
 }
 
-/// What is known of a session without reading its lines again.
+/// The lines of a session.
 #[derive(Debug)]
 struct Slot {
     /// The last line, and those that it adds to.
     lines: Vec<Span>,
-    status: RecordStatus,
-    expires: Option<f64>,
-    owner: Option<Owner>,
+    /// The last record, without its texts.
+    last: Record,
 }
 
 impl ResultsFile {
@@ -57,29 +58,26 @@ impl ResultsFile {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let size = read_line(&mut file, MAX_CLIENT_MESSAGE, &mut line)?;
+            let mut size = (&mut file).take(MAX_LINE).read_until(b'\n', &mut line)?;
             if size == 0 {
                 return Ok(this);
+            }
+            let is_long = line.pop_if(|last| *last == b'\n').is_none() && size as u64 == MAX_LINE;
+            if is_long {
+                size += file.skip_until(b'\n')?;
             }
             let span = Span {
                 offset: this.len,
                 len: line.len(),
             };
-            this.len += size;
-            if !line.is_empty() && (line.len() > MAX_CLIENT_MESSAGE || !this.take(span, &line)) {
+            this.len += size as u64;
+            if !line.is_empty() && (is_long || !this.take(span, &line)) {
                 this.skipped += 1;
             }
         }
     }
 
-    /// Returns the length of what was read, in bytes.
-    #[must_use]
-    pub const fn size(&self) -> u64 {
-        self.len
-    }
-
     /// Returns the number of lines that are not records.
-    #[must_use]
     pub const fn skipped_lines(&self) -> u64 {
         self.skipped
     }
@@ -110,54 +108,26 @@ impl ResultsFile {
                 record = Some(next);
             }
         }
-        let owner = slot.owner;
+        let owner = slot.last.owner;
         Ok(record.map(|record| Record { owner, ..record }))
     }
 
     /// Returns `false` if a line is not a record.
     fn take(&mut self, span: Span, line: &[u8]) -> bool {
         let found = std::str::from_utf8(line).ok();
-        let Some(found) = found.and_then(|line| Record::parse(line).ok()) else {
+        let Some(mut last) = found.and_then(|line| Record::parse(line).ok()) else {
             return false;
         };
-        let before = self.sessions.remove(&*found.session_id);
-        let before = before.filter(|it| found.follows(it.owner, &it.status, it.expires));
-        let owner = found.owner.or_else(|| before.as_ref()?.owner);
-        let before = before.filter(|_| found.session.is_none());
+        let before = self.sessions.remove(&*last.session_id);
+        let before = before.filter(|it| last.follows(&it.last));
+        last.owner = last.owner.or_else(|| before.as_ref()?.last.owner);
+        let before = before.filter(|_| last.session.is_none());
         let mut lines = before.map(|before| before.lines).unwrap_or_default();
         lines.push(span);
-        let slot = Slot {
-            lines,
-            status: found.status,
-            expires: found.expires,
-            owner,
-        };
-        self.sessions.insert((&*found.session_id).into(), slot);
+        (last.session, last.result, last.inputs) = (None, None, Vec::new());
+        last.prompt = Str::EMPTY;
+        let id = (&*last.session_id).into();
+        self.sessions.insert(id, Slot { lines, last });
         true
-    }
-}
-
-/// Reads a line, without its line break. Returns its length in the file. Of a line longer than `max` bytes,
-/// at most one more is kept.
-fn read_line(file: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Result<u64> {
-    let mut size = 0;
-    loop {
-        let buffer = match file.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            buffer => buffer?,
-        };
-        if buffer.is_empty() {
-            return Ok(size);
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(buffer.len(), |end| end + 1);
-        let room = (max + 1).saturating_sub(line.len());
-        let piece = buffer.get(..end.unwrap_or(taken)).unwrap_or_default();
-        line.extend(piece.iter().take(room));
-        file.consume(taken);
-        size += taken as u64;
-        if end.is_some() {
-            return Ok(size);
-        }
     }
 }

@@ -17,7 +17,7 @@ mod transfer;
 pub(crate) use error::StorageError;
 pub use record::{Record, RecordStatus};
 #[cfg(feature = "server")]
-pub(crate) use record::{owner_name, owner_of};
+pub(crate) use record::{owner, owner_name, owner_of, owner_text};
 #[cfg(feature = "file")]
 pub use rpc_core::store::{FileConfig, FileStore, Fsync};
 #[cfg(feature = "server")]

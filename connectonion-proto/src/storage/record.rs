@@ -8,13 +8,14 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::auth::Address;
+use crate::auth::{Address, whole};
 use crate::hub::{Owner, Prompt};
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
 
 words! {
     /// The status of a session in its record.
+    #[derive(Default)]
     pub enum RecordStatus {
         /// A run has started. The record never expires: the next host finds it, and the run becomes
         /// [interrupted](Self::Interrupted).
@@ -28,6 +29,7 @@ words! {
         /// A run was ended by the end of its host.
         "interrupted" => Interrupted,
         /// The session exists; nothing ran since.
+        #[default]
         "connected" => Connected,
         .. => Other,
     }
@@ -54,7 +56,7 @@ words! {
 /// assert_eq!(Record::parse(&record.to_line())?, record);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
     /// The session.
@@ -81,7 +83,7 @@ pub struct Record {
     #[serde(serialize_with = "optional_time")]
     pub expires: Option<f64>,
     /// How long the run took, in milliseconds.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, deserialize_with = "whole_number")]
     pub duration_ms: Option<u64>,
     /// The session's owner; `None` if the writer did not store owners.
     #[serde(default, deserialize_with = "owner", serialize_with = "owner_text")]
@@ -114,41 +116,31 @@ impl Record {
             session_id: session_id.into(),
             status,
             prompt: prompt.into(),
-            result: None,
-            session: None,
             created,
             expires: Some(created + RESULT_TTL.as_secs_f64()),
-            duration_ms: None,
-            owner: None,
-            inputs: Vec::new(),
-            reruns: 0,
-            events: Vec::new(),
+            ..Self::default()
         }
     }
 
     /// Returns whether the record has expired at this time. Never during its run.
     pub(crate) fn is_expired(&self, now: f64) -> bool {
-        is_expired(&self.status, self.expires, now)
+        let is_running = self.status == RecordStatus::Running;
+        !is_running && self.expires.is_some_and(|expires| expires < now)
     }
 
     /// Adds what this record lacks from the one before it of the same session: the session object
     /// and the owner. Nothing is inherited from a session of another owner, or from an expired one.
     pub(crate) fn inherit(&mut self, before: Option<&Self>) {
-        if let Some(before) = before.filter(|it| self.follows(it.owner, &it.status, it.expires)) {
+        if let Some(before) = before.filter(|it| self.follows(it)) {
             self.session = self.session.take().or_else(|| before.session.clone());
             self.owner = self.owner.or(before.owner);
         }
     }
 
     /// Returns whether this record continues the session of the one before it.
-    pub(crate) fn follows(
-        &self,
-        owner: Option<Owner>,
-        status: &RecordStatus,
-        expires: Option<f64>,
-    ) -> bool {
-        let is_theirs = self.owner.is_none() || owner.is_none() || self.owner == owner;
-        is_theirs && !is_expired(status, expires, self.created)
+    pub(crate) fn follows(&self, before: &Self) -> bool {
+        let is_theirs = before.owner.is_none_or(|owner| self.is_of(owner));
+        is_theirs && !before.is_expired(self.created)
     }
 
     /// Returns whether this owner may have the session.
@@ -174,10 +166,6 @@ impl Record {
     }
 }
 
-pub(crate) fn is_expired(status: &RecordStatus, expires: Option<f64>, now: f64) -> bool {
-    *status != RecordStatus::Running && expires.is_some_and(|expires| expires < now)
-}
-
 /// Reads a text; any other value as its JSON.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
     let value = Option::<Json>::deserialize(from)?;
@@ -188,18 +176,13 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
 }
 
 /// Reads a number, which other programs write with a fraction.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "conversions from floats saturate"
-)]
-fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    Ok(Option::<f64>::deserialize(from)?.map(|number| number as u64))
+fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.map(whole))
 }
 
 /// Reads an owner. An unreadable one makes the record unreadable: otherwise the session would have
 /// no owner, and be open to all.
-fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> {
+pub(crate) fn owner<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Owner>, D::Error> {
     let Some(text) = Option::<Str>::deserialize(from)? else {
         return Ok(None);
     };
@@ -225,7 +208,7 @@ pub(crate) fn owner_name(owner: Owner) -> Str {
 
 const UNSIGNED: &str = "unsigned";
 
-fn owner_text<S: Serializer>(owner: &Option<Owner>, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn owner_text<S: Serializer>(owner: &Option<Owner>, to: S) -> Result<S::Ok, S::Error> {
     owner.map(owner_name).serialize(to)
 }
 

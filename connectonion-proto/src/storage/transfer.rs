@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -61,10 +61,8 @@ pub async fn import(store: &Arc<dyn Store>, path: &Path) -> io::Result<Option<Im
     let path = std::path::absolute(path)?;
     let key = hex(&Sha256::digest(path.as_os_str().as_encoded_bytes()));
     let known = imports.get(&key).await.map_err(io::Error::other)?;
-    let known = known
-        .and_then(|known| Mark::parse(&known.value))
-        .unwrap_or_default();
-    let reading = spawn_blocking(move || look(&path, &known));
+    let known = known.map(|known| String::from_utf8_lossy(&known.value).into_owned());
+    let reading = spawn_blocking(move || look(&path, &known.unwrap_or_default()));
     let Some((file, after, mark)) = reading.await?? else {
         return Ok(None);
     };
@@ -82,10 +80,8 @@ pub async fn import(store: &Arc<dyn Store>, path: &Path) -> io::Result<Option<Im
         let Some(record) = record else {
             return Ok(0);
         };
-        take(log, record)
-            .await
-            .map(u64::from)
-            .map_err(io::Error::other)
+        let taken = take(log, record).await;
+        taken.map(u64::from).map_err(io::Error::other)
     });
     let taking = stream::iter(taking).buffer_unordered(AT_ONCE);
     let sessions = taking.try_fold(0, |sum, one| async move { io::Result::Ok(sum + one) });
@@ -93,7 +89,7 @@ pub async fn import(store: &Arc<dyn Store>, path: &Path) -> io::Result<Option<Im
         sessions: sessions.await?,
         skipped_lines: file.skipped_lines(),
     };
-    let kept = imports.put(&key, mark.to_string().into()).await;
+    let kept = imports.put(&key, mark.into()).await;
     kept.map_err(io::Error::other)?;
     Ok(Some(imported))
 }
@@ -113,9 +109,8 @@ pub async fn export(store: &dyn Store, mut out: impl Write) -> io::Result<u64> {
     for head in log.heads().await.map_err(io::Error::other)? {
         let Some(id) = head.id else { continue };
         let mut session = Session::default();
-        log.read(&id, &mut session)
-            .await
-            .map_err(io::Error::other)?;
+        let read = log.read(&id, &mut session).await;
+        read.map_err(io::Error::other)?;
         if let Some(record) = found(&session) {
             writeln!(out, "{}", record.to_line())?;
             count += 1;
@@ -130,10 +125,8 @@ async fn take(log: &SessionLog, mut record: Record) -> Result<bool, StoreError> 
     let (id, mut session) = (record.session_id.clone(), Session::default());
     log.read(&id, &mut session).await?;
     let before = found(&session);
-    if before
-        .as_ref()
-        .is_some_and(|it| it.created > record.created)
-    {
+    let is_newer = |it: &Record| it.created > record.created;
+    if before.as_ref().is_some_and(is_newer) {
         return Ok(false);
     }
     record.inherit(before.as_ref());
@@ -148,54 +141,34 @@ async fn take(log: &SessionLog, mut record: Record) -> Result<bool, StoreError> 
     Ok(true)
 }
 
-/// How much of a file was taken.
-#[derive(Default, PartialEq)]
-struct Mark {
-    len: u64,
-    hash: String,
-}
-
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.len, self.hash)
-    }
-}
-
-impl Mark {
-    fn parse(text: &[u8]) -> Option<Self> {
-        let (len, hash) = std::str::from_utf8(text).ok()?.split_once(' ')?;
-        Some(Self {
-            len: len.parse().ok()?,
-            hash: hash.to_owned(),
-        })
-    }
-
-    /// Returns the mark of the first bytes of a file, at most `max`.
-    fn of(path: &Path, max: u64) -> io::Result<Self> {
-        let (mut file, mut hash) = (File::open(path)?.take(max), Sha256::new());
-        let (mut buffer, mut len) = (vec![0; 64 * 1024], 0);
-        loop {
-            let count = file.read(&mut buffer)?;
-            if count == 0 {
-                let hash = hex(&hash.finalize());
-                return Ok(Self { len, hash });
-            }
-            hash.update(buffer.get(..count).unwrap_or_default());
-            len += count as u64;
+/// Returns how long the beginning of a file is, of at most `max` bytes, and its hash.
+fn mark(path: &Path, max: u64) -> io::Result<String> {
+    let mut file = BufReader::new(File::open(path)?.take(max));
+    let (mut hash, mut len) = (Sha256::new(), 0);
+    loop {
+        let bytes = file.fill_buf()?;
+        let count = bytes.len();
+        if count == 0 {
+            return Ok(format!("{len} {}", hex(&hash.finalize())));
         }
+        hash.update(bytes);
+        file.consume(count);
+        len += count;
     }
 }
 
 /// Finds what of a file is new, from where on, and its mark. `None` if nothing is.
-fn look(path: &Path, known: &Mark) -> io::Result<Option<(ResultsFile, u64, Mark)>> {
-    let mark = match Mark::of(path, u64::MAX) {
+fn look(path: &Path, known: &str) -> io::Result<Option<(ResultsFile, u64, String)>> {
+    let now = match mark(path, u64::MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        mark => mark?,
+        now => now?,
     };
-    if mark == *known {
+    if now == known {
         return Ok(None);
     }
-    let is_longer = Mark::of(path, known.len)? == *known;
-    let after = if is_longer { known.len } else { 0 };
-    Ok(Some((ResultsFile::open(path)?, after, mark)))
+    let before = known.split(' ').next().and_then(|len| len.parse().ok());
+    let before = before.unwrap_or_default();
+    let is_longer = mark(path, before)? == known;
+    let after = if is_longer { before } else { 0 };
+    Ok(Some((ResultsFile::open(path)?, after, now)))
 }

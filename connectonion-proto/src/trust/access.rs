@@ -13,63 +13,47 @@ use crate::frame::{
 use crate::hub::Owner;
 use crate::limits::MAX_USED_SIGNATURES;
 
-/// The access control of a host: signatures, lists, policy, and onboarding of strangers. A
-/// [`HostRuntime`](crate::net::HostRuntime) asks it.
-///
-/// ```
-/// use connectonion_proto::auth::{InviteCodes, Signer};
-/// use connectonion_proto::net::RuntimeOptions;
-/// use connectonion_proto::trust::{AccessControl, TrustLevel};
-///
-/// let host = *Signer::from_seed(&[1; 32]).address();
-/// let access = AccessControl::new(host, TrustLevel::Careful)
-///     .require_signatures()
-///     .with_invites(InviteCodes::new(["red onion"])?);
-/// let options = RuntimeOptions::with_access(access);
-/// # Ok::<(), connectonion_proto::Refused>(())
-/// ```
-#[derive(Debug)]
-pub struct AccessControl {
-    host: Address,
-    verifier: Verifier,
-    policy: TrustPolicy,
-    book: TrustBook,
-    invites: InviteCodes,
-    payment: Option<(Number, Option<Str>)>,
-    used: UsedSignatures,
-    /// Whether the signatures of CONNECT and of INPUT count once, as all others do.
-    is_strict: bool,
-    /// What was used since the last look, if it is watched.
-    spent: Option<Vec<Spent>>,
-    /// Whether the lists may have changed since the last check.
-    is_changed: bool,
+rpc_core::config! {
+    /// The access control of a host: signatures, lists, policy, and onboarding of strangers. A
+    /// [`HostRuntime`](crate::net::HostRuntime) asks it.
+    ///
+    /// ```
+    /// use connectonion_proto::auth::{InviteCodes, Signer};
+    /// use connectonion_proto::net::RuntimeOptions;
+    /// use connectonion_proto::trust::{AccessControl, TrustLevel};
+    ///
+    /// let host = *Signer::from_seed(&[1; 32]).address();
+    /// let access = AccessControl::new(host, TrustLevel::Careful)
+    ///     .require_signatures()
+    ///     .with_invites(InviteCodes::new(["red onion"])?);
+    /// let options = RuntimeOptions::with_access(access);
+    /// # Ok::<(), connectonion_proto::Refused>(())
+    /// ```
+    #[derive(Debug)]
+    pub struct AccessControl {
+        host: Address = host,
+        /// Sets the verifier of signatures. Its recipient should be the host.
+        verifier: Verifier = Verifier { recipient: Some(host), ..Verifier::default() } => with_verifier(Verifier),
+        policy: TrustPolicy = TrustPolicy { level, needs_signatures: false },
+        /// Sets the lists.
+        book: TrustBook = TrustBook::default() => with_book(TrustBook),
+        /// Turns strangers with one of these codes into contacts.
+        invites: InviteCodes = InviteCodes::default() => with_invites(InviteCodes),
+        payment: Option<(Number, Option<Str>)> = None,
+        used: UsedSignatures = UsedSignatures::new(MAX_USED_SIGNATURES),
+        /// Whether the signatures of CONNECT and of INPUT count once, as all others do.
+        is_strict: bool = false,
+        /// What was used since the last look, if it is watched.
+        spent: Option<Vec<Spent>> = None,
+        /// Whether the lists may have changed since the last check.
+        is_changed: bool = false,
+    }
+    /// Creates the access control of the host with this address, at this level of trust, with empty
+    /// lists and without onboarding.
+    pub fn new(host: Address, level: TrustLevel);
 }
 
 impl AccessControl {
-    /// Creates the access control of the host with this address, at this level of trust, with empty
-    /// lists and without onboarding.
-    #[must_use]
-    pub fn new(host: Address, level: TrustLevel) -> Self {
-        Self {
-            host,
-            verifier: Verifier {
-                recipient: Some(host),
-                ..Verifier::default()
-            },
-            policy: TrustPolicy {
-                level,
-                needs_signatures: false,
-            },
-            book: TrustBook::default(),
-            invites: InviteCodes::default(),
-            payment: None,
-            used: UsedSignatures::new(MAX_USED_SIGNATURES),
-            is_strict: false,
-            spent: None,
-            is_changed: false,
-        }
-    }
-
     /// Requires a signature of all callers, at every level, as all known hosts do: use it wherever lists
     /// or sessions must be safe.
     ///
@@ -85,27 +69,6 @@ impl AccessControl {
 
     pub(crate) const fn level(&self) -> TrustLevel {
         self.policy.level
-    }
-
-    /// Sets the verifier of signatures. Its recipient should be the host.
-    #[must_use]
-    pub fn with_verifier(mut self, verifier: Verifier) -> Self {
-        self.verifier = verifier;
-        self
-    }
-
-    /// Sets the lists.
-    #[must_use]
-    pub fn with_book(mut self, book: TrustBook) -> Self {
-        self.book = book;
-        self
-    }
-
-    /// Turns strangers with one of these codes into contacts.
-    #[must_use]
-    pub fn with_invites(mut self, codes: InviteCodes) -> Self {
-        self.invites = codes;
-        self
     }
 
     /// Turns strangers who pay this amount, to this address if known, into contacts.

@@ -32,13 +32,9 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(owner: Owner, session_id: &str, caller: IpAddr) -> Self {
-        let name = match owner {
-            Owner::Key(address) => address.to_string(),
-            Owner::Unsigned => String::new(),
-        };
-        let whose = match owner {
-            Owner::Key(_) => name.clone(),
-            Owner::Unsigned => caller.to_string(),
+        let (name, whose) = match owner {
+            Owner::Key(address) => (address.to_string(), address.to_string()),
+            Owner::Unsigned => (String::new(), caller.to_string()),
         };
         let [session, owner] = [format!("{name}\n{session_id}"), whose].map(|text| {
             let hash = Sha256::digest(text);

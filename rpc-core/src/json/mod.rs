@@ -18,6 +18,7 @@ mod in_order;
 mod key;
 pub mod lenient;
 mod loose;
+mod members;
 mod mend;
 mod open;
 mod refuse;

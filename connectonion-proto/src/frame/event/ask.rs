@@ -1,33 +1,109 @@
 //! Events with which the agent asks the user and waits for the answer.
 
-use rpc_core::json::lenient::{loose, optional_array, optional_loose, or_default};
-use rpc_core::{Json, Str};
+use rpc_core::json::lenient::{loose, optional_array, optional_id, optional_loose, or_default};
+use rpc_core::{Json, Str, members};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::super::json::opt;
 use super::super::words::Mode;
 
-/// The agent waits for the user's answer. ConnectOnion specification, *Stream Events*.
-///
-/// On the wire the question is in `question`, where hosts write it, and in `text`, where the known
-/// older clients read it. Both are read and both are written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AskUser {
-    /// The question.
-    #[serde(flatten, serialize_with = "question_and_text")]
-    pub question: Str,
-    /// Answers to choose from: an array of texts, as it was sent. See
-    /// [`with_options`](Self::with_options).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<Json>,
-    /// Whether several of them may be chosen.
-    pub multi_select: bool,
-    /// The form to fill in: an array of [`AskField`]s, as it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fields: Option<Json>,
+members! {
+    /// The agent waits for the user's answer. ConnectOnion specification, *Stream Events*.
+    ///
+    /// On the wire the question is in `question`, where hosts write it, and in `text`, where the known
+    /// older clients read it. Both are read and both are written.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct AskUser {
+        /// The question.
+        #[serde(flatten, serialize_with = "question_and_text")]
+        pub question: Str,
+        /// Answers to choose from: an array of texts, as it was sent. See
+        /// [`with_options`](Self::with_options).
+        pub options: Option<Json>,
+        /// Whether several of them may be chosen.
+        pub multi_select: bool,
+        /// The form to fill in: an array of [`AskField`]s, as it was sent.
+        pub fields: Option<Json>,
+    }
+
+    /// A field to fill in.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct AskField {
+        /// Its name in the answer.
+        pub name: Str,
+        /// Its label for people.
+        pub label: Option<Str>,
+        /// The kind of text, in the agent's own words.
+        #[serde(rename = "type")]
+        pub kind: Option<Str>,
+    }
+
+    /// A tool waits for the user's approval. ConnectOnion specification, *Stream Events*.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ApprovalNeeded {
+        /// The tool.
+        pub tool: Str,
+        /// The tool's arguments, as they were sent, usually an object.
+        pub arguments: Option<Json>,
+        /// The purpose of the tool; often empty.
+        pub description: Option<Str>,
+        /// The tools that wait behind it: an array of [`BatchItem`]s, as it was sent.
+        pub batch_remaining: Option<Json> as "optional_array",
+        /// The `tool_id` of the call. Newer hosts only.
+        pub tool_call_id: Option<Str> as "optional_id",
+        /// The rule that requires the approval, as it was sent. Newer hosts only.
+        pub policy: Option<Json>,
+    }
+
+    /// The agent's mode has changed.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ModeChanged {
+        /// The new mode.
+        pub mode: Mode,
+        /// Who changed it: `agent`, `user`, or `ulw_checkpoint` when the turns of the mode `ulw` are used up.
+        pub triggered_by: Option<Str>,
+        /// The remaining turns. Newer hosts only.
+        pub turns_left: Option<u64>,
+    }
+
+    /// The turns of the mode `ulw` are used up; the agent waits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct UlwTurnsReached {
+        /// The number of used turns.
+        pub turns_used: Option<u64>,
+        /// The number of allowed turns.
+        pub max_turns: Option<u64>,
+    }
+
+    /// A tool that waits behind another.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct BatchItem {
+        /// The tool.
+        pub tool: Str,
+        /// Its arguments: JSON in a text, as hosts write it; an object is read as its text, and an
+        /// absent value as `{}`.
+        #[serde(default = "no_arguments", deserialize_with = "arguments")]
+        pub arguments: Str,
+    }
+
+    /// A plan waits for the user's review. ConnectOnion specification, *Stream Events*.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct PlanReview {
+        /// The plan.
+        pub plan_content: Str as "loose",
+    }
+
+    /// The members of an [`AskUser`] that is read.
+    #[derive(Deserialize)]
+    struct AskMembers {
+        question: Option<Str>,
+        text: Option<Str>,
+        options: Option<Json> as "optional_array",
+        #[serde(default, deserialize_with = "or_default")]
+        multi_select: bool,
+        fields: Option<Json> as "optional_array",
+    }
 }
 
 impl AskUser {
@@ -50,18 +126,7 @@ impl AskUser {
 
 impl<'de> Deserialize<'de> for AskUser {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Members {
-            question: Option<Str>,
-            text: Option<Str>,
-            #[serde(default, deserialize_with = "optional_array")]
-            options: Option<Json>,
-            #[serde(default, deserialize_with = "or_default")]
-            multi_select: bool,
-            #[serde(default, deserialize_with = "optional_array")]
-            fields: Option<Json>,
-        }
-        let read = Members::deserialize(from)?;
+        let read = AskMembers::deserialize(from)?;
         let question = read.question.or(read.text);
         Ok(Self {
             question: question.ok_or_else(|| D::Error::missing_field("question"))?,
@@ -76,43 +141,6 @@ fn question_and_text<S: Serializer>(question: &Str, to: S) -> Result<S::Ok, S::E
     to.collect_map([("question", question), ("text", question)])
 }
 
-/// A field to fill in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct AskField {
-    /// Its name in the answer.
-    pub name: Str,
-    /// Its label for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<Str>,
-    /// The kind of text, in the agent's own words.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Str>,
-}
-
-/// A tool waits for the user's approval. ConnectOnion specification, *Stream Events*.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ApprovalNeeded {
-    /// The tool.
-    pub tool: Str,
-    /// The tool's arguments, as they were sent, usually an object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Json>,
-    /// The purpose of the tool; often empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<Str>,
-    /// The tools that wait behind it: an array of [`BatchItem`]s, as it was sent.
-    #[serde(default, with = "opt::array", skip_serializing_if = "Option::is_none")]
-    pub batch_remaining: Option<Json>,
-    /// The `tool_id` of the call. Newer hosts only.
-    #[serde(default, with = "opt::id", skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<Str>,
-    /// The rule that requires the approval, as it was sent. Newer hosts only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<Json>,
-}
-
 impl ApprovalNeeded {
     /// Creates an event for this tool, with an object of arguments.
     pub fn new(tool: impl Into<Str>, arguments: Json, description: impl Into<Str>) -> Self {
@@ -125,33 +153,12 @@ impl ApprovalNeeded {
     }
 }
 
-/// A tool that waits behind another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct BatchItem {
-    /// The tool.
-    pub tool: Str,
-    /// Its arguments: JSON in a text, as hosts write it; an object is read as its text, and an
-    /// absent value as `{}`.
-    #[serde(default = "no_arguments", deserialize_with = "arguments")]
-    pub arguments: Str,
-}
-
 const fn no_arguments() -> Str {
     Str::from_static("{}")
 }
 
 fn arguments<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D::Error> {
     Ok(optional_loose(from)?.unwrap_or_else(no_arguments))
-}
-
-/// A plan waits for the user's review. ConnectOnion specification, *Stream Events*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PlanReview {
-    /// The plan.
-    #[serde(deserialize_with = "loose")]
-    pub plan_content: Str,
 }
 
 impl PlanReview {
@@ -163,20 +170,6 @@ impl PlanReview {
     }
 }
 
-/// The agent's mode has changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ModeChanged {
-    /// The new mode.
-    pub mode: Mode,
-    /// Who changed it: `agent`, `user`, or `ulw_checkpoint` when the turns of the mode `ulw` are used up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub triggered_by: Option<Str>,
-    /// The remaining turns. Newer hosts only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns_left: Option<u64>,
-}
-
 impl ModeChanged {
     /// Creates an event for this mode and its trigger.
     pub fn new(mode: Mode, triggered_by: impl Into<Str>) -> Self {
@@ -186,18 +179,6 @@ impl ModeChanged {
             turns_left: None,
         }
     }
-}
-
-/// The turns of the mode `ulw` are used up; the agent waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct UlwTurnsReached {
-    /// The number of used turns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns_used: Option<u64>,
-    /// The number of allowed turns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_turns: Option<u64>,
 }
 
 impl UlwTurnsReached {

@@ -140,23 +140,11 @@ pub(crate) enum Replay {
 impl EventKind {
     /// Returns what a host keeps of this event.
     pub(crate) fn kept(&self) -> Kept {
-        let shown = || Kept {
+        let mut kept = Kept {
             replay: Replay::Whole,
             is_traced: false,
             outlives_its_host: true,
             answer: None,
-        };
-        let done = || Kept {
-            is_traced: true,
-            ..shown()
-        };
-        let asked = || Kept {
-            outlives_its_host: false,
-            ..shown()
-        };
-        let question = |answer| Kept {
-            answer: Some(answer),
-            ..asked()
         };
         match self {
             Self::Assistant(_)
@@ -169,36 +157,30 @@ impl EventKind {
             | Self::FilesReceived(_)
             | Self::Intent(_)
             | Self::Eval(_)
-            | Self::Compact(_) => done(),
-            Self::UserInput(said) => Kept {
-                outlives_its_host: !said.runtime_input,
-                ..done()
-            },
-            Self::ModeChanged(_) => Kept {
-                outlives_its_host: false,
-                ..done()
-            },
-            Self::Unknown { tag, .. } if HOST_FRAMES.contains(&&**tag) => Kept {
-                replay: Replay::Never,
-                ..shown()
-            },
+            | Self::Compact(_) => kept.is_traced = true,
+            Self::UserInput(said) => {
+                (kept.is_traced, kept.outlives_its_host) = (true, !said.runtime_input);
+            }
+            Self::ModeChanged(_) => (kept.is_traced, kept.outlives_its_host) = (true, false),
+            Self::Unknown { tag, .. } if HOST_FRAMES.contains(&&**tag) => {
+                kept.replay = Replay::Never;
+            }
             Self::AgentImage(_)
             | Self::DiffPreview(_)
             | Self::Complete(_)
-            | Self::Unknown { .. } => shown(),
-            Self::AskUser(_) => question("ASK_USER_RESPONSE"),
-            Self::ApprovalNeeded(_) => question("APPROVAL_RESPONSE"),
-            Self::PlanReview(_) => question("PLAN_REVIEW_RESPONSE"),
-            Self::UlwTurnsReached(_) => question("ULW_RESPONSE"),
-            Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => Kept {
-                replay: Replay::Part(delta.message_id.clone()),
-                ..asked()
-            },
-            Self::SessionSync(_) => Kept {
-                replay: Replay::Newest,
-                ..asked()
-            },
+            | Self::Unknown { .. } => {}
+            Self::AskUser(_) => kept.answer = Some("ASK_USER_RESPONSE"),
+            Self::ApprovalNeeded(_) => kept.answer = Some("APPROVAL_RESPONSE"),
+            Self::PlanReview(_) => kept.answer = Some("PLAN_REVIEW_RESPONSE"),
+            Self::UlwTurnsReached(_) => kept.answer = Some("ULW_RESPONSE"),
+            Self::AssistantDelta(delta) | Self::ThinkingDelta(delta) => {
+                kept.replay = Replay::Part(delta.message_id.clone());
+            }
+            Self::SessionSync(_) => kept.replay = Replay::Newest,
         }
+        let is_whole = matches!(kept.replay, Replay::Whole | Replay::Never);
+        kept.outlives_its_host &= is_whole && kept.answer.is_none();
+        kept
     }
 
     /// Returns the part of a text that this event has, if it has only a part. A client that shows it

@@ -6,6 +6,7 @@ use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::LogLimits;
 
 use super::play::{ALICE, Accepted, Ask, Play, config};
+use crate::hub::agent::MAX_QUESTIONS;
 
 #[test]
 fn a_returning_client_gets_what_it_has_not_seen() {
@@ -331,12 +332,15 @@ fn an_answer_goes_to_the_question_it_names() {
 
 #[test]
 fn questions_are_bounded_and_end_when_withdrawn() {
-    let mut play = Play::with(config(|it| it.max_requests = 2));
+    let mut play = Play::new();
     let (conn, _) = play.alice();
     let run = play.start(conn);
     let (a, b) = (play.ask(run).unwrap(), play.ask(run).unwrap());
+    let others: Vec<_> = (2..MAX_QUESTIONS).map(|_| play.ask(run).unwrap()).collect();
     assert_eq!(play.ask(run), Err(AgentError::NoRoom));
-    play.hub.withdraw(run, &a);
+    for id in others.iter().chain([&a]) {
+        play.hub.withdraw(run, id);
+    }
     assert_eq!(play.answer(conn, Some(&a)), Err("stale".to_owned()));
     assert_eq!(play.answer(conn, None), Ok((run, b)));
     let event = EventKind::Assistant("no question".into());

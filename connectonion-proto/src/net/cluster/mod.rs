@@ -120,9 +120,6 @@ rpc_core::config! {
         pub advertise: Option<String> = None,
         /// The longest record of a session in bytes. Default 64 MiB.
         pub max_record_bytes: usize = MAX_CLIENT_MESSAGE,
-        /// When a session that is not used is forgotten by the store, whatever its records say; at the
-        /// latest after twice as long. Applies to a log that does not exist yet. Default 7 days.
-        pub max_age: Duration = Duration::from_secs(7 * 24 * 60 * 60),
         /// The largest size of the log of sessions in bytes, beyond which prompts are refused. What
         /// keeps the hosts alive has room beside it. Applies to a log that does not exist yet. Default
         /// `None`: 3 GiB, or the half of it, or the half of that, for which the store has room now.
@@ -191,7 +188,6 @@ impl Cluster {
             max_bytes: options.max_bytes,
             max_owner_bytes: Some(u64::MAX),
             max_entry_bytes: options.max_record_bytes,
-            max_age: Some(options.max_age),
             ..log_config()
         };
         let sessions = Sessions::open(&*store, log, Some(member.clone())).await?;

@@ -7,15 +7,16 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::request::Parts;
 use rpc_core::store::StoreError;
-use rpc_core::{Instant, Json, Str};
+use rpc_core::{Instant, Str};
 use serde::{Deserialize, Serialize};
 
 use super::Cluster;
-use crate::auth::{Address, AuthError, Signature, unix_seconds};
+use crate::auth::{AuthError, Signature, unix_seconds};
 use crate::frame::SessionState;
 use crate::hub::Owner;
 use crate::net::HostRuntime;
 use crate::net::sessions::Sessions;
+use crate::storage::{owner, owner_text};
 
 /// What a host asks another one.
 #[derive(Serialize, Deserialize)]
@@ -23,9 +24,9 @@ pub(super) enum Question {
     /// The status of a session.
     Status {
         session_id: Str,
-        /// Who asks: an address, the empty text for unsigned callers, nothing for callers that have
-        /// proved nothing.
-        asker: Option<Str>,
+        /// Who asks; nothing for callers that have proved nothing.
+        #[serde(deserialize_with = "owner", serialize_with = "owner_text")]
+        asker: Option<Owner>,
     },
     /// A ticket for a client.
     Ticket(Head),
@@ -37,7 +38,7 @@ pub(super) enum Question {
 
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
-    Status(Str),
+    Status(SessionState),
     /// The URL to dial, with the ticket.
     Ticket(Str),
     /// There is no room.
@@ -94,13 +95,8 @@ impl Cluster {
     pub(super) fn answer(&self, runtime: &HostRuntime, question: &Question) -> Option<Answer> {
         Some(match question {
             Question::Status { session_id, asker } => {
-                let asker = match asker.as_deref() {
-                    None => None,
-                    Some("") => Some(Owner::Unsigned),
-                    Some(address) => Some(Owner::Key(Address::parse(address).ok()?)),
-                };
-                let status = runtime.read(|hub| hub.status(asker, Some(session_id)));
-                Answer::Status(status.status.name().into())
+                let status = runtime.read(|hub| hub.status(*asker, Some(session_id)));
+                Answer::Status(status.status)
             }
             // It does not serve any more, and is about to leave.
             Question::Ticket(_) if runtime.is_closing() => return None,
@@ -124,13 +120,10 @@ impl Cluster {
         }
         let question = Question::Status {
             session_id: session_id.into(),
-            asker: asker.map(|asker| match asker {
-                Owner::Unsigned => Str::from_static(""),
-                Owner::Key(address) => address.to_string().into(),
-            }),
+            asker,
         };
         match node.ask(&owner, &question).await.ok()? {
-            Answer::Status(status) => Json::string(&status).parse().ok(),
+            Answer::Status(status) => Some(status),
             _ => None,
         }
     }

@@ -145,8 +145,7 @@ impl Client {
     /// # Cancel safety
     /// If the future is dropped before it is ready, the change may or may not be sent.
     pub async fn set_mode(&self, mode: Mode, turns: Option<u64>) -> Result<(), Refused> {
-        let mut change = ModeChange::new(mode);
-        change.turns = turns;
+        let change = ModeChange { mode, turns };
         self.order(move |conn, now| conn.set_mode(&change, now))
             .await
     }

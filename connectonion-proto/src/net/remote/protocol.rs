@@ -141,6 +141,7 @@ pub(super) struct Shared {
 }
 
 /// The session and the listeners of its runs.
+#[derive(Default)]
 pub(super) struct State {
     pub(super) session: ClientSession,
     listeners: Vec<Listener>,
@@ -188,12 +189,7 @@ impl Shared {
             run,
             state: Mutex::new(State {
                 session,
-                listeners: Vec::new(),
-                running: false,
-                unheard: 0,
-                late: false,
-                ended: false,
-                stranger: false,
+                ..State::default()
             }),
         }
     }

@@ -67,9 +67,9 @@ impl Caller {
 
     /// Notes that the connection is alive, and calls the hub.
     fn alive(&self, act: impl FnOnce(&mut Hub, ConnId)) {
-        self.runtime.hub().with(|state, now| {
-            state.hub.heard(self.conn, now.instant);
-            act(&mut state.hub, self.conn);
+        self.runtime.with_hub(|hub, now| {
+            hub.heard(self.conn, now.instant);
+            act(hub, self.conn);
         });
     }
 
@@ -80,12 +80,11 @@ impl Caller {
         let code = verified.as_ref().ok();
         let code = code.and_then(|verified| verified.payload.text("invite_code"));
         let attempt = match code {
-            Some(code) => Some(self.attempt(&code).await),
             None => None,
-        };
-        let attempt = match attempt.transpose() {
-            Ok(attempt) => attempt,
-            Err(error) => return self.refuse_connect(*error),
+            Some(code) => match self.attempt(&code).await {
+                Ok(attempt) => Some(attempt),
+                Err(error) => return self.refuse_connect(*error),
+            },
         };
         let admission = self.runtime.with_access(|access| {
             self.runtime.refresh_book(access);
@@ -243,8 +242,8 @@ impl Caller {
         match (prompt, sender) {
             (Err(error), _) => self.refuse_input(error),
             (Ok(prompt), Some(sender)) => self.upload(sender, input, prompt).await,
-            (Ok(prompt), None) => self.runtime.hub().with(|state, now| {
-                state.hub.input(self.conn, prompt, input.session, now);
+            (Ok(prompt), None) => self.runtime.with_hub(|hub, now| {
+                hub.input(self.conn, prompt, input.session, now);
             }),
         }
     }
@@ -253,8 +252,7 @@ impl Caller {
     async fn upload(&self, sender: Sender, mut input: Input, prompt: Prompt) {
         let (runtime, conn) = (self.runtime.clone(), self.conn);
         let bytes = input.files.as_ref().map_or(0, |files| files.get().len());
-        let hub = runtime.hub();
-        if !hub.with(|state, now| state.hub.begin_upload(conn, bytes, now)) {
+        if !runtime.with_hub(|hub, now| hub.begin_upload(conn, bytes, now)) {
             return;
         }
         let mut upload = Upload {
@@ -321,9 +319,8 @@ impl Caller {
 
     /// Passes an answer, a change of the mode or of the goal, or an INTERRUPT to the hub.
     fn take(&self, command: ServerEvent) {
-        self.runtime.hub().with(|state, now| {
-            state.hub.command(self.conn, command, now);
-        });
+        self.runtime
+            .with_hub(|hub, now| hub.command(self.conn, command, now));
     }
 
     /// Lets the machine report the next frame.
@@ -354,11 +351,11 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let saved = std::mem::replace(&mut self.saved, Err(ErrorFrame::new("").into()));
         let (conn, session) = (self.conn, self.session.take());
-        self.runtime.hub().with(|state, now| {
-            state.hub.end_upload(conn, self.bytes);
+        self.runtime.with_hub(|hub, now| {
+            hub.end_upload(conn, self.bytes);
             match saved {
-                Ok(prompt) => state.hub.input(conn, prompt, session, now),
-                Err(error) => state.hub.refuse_input(conn, error),
+                Ok(prompt) => hub.input(conn, prompt, session, now),
+                Err(error) => hub.refuse_input(conn, error),
             }
         });
     }
@@ -473,16 +470,11 @@ impl ConnectionHandler for Handler {
                     let nobody = || runtime.shared.access.lock().nobody();
                     let asker = caller.owner.get().copied().or_else(nobody);
                     let status = runtime.status(asker, query.session_id).await;
-                    runtime
-                        .hub()
-                        .with(|state, _| state.hub.tell(caller.conn, &status));
+                    runtime.with_hub(|hub, _| hub.tell(caller.conn, &status));
                 });
             }
             ServerEvent::Pong => caller.alive(|_, _| {}),
-            ServerEvent::Writable => {
-                let hub = caller.runtime.hub();
-                hub.with(|state, _| state.hub.resume(caller.conn));
-            }
+            ServerEvent::Writable => caller.runtime.with_hub(|hub, _| hub.resume(caller.conn)),
             ServerEvent::Warning(warning) => {
                 if let Some(line) = refused(&warning) {
                     tracing::info!(target: console::TARGET, "{line}");

@@ -24,7 +24,7 @@ use rpc_core::{CloseFrame, CloseReason, Refused, Str};
 use crate::auth::{Address, AuthError, Signature, Verifier, unix_seconds};
 use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
-use crate::hub::{ConnId, ConnectRequest, Hub, Owner, Prompt, RunId};
+use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner, Prompt, RunId};
 use crate::net::cluster::Cluster;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
@@ -248,22 +248,18 @@ impl HostRuntime {
     /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
     /// their clients connect to a host that may serve them. Nothing is stored.
     pub(super) fn give_up_all(&self) {
-        self.hub().with(|state, now| state.hub.give_up_all(now));
+        self.with_hub(Hub::give_up_all);
     }
 
     /// Gives up a session that no one uses. Returns whether this host does not have it any more.
     pub(super) fn release(&self, session_id: &str) -> bool {
-        self.hub()
-            .with(|state, now| state.hub.release_idle(&session_id.into(), now))
+        self.with_hub(|hub, now| hub.release_idle(&session_id.into(), now))
     }
 
     /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
     /// is shutting down.
     pub(super) fn recover(&self, session_id: &str) -> bool {
-        !self.is_closing()
-            && self
-                .hub()
-                .with(|state, _| state.hub.recover(session_id.into()))
+        !self.is_closing() && self.with_hub(|hub, _| hub.recover(session_id.into()))
     }
 
     /// Returns the status of a session, also of one that another host serves.
@@ -300,8 +296,7 @@ impl HostRuntime {
         }
         let (told, outcome) = tokio::sync::oneshot::channel();
         let then = move |outcome| drop(told.send(outcome));
-        self.hub()
-            .with(|state, now| state.hub.delete(&session_id.into(), owner, then, now));
+        self.with_hub(|hub, now| hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
         let mut outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
         if outcome == Err(StorageError::Fenced)
@@ -322,14 +317,9 @@ impl HostRuntime {
         };
         let removing = tokio::task::spawn_blocking(removing);
         let removed = removing.await.unwrap_or_else(|error| Err(error.into()));
-        Ok(removed.map_or_else(
-            |error| {
-                Err(StorageError::passing(format!(
-                    "the files are not deleted: {error}"
-                )))
-            },
-            |()| outcome,
-        ))
+        Ok(removed
+            .map_err(|error| StorageError::passing(format!("the files are not deleted: {error}")))
+            .and(outcome))
     }
 
     /// Uses up a signature at the other hosts as well.
@@ -362,7 +352,7 @@ impl HostRuntime {
     }
 
     fn store_again(&self) {
-        self.hub().with(|state, now| state.hub.store_again(now));
+        self.with_hub(Hub::store_again);
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -386,8 +376,7 @@ impl HostRuntime {
         if !blocked.is_empty() {
             let is_blocked = |owner| matches!(owner, Owner::Key(key) if blocked.contains(&key));
             let why = CloseFrame::new(CloseFrame::POLICY, AuthError::Blocked.to_string());
-            self.hub()
-                .with(|state, now| state.hub.end_owners(is_blocked, &why, now));
+            self.with_hub(|hub, now| hub.end_owners(is_blocked, &why, now));
         }
     }
 
@@ -397,13 +386,12 @@ impl HostRuntime {
         let access = self.shared.access.lock();
         let blocked = &access.book().blocked;
         let is_blocked = matches!(request.owner, Owner::Key(key) if blocked.contains(&key));
-        self.hub().with(|state, now| {
-            state.hub.heard(conn, now.instant);
+        self.with_hub(|hub, now| {
+            hub.heard(conn, now.instant);
             match is_blocked {
-                false => state.hub.connect(conn, request, now),
+                false => hub.connect(conn, request, now),
                 true => {
-                    let error = ErrorFrame::new(AuthError::Blocked.to_string());
-                    state.hub.refuse_connect(conn, error);
+                    hub.refuse_connect(conn, ErrorFrame::new(AuthError::Blocked.to_string()));
                 }
             }
         });
@@ -429,6 +417,11 @@ impl HostRuntime {
         if let Some(active) = active {
             tracing::info!(target: console::TARGET, "{}", console::gone(active));
         }
+    }
+
+    /// Changes the sessions, and sends what follows.
+    fn with_hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
+        self.hub().with(|state, now| act(&mut state.hub, now))
     }
 
     fn hub(&self) -> &SharedHub<State> {

@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rpc_core::net::catch_panic;
 use rpc_core::net::telemetry::server_call;
-use rpc_core::store::{MemoryStore, SessionLogConfig};
+use rpc_core::store::{MemoryStore, SessionLogConfig, Store};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::sleep;
@@ -169,13 +169,10 @@ async fn sessions(runtime: &HostRuntime) -> Arc<Sessions> {
     if let Some(cluster) = &runtime.shared.cluster {
         return cluster.sessions();
     }
-    let given = runtime.shared.store.clone();
-    let max = if given.is_some() {
-        STORE_BYTES
-    } else {
-        MEMORY_BYTES
+    let (store, max): (Arc<dyn Store>, _) = match &runtime.shared.store {
+        Some(store) => (Arc::clone(store), STORE_BYTES),
+        None => (Arc::new(MemoryStore::new()), MEMORY_BYTES),
     };
-    let store = given.unwrap_or_else(|| Arc::new(MemoryStore::new()));
     loop {
         let config = SessionLogConfig {
             max_bytes: Some(runtime.shared.max_store_bytes.unwrap_or(max)),
@@ -254,11 +251,11 @@ pub(super) async fn work<A: Agent>(agent: Arc<A>, turn: Turn, mut prompt: Prompt
             let answering = async { agent.run(&turn, prompt).await };
             let answer = catch_panic("an agent", answering).await;
             let answer = answer.unwrap_or_else(|| Err(AgentError::new(PANICKED)));
-            let unread = runtime.hub().with(|state, now| match answer {
-                Ok(reply) => state.hub.finish(run, &reply.text, now),
+            let unread = runtime.with_hub(|hub, now| match answer {
+                Ok(reply) => hub.finish(run, &reply.text, now),
                 Err(AgentError::Over) => Err(AgentError::Over),
                 // A run that is over has reported it.
-                Err(error) => match state.hub.fail(run, &error.to_string(), now) {
+                Err(error) => match hub.fail(run, &error.to_string(), now) {
                     Ok(()) | Err(_) => Err(AgentError::Over),
                 },
             });

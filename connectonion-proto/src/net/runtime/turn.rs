@@ -80,8 +80,7 @@ impl Turn {
     }
 
     fn hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
-        let hub = self.runtime.hub();
-        hub.with(|state, now| act(&mut state.hub, now))
+        self.runtime.with_hub(act)
     }
 
     /// Sends an event. Returns its id.

@@ -8,7 +8,7 @@ use http::header::UPGRADE;
 use http::{Method, Request, Response, StatusCode};
 use rpc_core::Instant;
 use rpc_core::net::server::{is_read, reply};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Cluster;
 use super::options::Service;
@@ -28,28 +28,6 @@ pub(super) struct Pages {
     pub(super) cluster: Option<Cluster>,
 }
 
-#[derive(Serialize)]
-struct Health<'a> {
-    status: &'static str,
-    agent: &'a str,
-    uptime: u64,
-}
-
-#[derive(Serialize)]
-struct Info<'a> {
-    name: &'a str,
-    address: String,
-    tools: &'a [String],
-    trust: &'a str,
-    version: &'static str,
-}
-
-#[derive(Serialize)]
-struct SessionInfo<'a> {
-    session_id: &'a str,
-    status: &'a str,
-}
-
 impl Pages {
     pub(super) async fn answer(
         self: Arc<Self>,
@@ -67,35 +45,33 @@ impl Pages {
                 true => self.health(StatusCode::OK, "ready"),
                 false => self.health(StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
             },
-            "/info" if is_get => json(&Info {
-                name: &self.name,
-                address: self.runtime.address().to_string(),
-                tools: &self.tools,
-                trust: self.trust,
-                version: env!("CARGO_PKG_VERSION"),
-            }),
-            path if is_get && path.starts_with("/sessions/") => {
-                self.session(path.strip_prefix("/sessions/").unwrap_or_default())
-                    .await
+            "/info" if is_get => {
+                let info = json!({
+                    "name": self.name,
+                    "address": self.runtime.address(),
+                    "tools": self.tools,
+                    "trust": self.trust,
+                    "version": env!("CARGO_PKG_VERSION"),
+                });
+                json(StatusCode::OK, &info)
             }
-            path if *request.method() == Method::DELETE && path.starts_with("/sessions/") => {
-                let id = path.strip_prefix("/sessions/").unwrap_or_default();
-                self.delete(id, request.body()).await
-            }
-            _ => match &self.service {
-                Some(service) => service(request, peer).await,
-                None => plain(StatusCode::NOT_FOUND, "not found"),
+            path => match (path.strip_prefix("/sessions/"), &self.service) {
+                (Some(id), _) if is_get => self.session(id).await,
+                (Some(id), _) if *request.method() == Method::DELETE => {
+                    self.delete(id, request.body()).await
+                }
+                (_, Some(service)) => service(request, peer).await,
+                (_, None) => plain(StatusCode::NOT_FOUND, "not found"),
             },
         }
     }
 
     fn health(&self, code: StatusCode, status: &'static str) -> Response<Bytes> {
-        let health = Health {
-            status,
-            agent: &self.name,
-            uptime: self.started.elapsed().as_secs(),
-        };
-        json_with(code, &health)
+        let uptime = self.started.elapsed().as_secs();
+        json(
+            code,
+            &json!({ "status": status, "agent": self.name, "uptime": uptime }),
+        )
     }
 
     /// Returns whether this host serves clients: alone, or in its cluster.
@@ -108,14 +84,11 @@ impl Pages {
     async fn session(&self, id: &str) -> Response<Bytes> {
         let asker = Some(Owner::Unsigned);
         let answer = self.runtime.status(asker, Some(id.into())).await;
-        let session = SessionInfo {
-            session_id: id,
-            status: answer.status.name(),
+        let code = match answer.status {
+            SessionState::NotFound => StatusCode::NOT_FOUND,
+            _ => StatusCode::OK,
         };
-        match answer.status {
-            SessionState::NotFound => json_with(StatusCode::NOT_FOUND, &session),
-            _ => json(&session),
-        }
+        json(code, &json!({ "session_id": id, "status": answer.status }))
     }
 
     /// Deletes a session of the caller who has signed the body, as CONNECT is signed.
@@ -134,13 +107,8 @@ impl Pages {
     }
 }
 
-fn json(value: &impl Serialize) -> Response<Bytes> {
-    json_with(StatusCode::OK, value)
-}
-
-fn json_with(status: StatusCode, value: &impl Serialize) -> Response<Bytes> {
-    let body = serde_json::to_vec(value).unwrap_or_default();
-    reply(status, "application/json", body)
+fn json(status: StatusCode, value: &Value) -> Response<Bytes> {
+    reply(status, "application/json", value.to_string())
 }
 
 fn plain(status: StatusCode, why: impl Into<String>) -> Response<Bytes> {

@@ -248,10 +248,8 @@ impl Sessions {
                     RecordStatus::Running => interrupted(record, now),
                     _ => record,
                 });
-                match self
-                    .mark(place, session_id, &mut session, record.as_ref())
-                    .await
-                {
+                let marking = self.mark(place, session_id, &mut session, record.as_ref());
+                match marking.await {
                     Ok(()) => {}
                     // The old owner was still at work, or there is a new one: reading tells.
                     Err(StoreError::Conflict) if place.is_alive() => continue,
@@ -383,10 +381,9 @@ impl Sessions {
         next: State,
     ) -> Result<(), StorageError> {
         let is_alive = || place.is_alive();
-        let written = self
-            .log
-            .append(session_id, &mut session, entry, next, is_alive)
-            .await;
+        let log = &self.log;
+        let writing = log.append(session_id, &mut session, entry, next, is_alive);
+        let written = writing.await;
         let mut owned = self.owned.lock();
         if written == Err(StoreError::Conflict) {
             owned.remove(session_id);
@@ -460,10 +457,8 @@ impl Sessions {
             matches!(found, Ok(Some(record)) if record.status == RecordStatus::Interrupted)
         });
         let recovered = stream::iter(recovering).buffer_unordered(AT_ONCE);
-        let count = recovered
-            .filter(|is_one| std::future::ready(*is_one))
-            .count()
-            .await;
+        let recovered = recovered.filter(|is_one| std::future::ready(*is_one));
+        let count = recovered.count().await;
         self.sweep().await?;
         Ok(count)
     }

@@ -5,6 +5,7 @@ use rpc_core::Json;
 use rpc_core::json::find_member;
 use rpc_core::store::{Session, SessionEntry, SessionHead, SessionState};
 
+use crate::auth::whole;
 use crate::frame::Replay;
 use crate::replay::Entry;
 use crate::storage::{Record, RecordStatus, entry, owner_name, owner_of};
@@ -66,18 +67,12 @@ pub(crate) fn found(session: &Session<State>) -> Option<Record> {
 }
 
 /// Returns the head of a session with this record.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "seconds"
-)]
 pub(crate) fn head_of(record: &Record) -> SessionHead {
-    let expires = record
-        .expires
-        .filter(|_| record.status != RecordStatus::Running);
+    let has_ended = record.status != RecordStatus::Running;
+    let expires = record.expires.filter(|_| has_ended);
     SessionHead {
         owner: record.owner.map(owner_name).unwrap_or_default(),
-        expires: expires.map(|at| at.ceil() as u64),
+        expires: expires.map(|at| whole(at.ceil())),
         data: Bytes::copy_from_slice(record.status.name().as_bytes()),
     }
 }

@@ -145,7 +145,7 @@ impl Stored {
         let store = store(nats).await;
         let owners = Bucket::open(&store, "onion_owners", BucketConfig::default());
         let config = LogConfig {
-            max_age: Some(2 * ClusterOptions::default().max_age),
+            max_age: Some(Duration::from_secs(14 * 24 * 60 * 60)),
             ..LogConfig::new("onion_log.*")
         };
         Self {

@@ -372,7 +372,7 @@ impl World {
         let said: Vec<Outcome> = join_all(saying).await;
         said.into_iter().collect::<Outcome>()?;
         let config = LogConfig {
-            max_age: Some(2 * ClusterOptions::default().max_age),
+            max_age: Some(Duration::from_secs(14 * 24 * 60 * 60)),
             ..LogConfig::new("onion_log.*")
         };
         let sessions = self.shared.store.log("onion_log", config);
