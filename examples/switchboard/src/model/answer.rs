@@ -96,6 +96,14 @@ impl Pieces {
         }
     }
 
+    /// Adds the text that is held until it is known whether it is a thought, if there is a reason of the end: the
+    /// usage that follows counts it.
+    pub fn end_text(&mut self, reason: &Value) {
+        if reason.as_str().is_some_and(|reason| !reason.is_empty()) {
+            self.think.end(&mut self.ready);
+        }
+    }
+
     /// Marks the answer as complete if the provider gives a reason, unless that is a failure. Only a usage
     /// can follow.
     pub fn finish(&mut self, reason: &Value) {

@@ -185,6 +185,7 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
             out.calls.retain(|known| *known != index);
         }
         "message_delta" => {
+            out.end_text(&event["delta"]["stop_reason"]);
             usage(&event["usage"], out);
             out.finish(&event["delta"]["stop_reason"]);
         }
@@ -194,6 +195,7 @@ pub(super) fn read(name: Option<&str>, event: &Value, out: &mut Pieces) {
             for (index, block) in blocks.into_iter().flatten().enumerate() {
                 read_block(index, block, out);
             }
+            out.end_text(&event["stop_reason"]);
             usage(&event["usage"], out);
             out.finish(&event["stop_reason"]);
         }

@@ -93,6 +93,7 @@ pub(super) fn read(line: &Value, out: &mut Pieces) -> Result<(), ModelError> {
     }
     let reason = &line["done_reason"];
     if line["done"] == true || reason.as_str().is_some_and(|it| !it.is_empty()) {
+        out.end_text(reason);
         out.usage(line, ["prompt_eval_count", "", "", "eval_count"]);
         out.finish(reason);
         out.end();
