@@ -23,7 +23,6 @@ mod linger;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod receive;
-mod rotation;
 mod socket;
 mod stream;
 mod url;
