@@ -16,47 +16,27 @@ pub enum Direction {
     Out,
 }
 
-/// The kind of a frame. Exhaustive: WebSocket has no other kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FrameKind {
-    /// Text.
-    Text,
-    /// Binary.
-    Binary,
-    /// A WebSocket ping.
-    Ping,
-    /// A WebSocket pong.
-    Pong,
-    /// A WebSocket Close.
-    Close,
-}
-
 /// Replaces the secrets of one protocol's text frames.
 pub(crate) type Redact = for<'a> fn(&'a str) -> Cow<'a, str>;
 
 /// One frame, as an [`Observer`] sees it.
 pub struct Frame<'a> {
     direction: Direction,
-    kind: FrameKind,
-    len: usize,
+    /// Prints kind and length only.
+    frame: &'a (dyn fmt::Debug + Sync),
     text: Option<&'a str>,
     redact: Redact,
 }
 
 impl<'a> Frame<'a> {
     pub(crate) fn incoming(message: &'a Message, redact: Redact) -> Self {
-        let (kind, text) = match message {
-            Message::Text(text) => (FrameKind::Text, Some(text.as_str())),
-            Message::Binary(_) | Message::Fragment => (FrameKind::Binary, None),
-            Message::Ping(_) => (FrameKind::Ping, None),
-            Message::Pong(_) => (FrameKind::Pong, None),
-            Message::Close(_) => (FrameKind::Close, None),
+        let text = match message {
+            Message::Text(text) => Some(text.as_str()),
+            _ => None,
         };
         Self {
             direction: Direction::In,
-            kind,
-            len: message.len(),
+            frame: message,
             text,
             redact,
         }
@@ -64,17 +44,14 @@ impl<'a> Frame<'a> {
 
     /// Returns `None` if `frame` is not a frame.
     pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Option<Self> {
-        let (kind, text) = match frame {
-            Outgoing::Text(text) => (FrameKind::Text, Some(text.as_str())),
-            Outgoing::Binary(_) => (FrameKind::Binary, None),
-            Outgoing::Ping(_) => (FrameKind::Ping, None),
-            Outgoing::Close(_) => (FrameKind::Close, None),
+        let text = match frame {
+            Outgoing::Text(text) => Some(text.as_str()),
             Outgoing::Abort => return None,
+            _ => None,
         };
         Some(Self {
             direction: Direction::Out,
-            kind,
-            len: frame.len(),
+            frame,
             text,
             redact,
         })
@@ -86,24 +63,6 @@ impl<'a> Frame<'a> {
         self.direction
     }
 
-    /// Returns the kind of the frame.
-    #[must_use]
-    pub const fn kind(&self) -> FrameKind {
-        self.kind
-    }
-
-    /// Returns the payload's length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether the payload is empty.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Returns the text of a text frame with the protocol's secrets replaced. The replacement
     /// happens in this call, so an observer that only counts does not pay for it.
     #[must_use]
@@ -112,14 +71,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Prints direction, kind and length only.
+/// Prints direction, kind and length, and of a Close its code and reason.
 impl fmt::Debug for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} {:?}({} bytes)",
-            self.direction, self.kind, self.len
-        )
+        write!(f, "{:?} {:?}", self.direction, self.frame)
     }
 }
 
