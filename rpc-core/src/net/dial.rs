@@ -228,9 +228,7 @@ impl DialError {
             | Self::Handshake(_) => true,
         }
     }
-}
 
-impl DialError {
     /// Returns what stopped the connection.
     #[must_use]
     pub fn kind(&self) -> ConnectErrorKind {

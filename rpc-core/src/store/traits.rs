@@ -501,6 +501,16 @@ impl StoreError {
         matches!(self, Self::Denied { .. } | Self::Config { .. })
     }
 
+    pub(crate) fn config(reason: impl fmt::Display) -> Self {
+        let message = reason.to_string();
+        Self::Config { message }
+    }
+
+    pub(crate) fn failed(reason: impl fmt::Display) -> Self {
+        let message = reason.to_string();
+        Self::Failed { message }
+    }
+
     /// Returns an [`Unavailable`](Self::Unavailable) with this reason.
     pub fn unavailable(reason: impl fmt::Display) -> Self {
         Self::Unavailable {
