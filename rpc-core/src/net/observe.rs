@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::transport::Message;
-use crate::message::Outgoing;
+use crate::message::{Outgoing, Text};
 
 /// The direction of a frame. Exhaustive: there is no third one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,34 +29,6 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(crate) fn incoming(message: &'a Message, redact: Redact) -> Self {
-        let text = match message {
-            Message::Text(text) => Some(text.as_str()),
-            _ => None,
-        };
-        Self {
-            direction: Direction::In,
-            frame: message,
-            text,
-            redact,
-        }
-    }
-
-    /// Returns `None` if `frame` is not a frame.
-    pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Option<Self> {
-        let text = match frame {
-            Outgoing::Text(text) => Some(text.as_str()),
-            Outgoing::Abort => return None,
-            _ => None,
-        };
-        Some(Self {
-            direction: Direction::Out,
-            frame,
-            text,
-            redact,
-        })
-    }
-
     /// Returns the direction of the frame.
     #[must_use]
     pub const fn direction(&self) -> Direction {
@@ -117,22 +89,33 @@ impl Default for Tap {
 
 impl Tap {
     pub(crate) fn incoming(&self, message: &Message) {
-        if *message == Message::Fragment {
-            return;
-        }
+        let text = match message {
+            Message::Fragment => return,
+            Message::Text(text) => Some(text),
+            _ => None,
+        };
         // Kind and length only: bodies hold private text and secrets.
         tracing::trace!(target: "rpc_core::frames", direction = "in", frame = ?message);
-        if let Some(observer) = &self.observer {
-            observer.frame(&Frame::incoming(message, self.redact));
-        }
+        self.show(Direction::In, message, text);
     }
 
     pub(crate) fn outgoing(&self, frame: &Outgoing) {
         tracing::trace!(target: "rpc_core::frames", direction = "out", ?frame);
-        if let Some(observer) = &self.observer
-            && let Some(frame) = Frame::outgoing(frame, self.redact)
-        {
-            observer.frame(&frame);
+        match frame {
+            Outgoing::Abort => {}
+            Outgoing::Text(text) => self.show(Direction::Out, frame, Some(text)),
+            _ => self.show(Direction::Out, frame, None),
+        }
+    }
+
+    fn show(&self, direction: Direction, frame: &(dyn fmt::Debug + Sync), text: Option<&Text>) {
+        if let Some(observer) = &self.observer {
+            observer.frame(&Frame {
+                direction,
+                frame,
+                text: text.map(Text::as_str),
+                redact: self.redact,
+            });
         }
     }
 }

@@ -12,20 +12,8 @@ use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::{Incoming, Outgoing};
 
-/// The numbers of frames and events that a machine returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Output {
-    frames: usize,
-    events: usize,
-}
-
-const NOTHING: Output = Output {
-    frames: 0,
-    events: 0,
-};
-
 #[track_caller]
-fn drain<M: Machine>(machine: &mut M) -> Output {
+fn drain<M: Machine>(machine: &mut M) -> (usize, usize) {
     let mut frames = 0;
     let mut is_last = false;
     while let Some(frame) = machine.poll_transmit() {
@@ -38,7 +26,7 @@ fn drain<M: Machine>(machine: &mut M) -> Output {
         frames += 1;
     }
     let events = std::iter::from_fn(|| machine.poll_event()).count();
-    Output { frames, events }
+    (frames, events)
 }
 
 #[track_caller]
@@ -83,7 +71,7 @@ pub fn early_timeout_is_a_no_op<M: Machine>(machine: &mut M, now: Instant) {
     };
     machine.handle_timeout(now);
     check(
-        drain(machine) == NOTHING,
+        drain(machine) == (0, 0),
         "an early timeout must do nothing",
         &at,
     );
@@ -164,7 +152,7 @@ pub fn closed_is_inert<M: Machine>(machine: &mut M, texts: &[&str], now: Instant
     machine.handle_timeout(later);
     machine.handle_disconnect(Disconnect::PeerClosed(None), later);
     check(
-        drain(machine) == NOTHING,
+        drain(machine) == (0, 0),
         "closed: nothing may come out",
         &(),
     );
@@ -181,9 +169,9 @@ pub fn closed_is_inert<M: Machine>(machine: &mut M, texts: &[&str], now: Instant
 pub fn any_text_is_survived<M: Machine>(machine: &mut M, texts: &[&str], now: Instant) {
     for text in texts {
         machine.handle_message(Incoming::Text(text), now);
-        let out = drain(machine);
+        let (frames, events) = drain(machine);
         check(
-            out.frames + out.events < 10_000,
+            frames + events < 10_000,
             "one frame may not cause a flood",
             text,
         );

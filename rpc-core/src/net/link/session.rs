@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use super::handle::DrainReport;
 use super::inbox::{Command, Orders, Serving, tidy};
 use super::task::Front;
-use super::waiters::{Pushed, Waiters};
+use super::waiters::Waiters;
 use super::{LinkAction, LinkEvent, LinkState, Protocol};
 use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
@@ -395,7 +395,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
             LinkAction::Item(call, item) => {
                 let bytes = self.driver.machine().event_bytes();
-                if self.waiters.push(call, item, bytes) == Pushed::Overflow {
+                if self.waiters.push(call, item, bytes) == Push::Overflow {
                     self.end_stream(call, now);
                 }
             }
