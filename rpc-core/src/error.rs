@@ -151,23 +151,17 @@ impl CloseReason {
     #[must_use]
     pub const fn retry(&self) -> Retry {
         match self {
-            Self::Local | Self::Drained | Self::Authentication { .. } | Self::TaskGone => {
-                Retry::Never
+            Self::Local
+            | Self::Drained
+            | Self::Authentication { .. }
+            | Self::TaskGone
+            | Self::Refused {
+                retryable: false, ..
             }
-            Self::Refused { retryable, .. } | Self::Connect { retryable, .. } if !*retryable => {
-                Retry::Never
-            }
-            Self::Peer(_)
-            | Self::Lost
-            | Self::Transport { .. }
-            | Self::Connect { .. }
-            | Self::KeepAlive { .. }
-            | Self::Refused { .. }
-            | Self::HandshakeTimeout { .. }
-            | Self::RateLimited
-            | Self::SlowConsumer
-            | Self::Violation { .. }
-            | Self::TooLarge { .. } => Retry::Backoff,
+            | Self::Connect {
+                retryable: false, ..
+            } => Retry::Never,
+            _ => Retry::Backoff,
         }
     }
 

@@ -484,14 +484,10 @@ impl StoreError {
     /// Returns whether the same request may succeed later. For writes see the variants.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        match self {
-            Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. } => true,
-            Self::Conflict
-            | Self::TooLarge
-            | Self::Denied { .. }
-            | Self::Config { .. }
-            | Self::Unreadable { .. } => false,
-        }
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. }
+        )
     }
 
     /// Returns whether requests of this node fail until its permissions or its configuration change:

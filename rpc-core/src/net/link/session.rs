@@ -345,10 +345,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let room = match &sorted {
             LinkAction::Event(_) => self.front.shared.events.poll_room(cx),
             LinkAction::Item(call, _) => self.waiters.poll_room(*call, cx),
-            LinkAction::Ready(_)
-            | LinkAction::Reply(..)
-            | LinkAction::Closed(_)
-            | LinkAction::Ignore => Poll::Ready(()),
+            _ => Poll::Ready(()),
         };
         if room.is_ready() || (turn.is_gone && !self.overrun) {
             self.hand_out(sorted, turn);
