@@ -50,7 +50,7 @@ pub use file::{FileConfig, FileStore, FileTable, Fsync, Salvaged};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table, Which};
 pub use name::{NameTooLong, name_of, token, try_token};
-pub use publish::{Publish, PublishError, PublishReply};
+pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
 #[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 pub use session_log::{

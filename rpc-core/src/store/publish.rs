@@ -14,8 +14,18 @@ const BACKOFF: BackoffPolicy = BackoffPolicy {
     ..BackoffPolicy::new(Duration::from_millis(100), 2.0)
 };
 
-/// How long an answer is waited for before the message is sent again.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+crate::config! {
+    /// How often and how long a [`Publish`] tries.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct PublishConfig {
+        /// How long to wait for the answer to an attempt. Default 2 s.
+        pub answer_timeout: Duration = Duration::from_secs(2),
+        /// After how long the sender learns that the outcome is unknown. Default 20 s. Keep it well below
+        /// the time for which the store remembers ids (2 minutes by default in JetStream): a later attempt
+        /// would be stored again.
+        pub deadline: Duration = Duration::from_secs(20),
+    }
+}
 
 /// What the store says to an attempt.
 ///
@@ -53,6 +63,7 @@ pub struct PublishError {
 /// The first answer decides, whichever attempt it belongs to. It ends exactly once.
 #[derive(Debug)]
 pub struct Publish {
+    config: PublishConfig,
     backoff: Backoff,
     entropy: u64,
     attempts: u64,
@@ -67,20 +78,18 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// How long a record is usually tried to be stored: 20 s.
-    pub const DEADLINE: Duration = Duration::from_secs(20);
-
     /// Starts with the first attempt. `entropy` is a random number, for the jitter.
     #[must_use]
-    pub fn new(deadline: Duration, entropy: u64, now: Instant) -> Self {
+    pub fn new(config: PublishConfig, entropy: u64, now: Instant) -> Self {
         let mut publish = Self {
+            config,
             backoff: Backoff::new(BACKOFF),
             entropy,
             attempts: 0,
             unsent: false,
             answer_by: None,
             next_at: None,
-            give_up_at: later(now, deadline),
+            give_up_at: later(now, config.deadline),
             outcome: None,
             ended: false,
         };
@@ -143,7 +152,8 @@ impl Publish {
         self.attempts += 1;
         self.unsent = true;
         self.next_at = None;
-        self.answer_by = Some(later(now, ANSWER_TIMEOUT));
+        let timeout = self.config.answer_timeout.max(Duration::from_millis(1));
+        self.answer_by = Some(later(now, timeout));
     }
 
     /// The attempt in flight has no answer.
@@ -181,7 +191,7 @@ mod tests {
 
     fn start() -> (Publish, Instant) {
         let now = Instant::now();
-        let mut publish = Publish::new(Publish::DEADLINE, 7, now);
+        let mut publish = Publish::new(PublishConfig::default(), 7, now);
         assert_eq!(publish.poll_request(), Some(1));
         assert_eq!(publish.poll_request(), None);
         (publish, now)

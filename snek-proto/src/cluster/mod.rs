@@ -29,7 +29,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use rpc_core::store::Fill;
+use rpc_core::store::{Fill, PublishConfig};
 use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
 
@@ -56,6 +56,8 @@ const MAX_SEND_BYTES: usize = 64 << 20;
 pub(crate) struct NodeConfig {
     /// The limits of its users, channels and frames.
     pub(crate) hub: HubConfig,
+    /// How often and how long a message is tried to be stored.
+    pub(crate) publish: PublishConfig,
     /// How long the stream may be silent before the node gives up, so that its clients go to
     /// another one.
     pub(crate) max_outage: Duration,
@@ -113,7 +115,7 @@ impl Node {
             feeds: HashMap::new(),
             deadlines: Deadlines::new(usize::MAX, now),
             tickets: 0,
-            sends: Sends::new(id.into(), limits, entropy, now),
+            sends: Sends::new(id.into(), config.publish, limits, entropy, now),
             heard_at: now,
             probe_at: now,
             gap_at: now,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rpc_core::store::{Publish, PublishReply};
+use rpc_core::store::{Publish, PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use super::deadlines::{Deadlines, set};
@@ -54,6 +54,7 @@ pub(super) type SendKey = (ChannelUid, Str);
 /// A sender's next message to a channel waits for the outcome of the one before, and what is partial
 /// waits behind what is final. So the order of each sender is kept, whatever has to be repeated.
 pub(super) struct Sends {
+    publish: PublishConfig,
     max_messages: usize,
     max_bytes: usize,
     /// Makes the keys unique among all nodes.
@@ -91,11 +92,13 @@ struct Waiting {
 impl Sends {
     pub(super) fn new(
         node: Str,
+        publish: PublishConfig,
         (max_messages, max_bytes): (usize, usize),
         entropy: u64,
         now: Instant,
     ) -> Self {
         Self {
+            publish,
             max_messages,
             max_bytes,
             node,
@@ -130,7 +133,7 @@ impl Sends {
         queue.waiting.push_back(Waiting {
             id,
             event,
-            deadline: rpc_core::timers::later(now, Publish::DEADLINE),
+            deadline: rpc_core::timers::later(now, self.publish.deadline),
         });
         self.drive(line, now, out);
         Ok(id)
@@ -246,9 +249,11 @@ impl Sends {
                     continue;
                 }
                 let entropy = self.entropy ^ message.id.0.rotate_left(32);
+                let mut config = self.publish;
+                config.deadline = left;
                 queue.flight = Some(Flight {
                     message,
-                    publish: Publish::new(left, entropy, now),
+                    publish: Publish::new(config, entropy, now),
                     refusal: SendError::Refused,
                 });
                 continue;

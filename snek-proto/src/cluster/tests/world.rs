@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use rpc_core::store::PublishReply;
+use rpc_core::store::{PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
@@ -136,6 +136,7 @@ pub(super) enum Lost {
 pub(super) fn config() -> NodeConfig {
     NodeConfig {
         hub: HubConfig::default(),
+        publish: PublishConfig::default(),
         max_outage: Duration::from_secs(30),
         max_sends: 10_000,
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::time::{self, timeout};
-use rpc_core::store::{Store, StoreError};
+use rpc_core::store::{PublishConfig, Store, StoreError};
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
@@ -35,6 +35,8 @@ rpc_core::config! {
     pub struct ClusterOptions {
         /// The limits of this node's users, channels and frames.
         pub hub: HubConfig = HubConfig::default(),
+        /// How often and how long a message is tried to be stored. Default 20 s.
+        pub publish: PublishConfig = PublishConfig::default(),
         /// How long the store may be silent before the node gives up and closes its connections, so that
         /// clients go to another one. Default 30 s.
         pub max_outage: Duration = Duration::from_secs(30),
@@ -127,6 +129,7 @@ impl ClusterBackend {
         let records = Arc::new(Records::open(store, &options).await?);
         let node = NodeConfig {
             hub: options.hub,
+            publish: options.publish,
             max_outage: options.max_outage,
             max_sends: options.max_sends,
         };
