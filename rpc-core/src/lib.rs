@@ -51,9 +51,7 @@ pub mod text;
 pub mod timers;
 pub mod timestamp;
 
-pub use error::{
-    CallError, CallErrorKind, CloseReason, ConnectErrorKind, Delivery, Disconnect, Refused, Retry,
-};
+pub use error::{CallError, CloseReason, ConnectErrorKind, Delivery, Disconnect, Refused, Retry};
 pub use id::{CallId, Hex16, Id, IdForm, UniqueBits, uuid};
 pub use json::error::DecodeError;
 pub use json::str::Str;

@@ -161,13 +161,6 @@ impl DecodeError {
         &self.0.path
     }
 
-    /// Returns the shape of the text around the error: punctuation is kept, and every run of other
-    /// characters is one `…`. Empty if the place is unknown.
-    #[must_use]
-    pub fn excerpt(&self) -> &str {
-        &self.0.excerpt
-    }
-
     /// Sets the kind of the frame.
     #[must_use]
     pub const fn in_frame(mut self, frame: &'static str) -> Self {

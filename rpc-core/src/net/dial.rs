@@ -211,12 +211,6 @@ impl DialError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::BadUrl { .. }
-            | Self::Certificate { .. }
-            | Self::Tls { .. }
-            | Self::PlainServer { .. }
-            | Self::TlsServer { .. }
-            | Self::Exhausted => false,
             Self::Status { status, .. }
             | Self::Proxy {
                 status: Some(status),
@@ -224,13 +218,12 @@ impl DialError {
             } => !matches!(*status, 400..=499) || matches!(*status, 408 | 425 | 429),
             Self::TimedOut { .. }
             | Self::Unreachable { .. }
-            | Self::Proxy { status: None, .. }
+            | Self::Proxy { .. }
             | Self::Handshake(_) => true,
+            _ => false,
         }
     }
-}
 
-impl DialError {
     /// Returns what stopped the connection.
     #[must_use]
     pub fn kind(&self) -> ConnectErrorKind {

@@ -66,7 +66,7 @@ pub use link::{
     CallStream, Connection, DrainReport, Events, Link, LinkAction, LinkConfig, LinkEvent,
     LinkState, Outcome, Parts, Protocol, WeakLink, entropy, open, over,
 };
-pub use observe::{Direction, Frame, FrameKind, Observer};
+pub use observe::{Direction, Frame, Observer};
 pub use queue::{Consumer, LagPolicy, Producer, Push, QueueConfig, Queued, queue};
 pub use running::Running;
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::transport::Message;
-use crate::message::Outgoing;
+use crate::message::{Outgoing, Text};
 
 /// The direction of a frame. Exhaustive: there is no third one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,92 +16,23 @@ pub enum Direction {
     Out,
 }
 
-/// The kind of a frame. Exhaustive: WebSocket has no other kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FrameKind {
-    /// Text.
-    Text,
-    /// Binary.
-    Binary,
-    /// A WebSocket ping.
-    Ping,
-    /// A WebSocket pong.
-    Pong,
-    /// A WebSocket Close.
-    Close,
-}
-
 /// Replaces the secrets of one protocol's text frames.
 pub(crate) type Redact = for<'a> fn(&'a str) -> Cow<'a, str>;
 
 /// One frame, as an [`Observer`] sees it.
 pub struct Frame<'a> {
     direction: Direction,
-    kind: FrameKind,
-    len: usize,
+    /// Prints kind and length only.
+    frame: &'a (dyn fmt::Debug + Sync),
     text: Option<&'a str>,
     redact: Redact,
 }
 
 impl<'a> Frame<'a> {
-    pub(crate) fn incoming(message: &'a Message, redact: Redact) -> Self {
-        let (kind, text) = match message {
-            Message::Text(text) => (FrameKind::Text, Some(text.as_str())),
-            Message::Binary(_) | Message::Fragment => (FrameKind::Binary, None),
-            Message::Ping(_) => (FrameKind::Ping, None),
-            Message::Pong(_) => (FrameKind::Pong, None),
-            Message::Close(_) => (FrameKind::Close, None),
-        };
-        Self {
-            direction: Direction::In,
-            kind,
-            len: message.len(),
-            text,
-            redact,
-        }
-    }
-
-    /// Returns `None` if `frame` is not a frame.
-    pub(crate) fn outgoing(frame: &'a Outgoing, redact: Redact) -> Option<Self> {
-        let (kind, text) = match frame {
-            Outgoing::Text(text) => (FrameKind::Text, Some(text.as_str())),
-            Outgoing::Binary(_) => (FrameKind::Binary, None),
-            Outgoing::Ping(_) => (FrameKind::Ping, None),
-            Outgoing::Close(_) => (FrameKind::Close, None),
-            Outgoing::Abort => return None,
-        };
-        Some(Self {
-            direction: Direction::Out,
-            kind,
-            len: frame.len(),
-            text,
-            redact,
-        })
-    }
-
     /// Returns the direction of the frame.
     #[must_use]
     pub const fn direction(&self) -> Direction {
         self.direction
-    }
-
-    /// Returns the kind of the frame.
-    #[must_use]
-    pub const fn kind(&self) -> FrameKind {
-        self.kind
-    }
-
-    /// Returns the payload's length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether the payload is empty.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Returns the text of a text frame with the protocol's secrets replaced. The replacement
@@ -112,14 +43,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Prints direction, kind and length only.
+/// Prints direction, kind and length, and of a Close its code and reason.
 impl fmt::Debug for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} {:?}({} bytes)",
-            self.direction, self.kind, self.len
-        )
+        write!(f, "{:?} {:?}", self.direction, self.frame)
     }
 }
 
@@ -162,22 +89,33 @@ impl Default for Tap {
 
 impl Tap {
     pub(crate) fn incoming(&self, message: &Message) {
-        if *message == Message::Fragment {
-            return;
-        }
+        let text = match message {
+            Message::Fragment => return,
+            Message::Text(text) => Some(text),
+            _ => None,
+        };
         // Kind and length only: bodies hold private text and secrets.
         tracing::trace!(target: "rpc_core::frames", direction = "in", frame = ?message);
-        if let Some(observer) = &self.observer {
-            observer.frame(&Frame::incoming(message, self.redact));
-        }
+        self.show(Direction::In, message, text);
     }
 
     pub(crate) fn outgoing(&self, frame: &Outgoing) {
         tracing::trace!(target: "rpc_core::frames", direction = "out", ?frame);
-        if let Some(observer) = &self.observer
-            && let Some(frame) = Frame::outgoing(frame, self.redact)
-        {
-            observer.frame(&frame);
+        match frame {
+            Outgoing::Abort => {}
+            Outgoing::Text(text) => self.show(Direction::Out, frame, Some(text)),
+            _ => self.show(Direction::Out, frame, None),
+        }
+    }
+
+    fn show(&self, direction: Direction, frame: &(dyn fmt::Debug + Sync), text: Option<&Text>) {
+        if let Some(observer) = &self.observer {
+            observer.frame(&Frame {
+                direction,
+                frame,
+                text: text.map(Text::as_str),
+                redact: self.redact,
+            });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! [`Running`]: futures that run side by side in one task.
 
 use std::collections::VecDeque;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, pending};
 use std::panic::AssertUnwindSafe;
 use std::task::{Context, Poll, Waker};
 
@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
-/// Futures that run side by side in the task that awaits [`next`](Self::next). They are not tasks
+/// Futures that run side by side in the task that awaits [`poll_next`](Self::poll_next). They are not tasks
 /// of their own: they start in order and are dropped with their owner. Only woken futures are
 /// polled, and they go on before new ones start.
 #[derive(Default)]
@@ -27,20 +27,12 @@ impl Running {
         Self::default()
     }
 
-    /// Adds a future. It is first polled with the next poll of [`next`](Self::next).
+    /// Adds a future. It is first polled with the next poll of [`poll_next`](Self::poll_next).
     pub fn push(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.new.push_back(Box::pin(work));
     }
 
     /// Waits until one of the futures has ended; forever while there are none.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe.
-    pub async fn next(&mut self) {
-        poll_fn(|cx| self.poll_next(cx)).await;
-    }
-
-    /// Poll form of [`next`](Self::next).
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.poll_waiting(cx).is_ready() {
             return Poll::Ready(());
@@ -118,7 +110,7 @@ pub async fn catch_panic<T>(whose: &'static str, work: impl Future<Output = T>) 
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::future::poll_fn;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex};
     use std::task::{Context, Wake};
@@ -137,6 +129,10 @@ mod tests {
         }
     }
 
+    async fn next(running: &mut Running) {
+        poll_fn(|cx| running.poll_next(cx)).await;
+    }
+
     #[test]
     fn a_woken_future_is_polled_once() {
         let wakes = Arc::new(Wakes::default());
@@ -145,12 +141,12 @@ mod tests {
         let (sender, mut receiver) = tokio::sync::mpsc::channel::<()>(1);
         let mut running = Running::new();
         running.push(async move { while receiver.recv().await.is_some() {} });
-        assert!(pin!(running.next()).poll(&mut cx).is_pending());
+        assert!(running.poll_next(&mut cx).is_pending());
         assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
         for _ in 0..3 {
             sender.try_send(()).unwrap();
             assert_eq!(wakes.0.swap(0, Ordering::SeqCst), 1);
-            assert!(pin!(running.next()).poll(&mut cx).is_pending());
+            assert!(running.poll_next(&mut cx).is_pending());
             assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
         }
     }
@@ -177,19 +173,19 @@ mod tests {
     #[tokio::test]
     async fn every_future_completes_once() {
         let mut running = Running::new();
-        assert!(running.next().now_or_never().is_none());
+        assert!(next(&mut running).now_or_never().is_none());
         let (first, waits) = oneshot::channel::<()>();
         running.push(waits.map(drop));
         running.push(async {});
         assert_eq!(running.len(), 2);
-        running.next().await;
+        next(&mut running).await;
         assert_eq!(running.len(), 1);
-        assert_eq!(running.next().now_or_never(), None);
+        assert_eq!(next(&mut running).now_or_never(), None);
         first.send(()).unwrap();
-        running.next().await;
+        next(&mut running).await;
         assert!(running.is_empty());
-        assert_eq!(running.next().now_or_never(), None);
+        assert_eq!(next(&mut running).now_or_never(), None);
         running.push(async {});
-        assert!(matches!(running.next().now_or_never(), Some(())));
+        assert!(matches!(next(&mut running).now_or_never(), Some(())));
     }
 }

@@ -15,7 +15,7 @@ fn is_pattern(text: &str) -> bool {
 }
 
 fn check(holds: bool, message: impl FnOnce() -> String) -> Result<(), StoreError> {
-    let refuse = || StoreError::Config { message: message() };
+    let refuse = || StoreError::config(message());
     holds.then_some(()).ok_or_else(refuse)
 }
 
@@ -56,6 +56,13 @@ pub(crate) fn check_same(name: &str, has: &str, wanted: &str) -> Result<(), Stor
     check(has == wanted, || {
         format!("the log {name} has {has}, not {wanted}")
     })
+}
+
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(crate) fn check_len(payload: &[u8], max: usize) -> Result<(), StoreError> {
+    let is_fit = payload.len() <= max;
+    is_fit.then_some(()).ok_or(StoreError::TooLarge)
 }
 
 /// Whether a pattern is a subject.

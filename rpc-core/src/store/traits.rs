@@ -484,14 +484,10 @@ impl StoreError {
     /// Returns whether the same request may succeed later. For writes see the variants.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        match self {
-            Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. } => true,
-            Self::Conflict
-            | Self::TooLarge
-            | Self::Denied { .. }
-            | Self::Config { .. }
-            | Self::Unreadable { .. } => false,
-        }
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::Failed { .. }
+        )
     }
 
     /// Returns whether requests of this node fail until its permissions or its configuration change:
@@ -499,6 +495,16 @@ impl StoreError {
     #[must_use]
     pub const fn is_permanent(&self) -> bool {
         matches!(self, Self::Denied { .. } | Self::Config { .. })
+    }
+
+    pub(crate) fn config(reason: impl fmt::Display) -> Self {
+        let message = reason.to_string();
+        Self::Config { message }
+    }
+
+    pub(crate) fn failed(reason: impl fmt::Display) -> Self {
+        let message = reason.to_string();
+        Self::Failed { message }
     }
 
     /// Returns an [`Unavailable`](Self::Unavailable) with this reason.

@@ -164,10 +164,7 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
         let after = rule.state_of_second(&*log).await;
         rule.equal("how many records it has", after.records, 0);
         let is_other = after.created != before.created;
-        rule.holds(
-            is_other,
-            || "it says that it was made when the lost one was",
-        );
+        rule.holds(is_other, || "it is as old as the lost one");
         let number = rule.append(&*log, "a", "it").await;
         // An engine may have tried it with records that are gone.
         let numbers = rule.numbers(&*log, ">").await;

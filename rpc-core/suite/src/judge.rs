@@ -205,14 +205,10 @@ pub(super) async fn other_texts_than_subjects_are_refused(logs: &dyn Logs) {
         rule.refused(&what("a read"), read);
         rule.refused(&what("the last"), rule.soon("a read", log.last(text)).await);
         rule.refused(&what("heads"), rule.soon("heads", log.heads(text)).await);
-        rule.refused(
-            &what("a watch"),
-            rule.soon("a watch", log.watch(text)).await,
-        );
-        rule.refused(
-            &what("a purge"),
-            rule.soon("a purge", log.purge(text, 9)).await,
-        );
+        let watch = rule.soon("a watch", log.watch(text)).await;
+        rule.refused(&what("a watch"), watch);
+        let purged = rule.soon("a purge", log.purge(text, 9)).await;
+        rule.refused(&what("a purge"), purged);
     }
     let appended = rule.try_append(&*log, "a", "it", with_id("a\r\nb")).await;
     rule.refused("an append with a line break in its id", appended);

@@ -44,10 +44,8 @@ pub(super) async fn a_purge_removes_what_it_names(logs: &dyn Logs) {
 pub(super) async fn bounds_remove_the_first_records(logs: &dyn Logs) {
     let says = "`max_per_subject` and `max_records` remove the first records";
     let rule = Rule::new(logs, "bounds_1", says);
-    let config = LogConfig {
-        max_per_subject: Some(2),
-        ..rule.config()
-    };
+    let mut config = rule.config();
+    config.max_per_subject = Some(2);
     let log = rule.open(config).await;
     for subject in ["a", "b", "a", "a"] {
         rule.append(&*log, subject, "it").await;
@@ -55,10 +53,8 @@ pub(super) async fn bounds_remove_the_first_records(logs: &dyn Logs) {
     let numbers = rule.numbers(&*log, ">").await;
     rule.equal("with at most two per subject", numbers, vec![2, 3, 4]);
     let rule = Rule::new(logs, "bounds_2", says);
-    let config = LogConfig {
-        max_records: Some(3),
-        ..rule.config()
-    };
+    let mut config = rule.config();
+    config.max_records = Some(3);
     let log = rule.open(config).await;
     for subject in ["a", "b", "c", "a", "b"] {
         rule.append(&*log, subject, "it").await;
@@ -73,10 +69,8 @@ pub(super) async fn bounds_remove_the_first_records(logs: &dyn Logs) {
 /// Dropping the future ends the test.
 pub(super) async fn a_record_vanishes_at_its_age(logs: &dyn Logs) {
     let rule = Rule::new(logs, "ages", "a record vanishes at its age, and not before");
-    let config = LogConfig {
-        max_age: Some(Duration::from_secs(2)),
-        ..rule.config()
-    };
+    let mut config = rule.config();
+    config.max_age = Some(Duration::from_secs(2));
     let log = rule.open(config).await;
     rule.append(&*log, "a", "it").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -87,11 +81,8 @@ pub(super) async fn a_record_vanishes_at_its_age(logs: &dyn Logs) {
     let heads = rule.ok("heads", log.heads(&rule.subject(">")).await);
     rule.equal("the heads after it", heads, vec![]);
     let state = rule.ok("a state", log.state().await);
-    rule.equal(
-        "what there is after it",
-        (state.records, state.bytes),
-        (0, 0),
-    );
+    let left = (state.records, state.bytes);
+    rule.equal("what there is after it", left, (0, 0));
     let first = Expect {
         last: Some(0),
         ..Expect::default()
@@ -108,10 +99,8 @@ pub(super) async fn a_record_vanishes_at_its_age(logs: &dyn Logs) {
 pub(super) async fn a_full_log_refuses_records_and_keeps_what_it_has(logs: &dyn Logs) {
     let says = "beyond `max_bytes` appends fail with `Full`, and what is stored stays";
     let rule = Rule::new(logs, "full", says);
-    let config = LogConfig {
-        max_bytes: Some(64 * 1024),
-        ..rule.config()
-    };
+    let mut config = rule.config();
+    config.max_bytes = Some(64 * 1024);
     let log = rule.open(config).await;
     let payload = "x".repeat(4 * 1024);
     let mut stored = Vec::new();
@@ -271,9 +260,6 @@ pub(super) async fn all_logs_are_listed(engine: &dyn Engine) {
         .iter()
         .filter(|(name, _)| name == rule.name)
         .collect();
-    rule.equal(
-        "what is listed",
-        found,
-        vec![&(rule.name.to_owned(), config)],
-    );
+    let expected = (rule.name.to_owned(), config);
+    rule.equal("what is listed", found, vec![&expected]);
 }

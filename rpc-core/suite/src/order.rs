@@ -55,11 +55,7 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
             let message = rule.heard(messages).await;
             rule.equal(pattern, message.payload, (*expected).into());
             let bare = (&*message.id, message.position, message.reply_to);
-            rule.equal(
-                "id, position and place for an answer",
-                bare,
-                ("", None, None),
-            );
+            rule.equal("id, position and reply_to", bare, ("", None, None));
         }
     }
     rule.holds(one.is_connected(), || "it says that it is not connected");
@@ -143,10 +139,8 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
             rule.ok("a purge", log.purge(&pattern, u64::MAX).await);
         }
         let id = format!("id {sequence}");
-        let stored = rule
-            .try_append(&*log, subject, "record", with_id(&id))
-            .await;
-        rule.ok("an append", stored);
+        let appending = rule.try_append(&*log, subject, "record", with_id(&id));
+        rule.ok("an append", appending.await);
         rule.ok("a message", one.publish(feed, "message".into()).await);
         let position = Some(Position { sequence, previous });
         for messages in [&mut first, &mut second] {
@@ -197,10 +191,7 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         let is_in_order = positions
             .windows(2)
             .all(|two| two[0].sequence < two[1].sequence);
-        rule.holds(
-            is_in_order,
-            || "records come out of the order of their numbers",
-        );
+        rule.holds(is_in_order, || "records come out of order");
         let follow = positions
             .windows(2)
             .all(|two| two[1].previous == two[0].sequence);
@@ -265,15 +256,9 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
     let rule = Rule::new(engine, "ask", says);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let within = Duration::from_secs(20);
-    let asking = rule.soon(
-        "a question without a subscriber",
-        one.ask("ask.a", Bytes::new(), within),
-    );
-    rule.equal(
-        "a question without a subscriber",
-        asking.await,
-        Err(AskError::NoListener),
-    );
+    let asking = rule.soon("a question", one.ask("ask.a", Bytes::new(), within));
+    let expected = Err(AskError::NoListener);
+    rule.equal("a question without a subscriber", asking.await, expected);
     let mut questions = rule.subscribe(&*other, "ask.*").await;
     // The second question is answered first.
     let answering = async {
@@ -295,18 +280,11 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
     let ask = |what: &'static str| rule.soon("a question", one.ask("ask.a", what.into(), within));
     let (first, second, ()) = join3(ask("first"), ask("second"), answering).await;
     rule.equal("the answer", first, Ok(Bytes::from("first")));
-    rule.equal(
-        "the answer to another question",
-        second,
-        Ok(Bytes::from("second")),
-    );
+    rule.equal("the second answer", second, Ok(Bytes::from("second")));
     let (within, began) = (Duration::from_secs(1), Instant::now());
     let asking = rule.soon("a question", one.ask("ask.a", "again".into(), within));
-    rule.equal(
-        "a question without an answer",
-        asking.await,
-        Err(AskError::NoAnswer),
-    );
+    let expected = Err(AskError::NoAnswer);
+    rule.equal("a question without an answer", asking.await, expected);
     let took = began.elapsed();
     rule.holds(took < 10 * within, || {
         format!("a question of 1 s takes {took:?}")
@@ -321,11 +299,7 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
     let within = Duration::from_secs(20);
     let asking = rule.soon("a question", one.ask("ask.a", "last".into(), within));
     let (answer, ()) = join(asking, answering).await;
-    rule.equal(
-        "the answer after a late one",
-        answer,
-        Ok(Bytes::from("last")),
-    );
+    rule.equal("the last answer", answer, Ok(Bytes::from("last")));
 }
 
 /// Logs, watches and subscriptions go on after their store is dropped.
@@ -347,9 +321,6 @@ pub(super) async fn handles_outlive_their_store(engine: &dyn Engine) {
     let watched = rule.watched(&mut watch, "a record").await;
     rule.equal("what is watched", watched.map(|it| it.sequence), Some(1));
     rule.ok("a message", other.publish("outlive.f", "it".into()).await);
-    rule.equal(
-        "the message",
-        rule.heard(&mut messages).await.payload,
-        "it".into(),
-    );
+    let payload = rule.heard(&mut messages).await.payload;
+    rule.equal("the message", payload, "it".into());
 }

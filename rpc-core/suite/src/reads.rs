@@ -128,11 +128,7 @@ pub(super) async fn patterns_match_whole_tokens(logs: &dyn Logs) {
         rule.equal(pattern, rule.ok("heads", heads).len(), count);
         let mut watch = rule.ok("a watch", rule.soon("a watch", log.watch(pattern)).await);
         let mut watched = 0;
-        while rule
-            .watched(&mut watch, "the mark of a watch")
-            .await
-            .is_some()
-        {
+        while rule.watched(&mut watch, "the mark").await.is_some() {
             watched += 1;
         }
         rule.equal(pattern, watched, count);
@@ -212,10 +208,8 @@ pub(super) async fn a_watch_tells_what_is_there_then_what_comes(logs: &dyn Logs)
         rule.append(&*other, subject, &at.to_string()).await;
     }
     for expected in [1, 3, 4] {
-        let found = rule
-            .watched(&mut early, "a record")
-            .await
-            .map(|it| it.sequence);
+        let found = rule.watched(&mut early, "a record").await;
+        let found = found.map(|it| it.sequence);
         rule.equal("what was appended first", found, Some(expected));
     }
     for expected in 5..=200_u64 {
@@ -258,11 +252,8 @@ pub(super) async fn none_of_many_records_is_missed(logs: &dyn Logs) {
         format!("a read of 1,500 brings {} records", read.len())
     });
     let heads = rule.soon("heads", log.heads(&all)).await;
-    let heads: HashSet<_> = rule
-        .ok("heads", heads)
-        .into_iter()
-        .map(|it| it.subject)
-        .collect();
+    let heads = rule.ok("heads", heads).into_iter();
+    let heads: HashSet<_> = heads.map(|it| it.subject).collect();
     rule.equal("the heads of 700 subjects", heads.len(), 700);
     for expected in 1..=2_000_u64 {
         let Some(found) = rule.watched_or_error(&mut watch).await else {

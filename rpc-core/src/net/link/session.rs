@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use super::handle::DrainReport;
 use super::inbox::{Command, Orders, Serving, tidy};
 use super::task::Front;
-use super::waiters::{Pushed, Waiters};
+use super::waiters::Waiters;
 use super::{LinkAction, LinkEvent, LinkState, Protocol};
 use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
@@ -345,10 +345,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
         let room = match &sorted {
             LinkAction::Event(_) => self.front.shared.events.poll_room(cx),
             LinkAction::Item(call, _) => self.waiters.poll_room(*call, cx),
-            LinkAction::Ready(_)
-            | LinkAction::Reply(..)
-            | LinkAction::Closed(_)
-            | LinkAction::Ignore => Poll::Ready(()),
+            _ => Poll::Ready(()),
         };
         if room.is_ready() || (turn.is_gone && !self.overrun) {
             self.hand_out(sorted, turn);
@@ -395,7 +392,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
             LinkAction::Item(call, item) => {
                 let bytes = self.driver.machine().event_bytes();
-                if self.waiters.push(call, item, bytes) == Pushed::Overflow {
+                if self.waiters.push(call, item, bytes) == Push::Overflow {
                     self.end_stream(call, now);
                 }
             }

@@ -42,14 +42,6 @@ impl Hasher for IdHasher {
     }
 }
 
-/// The result of pushing an item to a stream.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pushed {
-    Done,
-    /// The stream's policy is `Close` and there is no room.
-    Overflow,
-}
-
 impl<P: Protocol> Waiters<P> {
     pub(super) fn new() -> Self {
         Self {
@@ -88,11 +80,9 @@ impl<P: Protocol> Waiters<P> {
     }
 
     /// Pushes an item to a stream.
-    pub(super) fn push(&self, call: P::Call, item: P::Item, bytes: usize) -> Pushed {
-        match self.items(call).map(|items| items.push(item, bytes)) {
-            Some(Push::Overflow) => Pushed::Overflow,
-            Some(Push::Done) | None => Pushed::Done,
-        }
+    pub(super) fn push(&self, call: P::Call, item: P::Item, bytes: usize) -> Push {
+        let items = self.items(call);
+        items.map_or(Push::Done, |items| items.push(item, bytes))
     }
 
     /// Ends all remaining calls, in case the machine did not.

@@ -7,7 +7,6 @@ use percent_encoding::percent_decode_str;
 use crate::Secret;
 use crate::net::tls::TlsConfig;
 
-use super::error;
 use crate::store::StoreError;
 
 /// The default of [`NatsConfig::prefix`].
@@ -141,7 +140,8 @@ impl NatsConfig {
     pub fn with_creds(mut self, content: impl Into<Secret>) -> Result<Self, StoreError> {
         let content = content.into();
         // The first error says what is missing, and no secret.
-        async_nats::ConnectOptions::with_credentials(content.expose()).map_err(error::config)?;
+        async_nats::ConnectOptions::with_credentials(content.expose())
+            .map_err(StoreError::config)?;
         self.credentials = Credentials::Creds(content);
         Ok(self)
     }
@@ -151,7 +151,7 @@ impl NatsConfig {
         if max >= MIN_PAYLOAD {
             return Ok(());
         }
-        Err(error::config(format_args!(
+        Err(StoreError::config(format_args!(
             "NATS accepts messages of {max} bytes at most: set its max_payload to {MIN_PAYLOAD} or more"
         )))
     }
@@ -159,15 +159,15 @@ impl NatsConfig {
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if self.prefix.is_empty() || self.prefix.len() > 32 || !self.prefix.bytes().all(is_token) {
-            return Err(error::config(
+            return Err(StoreError::config(
                 "the prefix must have 1 to 32 letters, digits, `_` or `-`",
             ));
         }
         if self.servers.is_empty() {
-            return Err(error::config("there is no address of a NATS server"));
+            return Err(StoreError::config("there is no address of a NATS server"));
         }
         if self.credentials == Credentials::Contradictory {
-            return Err(error::config(
+            return Err(StoreError::config(
                 "the addresses of NATS have different credentials",
             ));
         }

@@ -1,7 +1,6 @@
 //! The errors of NATS as [`StoreError`]s.
 
 use std::error::Error;
-use std::fmt::Display;
 use std::io;
 
 use async_nats::client::{RequestError, RequestErrorKind};
@@ -9,12 +8,6 @@ use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectError, ConnectErrorKind};
 
 use crate::store::StoreError;
-
-pub(super) fn config(message: impl Display) -> StoreError {
-    StoreError::Config {
-        message: message.to_string(),
-    }
-}
 
 /// Why there is no connection.
 pub(super) fn of_connect(error: &ConnectError) -> StoreError {
@@ -26,12 +19,12 @@ pub(super) fn of_connect(error: &ConnectError) -> StoreError {
                 message: "the credentials are wrong".to_owned(),
             }
         }
-        ConnectErrorKind::ServerParse => config(error),
+        ConnectErrorKind::ServerParse => StoreError::config(error),
         _ => match inner.and_then(|it| it.downcast_ref::<rustls::Error>()) {
-            Some(rustls::Error::InvalidCertificate(why)) => config(format_args!(
+            Some(rustls::Error::InvalidCertificate(why)) => StoreError::config(format_args!(
                 "the certificate of NATS is not trusted: {why}"
             )),
-            Some(error) => config(format_args!("there is no TLS with NATS: {error}")),
+            Some(error) => StoreError::config(format_args!("there is no TLS with NATS: {error}")),
             None => StoreError::unavailable(error),
         },
     }
@@ -41,7 +34,7 @@ pub(super) fn of_connect(error: &ConnectError) -> StoreError {
 pub(super) fn of_request(error: &RequestError) -> StoreError {
     match error.kind() {
         RequestErrorKind::MaxPayloadExceeded => StoreError::TooLarge,
-        RequestErrorKind::InvalidSubject => config(error),
+        RequestErrorKind::InvalidSubject => StoreError::config(error),
         _ => StoreError::unavailable(error),
     }
 }
@@ -58,7 +51,7 @@ pub(super) fn of_answer(error: &jetstream::Error) -> StoreError {
         | ErrorCode::INSUFFICIENT_RESOURCES => StoreError::Full { message },
         ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM => StoreError::TooLarge,
         ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => {
-            config("JetStream is off: start nats-server with -js")
+            StoreError::config("JetStream is off: start nats-server with -js")
         }
         ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED | ErrorCode::STREAM_SUBJECT_OVERLAP => {
             StoreError::Config { message }

@@ -18,10 +18,12 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::error::{self, of_answer};
+use super::error::of_answer;
 use super::{Answer, Nats, answer_in, header};
 use crate::Str;
-use crate::store::subject::{check_in, check_pattern, check_subject, intersection, is_exact};
+use crate::store::subject::{
+    check_in, check_len, check_pattern, check_subject, intersection, is_exact,
+};
 use crate::store::{Expect, Log, LogState, Record, Store, StoreError, Stored, Watched};
 
 /// How many records are asked for at a time: fewer bytes than a server keeps for a slow reader.
@@ -57,13 +59,13 @@ impl Log for StreamLog {
         payload: Bytes,
         expect: Expect<'_>,
     ) -> Result<Stored, StoreError> {
-        self.nats.check_size(&payload)?;
+        check_len(&payload, self.nats.max_payload())?;
         check_in(&self.subjects, subject)?;
         let subject = self.nats.subject(subject);
         let mut headers = HeaderMap::new();
         if let Some(id) = expect.id {
             if id.contains(char::is_control) {
-                return Err(error::config("an id has no control characters"));
+                return Err(StoreError::config("an id has no control characters"));
             }
             headers.insert(NATS_MESSAGE_ID, id);
         }
@@ -259,9 +261,7 @@ impl StreamLog {
             found => found.map_err(|error| of_answer(&error))?,
         };
         let found = StreamMessage::try_from(found.message);
-        let found = found.map_err(|error| StoreError::Failed {
-            message: error.to_string(),
-        })?;
+        let found = found.map_err(StoreError::failed)?;
         let id = found.headers.get(NATS_MESSAGE_ID);
         Ok(Some(Record {
             subject: self.nats.relative(&found.subject),
@@ -408,9 +408,7 @@ impl Last {
             message,
             context: nats.shared.jetstream.clone(),
         };
-        let info = message.info().map_err(|error| StoreError::Failed {
-            message: error.to_string(),
-        })?;
+        let info = message.info().map_err(StoreError::failed)?;
         self.number += 1;
         if info.consumer_sequence != self.number {
             return Err(StoreError::unavailable("a record is missed"));

@@ -30,7 +30,7 @@ use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 use crate::Str;
-use crate::store::subject::{check_message, check_pattern, check_same};
+use crate::store::subject::{check_len, check_message, check_pattern, check_same};
 use crate::store::{AskError, Log, LogConfig, Message, Messages, Position, Store, StoreError};
 
 use config::Credentials;
@@ -132,12 +132,12 @@ pub async fn connect(config: NatsConfig) -> Result<Arc<dyn Store>, StoreError> {
         Credentials::Nkey(seed) => {
             // It would be looked at too late, and its error would name no cause.
             if !is_nkey_seed(seed.expose()) {
-                return Err(error::config("the nkey is not the seed of a user"));
+                return Err(StoreError::config("the nkey is not the seed of a user"));
             }
             ConnectOptions::with_nkey(seed.expose().clone())
         }
         Credentials::Creds(content) => {
-            ConnectOptions::with_credentials(content.expose()).map_err(error::config)?
+            ConnectOptions::with_credentials(content.expose()).map_err(StoreError::config)?
         }
     };
     if let Some(tls) = &config.tls {
@@ -262,7 +262,7 @@ impl Nats {
         name: &str,
         body: &impl Serialize,
     ) -> Result<Answer<T>, StoreError> {
-        let body = serde_json::to_vec(body).map_err(error::config)?;
+        let body = serde_json::to_vec(body).map_err(StoreError::config)?;
         let subject = format!("$JS.API.{verb}.{name}");
         let request = Request::new().payload(body.into());
         let answer = self.request(&subject, request, self.shared.timeout).await?;
@@ -322,7 +322,7 @@ impl Nats {
 
     /// Sends a message, as soon as there is room for it.
     async fn send(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
-        self.check_size(&payload)?;
+        check_len(&payload, self.max_payload())?;
         let sending = timeout(
             self.shared.timeout,
             self.shared.client.publish(subject, payload),
@@ -330,7 +330,7 @@ impl Nats {
         let sent = sending.await.map_err(StoreError::unavailable)?;
         sent.map_err(|error| match error.kind() {
             PublishErrorKind::MaxPayloadExceeded => StoreError::TooLarge,
-            PublishErrorKind::InvalidSubject => error::config(error),
+            PublishErrorKind::InvalidSubject => StoreError::config(error),
             PublishErrorKind::Send => StoreError::unavailable(error),
         })
     }
@@ -351,13 +351,6 @@ impl Nats {
             reply_to: message.reply.as_deref().map(Str::from),
             payload: message.payload,
         }
-    }
-
-    fn check_size(&self, payload: &Bytes) -> Result<(), StoreError> {
-        if payload.len() > self.max_payload() {
-            return Err(StoreError::TooLarge);
-        }
-        Ok(())
     }
 }
 
@@ -403,7 +396,7 @@ impl Store for Nats {
         check_same(name, &has, &config.subjects)?;
         // A node that counts on more time than the log gives would be taken for dead.
         if !kept.is_zero() && (max_age.is_zero() || kept < max_age) {
-            return Err(error::config(format_args!(
+            return Err(StoreError::config(format_args!(
                 "the log {name} was made to keep records for {kept:?} only: ask for no more, or take another prefix"
             )));
         }
@@ -468,7 +461,7 @@ impl Store for Nats {
         within: Duration,
     ) -> Result<Bytes, AskError> {
         let subject = self.subject_of_message(subject)?;
-        self.check_size(&payload)?;
+        check_len(&payload, self.max_payload())?;
         if !self.is_connected() {
             return Err(StoreError::unavailable("there is no connection").into());
         }
@@ -515,9 +508,9 @@ fn answer_in<T: DeserializeOwned>(message: &async_nats::Message) -> Result<Answe
     match serde_json::from_slice(&message.payload) {
         Ok(Response::Ok(answer)) => Ok(Ok(answer)),
         Ok(Response::Err { error }) => Ok(Err(error)),
-        Err(error) => Err(StoreError::Failed {
-            message: format!("an answer is unreadable: {error}"),
-        }),
+        Err(error) => Err(StoreError::failed(format_args!(
+            "an answer is unreadable: {error}"
+        ))),
     }
 }
 
@@ -557,7 +550,7 @@ fn is_nkey_seed(seed: &str) -> bool {
 }
 
 fn bad_address(address: &str, error: &std::io::Error) -> StoreError {
-    error::config(format!("bad address of NATS {address:?}: {}", error.kind()))
+    StoreError::config(format!("bad address of NATS {address:?}: {}", error.kind()))
 }
 
 /// At once, then 50 ms, doubled up to 2 s: a restarted server is soon found again, and a dead one is

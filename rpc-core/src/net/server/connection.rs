@@ -324,16 +324,12 @@ async fn say_no(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::R
     line.shutdown().await
 }
 
-#[cfg(feature = "tls")]
+#[allow(clippy::unused_async, reason = "feature `tls` waits")]
 async fn secure(shared: &Shared, tcp: TcpStream) -> io::Result<Socket> {
-    match &shared.config.tls {
-        Some(acceptor) => acceptor.accept(tcp).await,
-        None => Ok(tcp.into()),
+    #[cfg(feature = "tls")]
+    if let Some(acceptor) = &shared.config.tls {
+        return acceptor.accept(tcp).await;
     }
-}
-
-#[cfg(not(feature = "tls"))]
-#[allow(clippy::unused_async, reason = "the same call as with feature `tls`")]
-async fn secure(_: &Shared, tcp: TcpStream) -> io::Result<Socket> {
+    let _ = shared;
     Ok(tcp.into())
 }

@@ -133,6 +133,13 @@ pub struct BadGuard {
     expected: &'static str,
 }
 
+impl BadGuard {
+    fn new(entry: &str, expected: &'static str) -> Self {
+        let entry = entry.to_owned();
+        Self { entry, expected }
+    }
+}
+
 impl Guards {
     /// Serves web pages of this origin, for example `https://app.example.com` or
     /// `http://localhost:5173`. The port has to match; a scheme's default port may be omitted.
@@ -140,10 +147,9 @@ impl Guards {
     /// # Errors
     /// [`BadGuard`] for a path, a wildcard or `null`.
     pub fn with_allowed_origin(mut self, origin: &str) -> Result<Self, BadGuard> {
-        let entry = Origin::parse(origin).ok_or_else(|| BadGuard {
-            entry: origin.to_owned(),
-            expected: "scheme://host or scheme://host:port",
-        })?;
+        let entry = Origin::parse(origin);
+        let entry =
+            entry.ok_or_else(|| BadGuard::new(origin, "scheme://host or scheme://host:port"))?;
         match &mut self.origins {
             OriginPolicy::List(list) | OriginPolicy::Loopback(list) => list.push(entry),
             other => *other = OriginPolicy::List(vec![entry]),
@@ -157,10 +163,8 @@ impl Guards {
     /// # Errors
     /// [`BadGuard`] if `host` is not a host.
     pub fn with_allowed_host(mut self, host: &str) -> Result<Self, BadGuard> {
-        let entry = Host::parse(host).ok_or_else(|| BadGuard {
-            entry: host.to_owned(),
-            expected: "host or host:port",
-        })?;
+        let entry = Host::parse(host);
+        let entry = entry.ok_or_else(|| BadGuard::new(host, "host or host:port"))?;
         match &mut self.hosts {
             HostPolicy::List(list) => list.push(entry),
             other => *other = HostPolicy::List(vec![entry]),
@@ -176,10 +180,8 @@ impl Guards {
     pub fn with_trusted_proxy(mut self, network: &str) -> Result<Self, BadGuard> {
         let address = |_| network.parse().map(|address: IpAddr| address.into());
         let entry = network.parse().or_else(address).map(Network);
-        let entry = entry.map_err(|_: AddrParseError| BadGuard {
-            entry: network.to_owned(),
-            expected: "an IP address or a network such as 10.0.0.0/8",
-        })?;
+        let expected = "an IP address or a network such as 10.0.0.0/8";
+        let entry = entry.map_err(|_: AddrParseError| BadGuard::new(network, expected))?;
         match &mut self.proxies {
             ProxyPolicy::List(list) => list.push(entry),
             ProxyPolicy::Loopback => self.proxies = ProxyPolicy::List(vec![entry]),
@@ -273,19 +275,19 @@ impl Guards {
         if self.same_origin && is_same(origin, parts) {
             return Ok(());
         }
-        match &self.origins {
-            OriginPolicy::List(list) => match Origin::parse(origin) {
-                Some(origin) if list.contains(&origin) => Ok(()),
-                _ => Err(forbidden("the origin is not on the list")),
-            },
-            OriginPolicy::Loopback(list) => match Origin::parse(origin) {
-                Some(origin) if origin.is_loopback() || list.contains(&origin) => Ok(()),
-                _ => Err(forbidden(
-                    "the origin is not of this machine and not on the list",
-                )),
-            },
-            _ => Err(forbidden("requests of web pages are not served")),
-        }
+        let (list, takes_loopback, why) = match &self.origins {
+            OriginPolicy::List(list) => (list, false, "the origin is not on the list"),
+            OriginPolicy::Loopback(list) => (
+                list,
+                true,
+                "the origin is not of this machine and not on the list",
+            ),
+            _ => return Err(forbidden("requests of web pages are not served")),
+        };
+        let is_served =
+            |origin: Origin| takes_loopback && origin.is_loopback() || list.contains(&origin);
+        let is_served = Origin::parse(origin).is_some_and(is_served);
+        is_served.then_some(()).ok_or(forbidden(why))
     }
 
     /// Checks the `Host` header, and the host of an absolute request target.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -21,7 +21,9 @@ use super::brake::Attempt;
 use super::permits::{Opening, Permit, Refusal};
 use super::run::Shared;
 use super::upgrade::detach;
-use crate::net::ws::{NoRoom, Receive, accept_key, grow, is_meant, is_upgrade, offers};
+use crate::net::ws::{
+    EXPLANATION, NoRoom, Receive, accept_key, grow, is_meant, is_upgrade, offers,
+};
 use crate::sync::Mutex;
 
 /// What the handler learns about the upgraded request.
@@ -59,8 +61,7 @@ impl hyper::service::Service<Request<Incoming>> for Exchange {
             opening.finish();
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                 // One request per connection, so that an idle one never holds a permit.
-                let close = HeaderValue::from_static("close");
-                answer.headers_mut().insert(header::CONNECTION, close);
+                answer = with(answer, header::CONNECTION, "close");
             }
             streams.store(answer.body().is_streamed(), Ordering::Relaxed);
             Ok(answer)
@@ -190,14 +191,8 @@ fn not_found(config: &HttpConfig) -> Response<Body> {
 }
 
 fn upgrade_required() -> Response<Body> {
-    let mut response = plain(
-        StatusCode::UPGRADE_REQUIRED,
-        "This address speaks WebSocket. Open it with a WebSocket client.",
-    );
-    response
-        .headers_mut()
-        .insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    response
+    let answer = plain(StatusCode::UPGRADE_REQUIRED, EXPLANATION);
+    with(answer, header::UPGRADE, "websocket")
 }
 
 /// Upgrades a request, which another server sends for this client if there is one.
@@ -214,12 +209,7 @@ fn upgrade(
         Err((status, why)) => {
             shared.counters.count_rejected();
             tracing::debug!(%peer, status = status.as_u16(), why, "upgrade refused");
-            let mut response = plain(status, why);
-            let version = HeaderValue::from_static("13");
-            response
-                .headers_mut()
-                .insert(header::SEC_WEBSOCKET_VERSION, version);
-            return response;
+            return with(plain(status, why), header::SEC_WEBSOCKET_VERSION, "13");
         }
     };
     let is_passed_on = client.is_some();
@@ -281,12 +271,16 @@ fn upgrade(
 /// Returns the refusal of a request for which there is no room, or of a peer that is not served.
 pub(super) fn busy(refusal: Refusal) -> Response<Body> {
     let (status, why) = refusal.answer();
-    let mut response = plain(status, why);
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        let retry = HeaderValue::from_static("1");
-        response.headers_mut().insert(header::RETRY_AFTER, retry);
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => with(plain(status, why), header::RETRY_AFTER, "1"),
+        _ => plain(status, why),
     }
-    response
+}
+
+fn with(mut answer: Response<Body>, name: HeaderName, value: &'static str) -> Response<Body> {
+    let value = HeaderValue::from_static(value);
+    answer.headers_mut().insert(name, value);
+    answer
 }
 
 /// Returns a plain text reply.

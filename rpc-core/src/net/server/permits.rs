@@ -174,21 +174,14 @@ impl Slots {
         {
             return Err(Refusal::ServerFull);
         }
-        let (evict, evicted) = oneshot::channel();
-        let number = self.next;
-        self.next += 1;
-        let waiting = Waiting {
-            slot,
-            place: None,
-            evict,
-        };
-        self.openings.lock().insert(number, waiting);
         let opening = Opening {
-            number,
+            number: self.next,
             openings: Arc::clone(&self.openings),
-            slot: Mutex::default(),
+            slot: Mutex::new(Some(slot)),
         };
-        Ok((opening, Evicted(evicted)))
+        self.next += 1;
+        let evicted = opening.reopen(None).ok_or(Refusal::ServerFull)?;
+        Ok((opening, evicted))
     }
 
     /// Ends the oldest connection of this kind without a finished request; returns `false` if there

@@ -139,7 +139,8 @@ impl AcceptLoop {
                         }
                         Err(refusal) => {
                             tracing::debug!(%peer, why = refusal.answer().1, "connection refused");
-                            if can_say_no(&shared) {
+                            // A peer that expects TLS cannot read a plain reply.
+                            if !shared.config.is_tls() {
                                 if told.len() == MAX_REFUSALS {
                                     told.retain(|refusal| !refusal.is_finished());
                                 }
@@ -213,17 +214,6 @@ fn note_end(shared: &Shared, ended: Result<(), JoinError>) {
         shared.counters.panicked.fetch_add(1, Ordering::Relaxed);
         tracing::error!("a connection ended because its handler panicked");
     }
-}
-
-/// Returns whether a refusal can be sent: a peer that expects TLS cannot read a plain reply.
-#[cfg(feature = "tls")]
-fn can_say_no(shared: &Shared) -> bool {
-    shared.config.tls.is_none()
-}
-
-#[cfg(not(feature = "tls"))]
-const fn can_say_no(_: &Shared) -> bool {
-    true
 }
 
 /// Disconnects the peer whose refusal is oldest; returns `false` if none is left.

@@ -1,5 +1,6 @@
 //! [`DialAttempt`]: one attempt of a dialer: names, TCP and TLS, from address to address.
 
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,38 +9,31 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use super::dialer::WsDialer;
-use super::rotation::{Pass, Rotation, Step};
 use super::socket::Socket;
 use super::url::Target;
 use crate::net::dial::{DialError, Node};
+use crate::net::link::entropy;
 use crate::sync::Mutex;
 
-/// Where a dialer is in its round, and the node of its last connection.
-#[derive(Debug)]
-pub(super) struct Position(Mutex<Inner>);
+/// Where the last attempt of a dialer has ended, and the node of its last connection.
+#[derive(Debug, Default)]
+pub(super) struct Position(Mutex<Last>);
 
-#[derive(Clone, Debug)]
-struct Inner {
-    rotation: Rotation,
+#[derive(Clone, Debug, Default)]
+struct Last {
+    /// The URL and the address that were dialled last.
+    dialled: Option<(usize, SocketAddr)>,
+    /// Whether the next attempt begins with them, instead of behind them.
+    is_good: bool,
     node: Option<Node>,
 }
 
 impl Position {
-    pub(super) const fn new(rotation: Rotation) -> Self {
-        let node = None;
-        Self(Mutex::new(Inner { rotation, node }))
-    }
-
-    pub(super) fn leave(&self) {
-        self.0.lock().rotation.leave();
-    }
-
-    /// Leaves this node, unless the last connection went elsewhere already.
-    pub(super) fn leave_node(&self, node: &Node) {
-        let mut inner = self.0.lock();
-        if inner.node.as_ref() == Some(node) {
-            inner.rotation.leave();
-        }
+    /// Lets the next attempt go on behind this node, unless the last connection went elsewhere
+    /// already; behind any node for `None`.
+    pub(super) fn leave(&self, node: Option<&Node>) {
+        let mut last = self.0.lock();
+        last.is_good &= node.is_some() && last.node.as_ref() != node;
     }
 
     pub(super) fn node(&self) -> Option<Node> {
@@ -54,11 +48,21 @@ impl Clone for Position {
     }
 }
 
-/// One attempt: passes over addresses that do not answer.
+/// What to do next in an attempt.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Resolve the name of the URL with this index.
+    Resolve(usize),
+    /// Dial one of the answers for it.
+    Dial(usize, SocketAddr),
+}
+
+/// One attempt: passes over addresses that do not answer. It visits each address at most once.
 pub(super) struct DialAttempt<'a> {
     dialer: &'a WsDialer,
-    position: &'a Position,
-    pass: Pass,
+    steps: VecDeque<Step>,
+    /// Where the last attempt has ended, until that URL is resolved.
+    last: Last,
     started: Instant,
     /// The error if no further address answers.
     failure: Option<DialError>,
@@ -72,14 +76,49 @@ pub(super) struct Reached<'a> {
 }
 
 impl<'a> DialAttempt<'a> {
-    pub(super) fn new(dialer: &'a WsDialer, position: &'a Position) -> Self {
+    pub(super) fn new(dialer: &'a WsDialer) -> Self {
+        let last = dialer.position.0.lock().clone();
+        let mut urls: Vec<usize> = (0..dialer.targets.len()).collect();
+        if !dialer.is_listed {
+            urls.sort_by_cached_key(|_| entropy());
+        }
+        let at = urls
+            .iter()
+            .position(|url| last.dialled.is_some_and(|(last, _)| last == *url));
+        urls.rotate_left(at.unwrap_or(0));
         Self {
             dialer,
-            position,
-            pass: position.0.lock().rotation.pass(),
+            steps: urls.into_iter().map(Step::Resolve).collect(),
+            last,
             started: Instant::now(),
             failure: None,
         }
+    }
+
+    /// Takes the answers for a URL: in random order within their family (IPv4, IPv6), and behind
+    /// where the last attempt has ended. What comes before that is dialled after all other URLs.
+    fn resolved(&mut self, url: usize, mut answers: Vec<SocketAddr>) {
+        let mut seen = HashSet::new();
+        answers.retain(|it| seen.insert(*it));
+        let last = self.last.dialled.take_if(|(last, _)| *last == url);
+        let mut at = 0;
+        if self.dialer.target(url).is_localhost() {
+            answers.sort_by_key(SocketAddr::is_ipv6);
+        } else {
+            if let Some(first) = answers.first().filter(|_| !self.dialer.is_listed) {
+                let family = first.is_ipv4();
+                answers.sort_by_cached_key(|it| (it.is_ipv4() != family, entropy()));
+            }
+            let place = last.and_then(|(_, last)| answers.iter().position(|it| *it == last));
+            at = place.map_or(0, |at| at + usize::from(!self.last.is_good));
+        }
+        let later = answers.split_off(at);
+        let dial = |address| Step::Dial(url, address);
+        later
+            .into_iter()
+            .rev()
+            .for_each(|it| self.steps.push_front(dial(it)));
+        self.steps.extend(answers.into_iter().map(dial));
     }
 
     /// Opens a connection, TCP and TLS, to the next address that accepts one.
@@ -89,20 +128,19 @@ impl<'a> DialAttempt<'a> {
     pub(super) async fn next(&mut self) -> Result<Reached<'a>, DialError> {
         loop {
             let share = self.share();
-            match self.pass.step() {
-                Step::Resolve { url } => {
+            match self.steps.pop_front() {
+                Some(Step::Resolve(url)) => {
                     let target = self.dialer.target(url);
                     match within(share, self.dialer.resolve(target)).await {
-                        Ok(mut answers) if target.is_localhost() => {
-                            answers.sort_by_key(SocketAddr::is_ipv6);
-                            self.pass.resolved_in_order(&answers);
-                        }
-                        Ok(answers) => self.pass.resolved(&answers),
+                        Ok(answers) => self.resolved(url, answers),
                         Err(error) => self.note(self.dialer.unreachable(target, error)),
                     }
                 }
-                Step::Dial { url, address } => {
-                    self.position.0.lock().rotation.dialled(url, address);
+                Some(Step::Dial(url, address)) => {
+                    {
+                        let mut last = self.dialer.position.0.lock();
+                        (last.dialled, last.is_good) = (Some((url, address)), false);
+                    }
                     let target = self.dialer.target(url);
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
@@ -130,7 +168,7 @@ impl<'a> DialAttempt<'a> {
                         Err(error) => self.failed(error)?,
                     }
                 }
-                Step::Done => {
+                None => {
                     let none = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
                     let target = self.dialer.target(0);
                     return Err(self.failure.take().unwrap_or(target.unreachable(none)));
@@ -153,9 +191,8 @@ impl<'a> DialAttempt<'a> {
 
     /// Notes that the connection to this node stands.
     pub(super) fn succeeded(&self, node: &Node) {
-        let mut inner = self.position.0.lock();
-        inner.rotation.keep();
-        inner.node = Some(node.clone());
+        let mut last = self.dialer.position.0.lock();
+        (last.is_good, last.node) = (true, Some(node.clone()));
     }
 
     /// Remembers the last error, but one after which a retry may help before one after which none
@@ -170,7 +207,7 @@ impl<'a> DialAttempt<'a> {
 
     /// Returns the time for the next step; `None` for the last one, which may use all that is left.
     fn share(&self) -> Option<Duration> {
-        let left = u32::try_from(self.pass.left()).unwrap_or(u32::MAX);
+        let left = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
         let all = self.dialer.config().connect_timeout;
         let share = all.saturating_sub(self.started.elapsed()) / left.max(1);
         (left > 1).then_some(share)
@@ -186,5 +223,127 @@ async fn within<T>(
             .await
             .unwrap_or(Err(io::ErrorKind::TimedOut.into())),
         None => work.await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The answers for the name of each URL.
+    type Names = Vec<Vec<SocketAddr>>;
+
+    fn addresses(numbers: &[u8]) -> Vec<SocketAddr> {
+        let address = |n: &u8| SocketAddr::from(([10, 0, 0, *n], 80));
+        numbers.iter().map(address).collect()
+    }
+
+    fn dialer(names: &Names) -> WsDialer {
+        let urls: Vec<_> = (0..names.len())
+            .map(|n| format!("ws://n{n}.example"))
+            .collect();
+        WsDialer::new(&urls.join(",")).unwrap()
+    }
+
+    /// Returns what an attempt dials if every address fails.
+    fn all(dialer: &WsDialer, names: &Names) -> Vec<(usize, SocketAddr)> {
+        let mut attempt = DialAttempt::new(dialer);
+        let mut dialled = Vec::new();
+        while let Some(step) = attempt.steps.pop_front() {
+            match step {
+                Step::Resolve(url) => attempt.resolved(url, names[url].clone()),
+                Step::Dial(url, address) => dialled.push((url, address)),
+            }
+        }
+        dialled
+    }
+
+    /// Dials one address, as an attempt that gets an answer from it does.
+    fn dial(dialer: &WsDialer, names: &Names) -> (usize, SocketAddr) {
+        let first = all(dialer, names)[0];
+        dialer.position.0.lock().dialled = Some(first);
+        first
+    }
+
+    #[test]
+    fn attempts_go_on_behind_the_last_address_in_listed_order() {
+        let names = vec![addresses(&[1, 2]), addresses(&[3])];
+        let dialer = dialer(&names).in_listed_order();
+        let [a, b] = addresses(&[1, 2])[..] else {
+            return;
+        };
+        let (a, b, c) = ((0, a), (0, b), (1, names[1][0]));
+        let dialled: Vec<_> = (0..5).map(|_| dial(&dialer, &names)).collect();
+        assert_eq!(dialled, [a, b, c, a, b]);
+        assert_eq!(all(&dialer, &names), [c, a, b]);
+        dialer.position.0.lock().is_good = true;
+        assert_eq!(all(&dialer, &names), [b, c, a]);
+        dialer.position.leave(None);
+        assert_eq!(all(&dialer, &names), [c, a, b]);
+    }
+
+    #[test]
+    fn the_resolvers_preferred_family_stays_first() {
+        let v6: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
+        let mut answers = addresses(&[1, 2]);
+        answers.insert(0, v6);
+        let names = vec![answers];
+        for _ in 0..50 {
+            assert_eq!(all(&dialer(&names), &names)[0].1, v6);
+        }
+    }
+
+    #[test]
+    fn clients_spread_evenly_over_live_nodes() {
+        for names in [
+            vec![addresses(&[1, 2, 3, 4])],
+            (1..5).map(|n| addresses(&[n])).collect::<Names>(),
+        ] {
+            let (mut first, mut second) = (BTreeMap::new(), BTreeMap::new());
+            for _ in 0..1000 {
+                let dialer = dialer(&names);
+                let node = dial(&dialer, &names);
+                *first.entry(node).or_insert(0) += 1;
+                if node.1 == names[0][0] {
+                    *second.entry(dial(&dialer, &names)).or_insert(0) += 1;
+                }
+            }
+            assert_eq!(first.len(), 4);
+            assert!(first.values().all(|clients| *clients > 150), "{first:?}");
+            assert!(second.values().all(|clients| *clients > 30), "{second:?}");
+        }
+    }
+
+    proptest! {
+        /// Whatever was dialled before: no address is dialled twice in an attempt, none is left out,
+        /// and the one that was dialled last comes first if it was good.
+        #[test]
+        fn an_attempt_visits_every_address_once(
+            names in prop::collection::vec(
+                prop::collection::btree_set(0..20u8, 0..5).prop_map(Vec::from_iter), 1..5),
+            good in prop::collection::vec(any::<bool>(), 0..10),
+        ) {
+            let names: Names = names.iter().map(|it| addresses(it)).collect();
+            let dialer = dialer(&names);
+            let pairs = (0..).zip(&names);
+            let expected: BTreeSet<_> = pairs
+                .flat_map(|(url, answers)| answers.iter().map(move |answer| (url, *answer)))
+                .collect();
+            let mut kept = None;
+            for is_good in good {
+                let visited = all(&dialer, &names);
+                prop_assert_eq!(visited.len(), expected.len());
+                prop_assert_eq!(&visited.iter().copied().collect::<BTreeSet<_>>(), &expected);
+                let Some(first) = visited.first().copied() else { continue };
+                prop_assert_eq!(kept.unwrap_or(first), first);
+                let mut last = dialer.position.0.lock();
+                (last.dialled, last.is_good) = (Some(first), is_good);
+                kept = is_good.then_some(first);
+            }
+        }
     }
 }

@@ -23,16 +23,14 @@ use super::config::{BadHeader, WsConfig};
 use super::handshake::{LINE_ENDED, SPEAKS_TLS, UpgradeError, get, upgrade};
 #[cfg(feature = "proxy")]
 use super::proxy::ProxyConfig;
-use super::rotation::Rotation;
 use super::socket::Socket;
 use super::stream::WsStream;
 use super::url::{Target, ascii, urls};
 use crate::net::dial::{DialError, Dialer, Node};
-use crate::net::link::entropy;
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsConfig;
 
-/// What `localhost` means, without a lookup: IPv4 first, wherever a round stands. Most servers listen
+/// What `localhost` means, without a lookup: IPv4 first, wherever the last attempt has ended. Most servers listen
 /// there, and another program may listen at `::1`.
 const LOCALHOST: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -64,7 +62,9 @@ const LOCALHOST: [IpAddr; 2] = [
 pub struct WsDialer {
     /// At least one.
     pub(super) targets: Vec<Target>,
-    position: Position,
+    pub(super) position: Position,
+    /// Whether the order of the URLs and answers is as given, instead of random.
+    pub(super) is_listed: bool,
     resolver: Option<Arc<Resolve>>,
     pub(super) config: WsConfig,
     /// Set by the caller, or the platform's roots after the first use.
@@ -93,10 +93,10 @@ impl WsDialer {
             Ok(target)
         });
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
-        let rotation = Rotation::new(targets.len(), Some(entropy()));
         Ok(Self {
             targets,
-            position: Position::new(rotation),
+            position: Position::default(),
+            is_listed: false,
             resolver: None,
             config: WsConfig::default(),
             #[cfg(feature = "tls")]
@@ -107,12 +107,11 @@ impl WsDialer {
     }
 
     /// Dials the URLs as listed, and the answers of a name as the resolver gives them: for a first
-    /// choice and its substitutes. By default each client has an order of its own, so that clients
-    /// spread over all nodes. Starts the round again.
+    /// choice and its substitutes. By default each attempt has a random order, so that clients
+    /// spread over all nodes.
     #[must_use]
-    pub fn in_listed_order(mut self) -> Self {
-        let rotation = Rotation::new(self.targets.len(), None);
-        self.position = Position::new(rotation);
+    pub const fn in_listed_order(mut self) -> Self {
+        self.is_listed = true;
         self
     }
 
@@ -212,7 +211,7 @@ impl WsDialer {
     /// Lets the next attempt go on behind this node, if the last connection went there: it answers
     /// that it is busy, or its connection was lost. [`dial`](Dialer::dial) always does.
     pub fn leave(&self, node: &Node) {
-        self.position.leave_node(node);
+        self.position.leave(Some(node));
     }
 
     /// Returns the headers of a request to the server of the URL, of several the first:
@@ -316,10 +315,10 @@ impl WsDialer {
         Ok(opened.await.with_subprotocol(subprotocol))
     }
 
-    /// Connects to the first address of the round that accepts the upgrade.
+    /// Connects to the first address that accepts the upgrade.
     async fn connect(&self) -> Result<WsStream, DialError> {
-        self.position.leave();
-        let mut visit = DialAttempt::new(self, &self.position);
+        self.position.leave(None);
+        let mut visit = DialAttempt::new(self);
         loop {
             let reached = visit.next().await?;
             match self.upgrade_now(reached.target, reached.socket).await {
@@ -332,9 +331,9 @@ impl WsDialer {
         }
     }
 
-    /// Connects to the first address of the round that accepts TCP and TLS.
+    /// Connects to the first address that accepts TCP and TLS.
     async fn reach(&self) -> Result<Reached<'_>, DialError> {
-        let mut visit = DialAttempt::new(self, &self.position);
+        let mut visit = DialAttempt::new(self);
         let reached = visit.next().await?;
         visit.succeeded(&reached.node);
         Ok(reached)

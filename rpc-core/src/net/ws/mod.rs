@@ -23,7 +23,6 @@ mod linger;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod receive;
-mod rotation;
 mod socket;
 mod stream;
 mod url;
@@ -32,7 +31,9 @@ pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
 pub use dialer::WsDialer;
 #[cfg(feature = "server")]
-pub(crate) use handshake::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
+pub(crate) use handshake::{
+    EXPLANATION, accept_key, is_meant, is_upgrade, offers, select_subprotocol,
+};
 #[cfg(feature = "proxy")]
 pub use proxy::ProxyConfig;
 #[cfg(feature = "server")]

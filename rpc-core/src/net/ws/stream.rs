@@ -143,12 +143,6 @@ where
         self.subprotocol.as_deref()
     }
 
-    /// Returns the byte stream underneath.
-    #[must_use]
-    pub fn get_ref(&self) -> &S {
-        &self.inner.socket
-    }
-
     /// Sends the rest of a large message, and waits until the sink accepts more.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         loop {

@@ -7,7 +7,6 @@ mod salvage;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use redb::{
 };
 
 use super::StoreError;
-use super::local::{Changes, LocalStore, Row, Table, Which, logs_size};
+use super::local::{Changes, LocalStore, Row, Table, Which, bounds, logs_size};
 use crate::file::{Lock, LockError};
 use disk::{Disk, has_room};
 use guard::guard;
@@ -121,9 +120,7 @@ impl FileTable {
     fn lock(path: &Path) -> Result<Lock, StoreError> {
         Lock::take(path).map_err(|error| match error {
             LockError::Io(error) => io_error(path, &error),
-            in_use @ LockError::InUse { .. } => StoreError::Config {
-                message: format!("{} is {in_use}", path.display()),
-            },
+            in_use => StoreError::config(format_args!("{} is {in_use}", path.display())),
         })
     }
 
@@ -282,9 +279,10 @@ impl Fault {
             redb::Error::Io(error) => io_error(path, &error),
             redb::Error::Corrupted(how) => damaged(path, &how),
             // Under another name: `lock` has found no one.
-            redb::Error::DatabaseAlreadyOpen => StoreError::Config {
-                message: format!("{} is in use under another name", path.display()),
-            },
+            redb::Error::DatabaseAlreadyOpen => StoreError::config(format_args!(
+                "{} is in use under another name",
+                path.display()
+            )),
             error => failed(path, error),
         }
     }
@@ -322,9 +320,7 @@ impl Opener {
 }
 
 fn failed(path: &Path, how: impl std::fmt::Display) -> StoreError {
-    StoreError::Failed {
-        message: format!("{} {how}", path.display()),
-    }
+    StoreError::failed(format_args!("{} {how}", path.display()))
 }
 
 fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
@@ -334,10 +330,6 @@ fn io_error(path: &Path, error: &std::io::Error) -> StoreError {
         StorageFull | QuotaExceeded | FileTooLarge => StoreError::Full { message },
         _ => StoreError::Failed { message },
     }
-}
-
-fn bounds<'a>((from, to): (&'a [u8], &'a [u8])) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
-    (Bound::Included(from), Bound::Excluded(to))
 }
 
 type Guard<'a> = AccessGuard<'a, &'static [u8]>;
@@ -360,12 +352,7 @@ impl Table for FileTable {
                 let (key, value) = row?;
                 Ok(frame::open(key.value(), value.value()))
             };
-            let rows: Result<Vec<Row>, Fault> = next.take(max).map(open).collect();
-            let mut rows = rows?;
-            if which == Which::Last {
-                rows.reverse();
-            }
-            Ok(rows)
+            next.take(max).map(open).collect()
         })
     }
 

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::logs::failed;
 use super::rows::{all_logs, count_key, get, log_keys, log_name};
 use super::{Row, Table, Which};
 use crate::store::{LogConfig, StoreError};
@@ -39,7 +38,7 @@ impl Head {
 
     /// The rows of what it is.
     pub(super) fn rows(&self, name: &str) -> Result<[Row; 2], StoreError> {
-        let row = serde_json::to_vec(self).map_err(|error| failed(error.to_string()))?;
+        let row = serde_json::to_vec(self).map_err(StoreError::failed)?;
         let row = Bytes::from(row);
         Ok(log_keys(name).map(|key| (key, Some(row.clone()))))
     }
@@ -69,7 +68,8 @@ pub(super) fn heads(table: &dyn Table) -> Result<Vec<(String, Head)>, StoreError
     let rows = table.range((&from, &to), Which::First, usize::MAX)?;
     let head = |(key, value): Row| {
         let name = log_name(&key).unwrap_or_default();
-        let damaged = || failed(format!("what is known of the log {name} is damaged"));
+        let damaged =
+            || StoreError::failed(format_args!("what is known of the log {name} is damaged"));
         let [_, copy] = log_keys(name);
         let value = match value {
             None => get(table, &copy)?.and_then(|(_, value)| value),

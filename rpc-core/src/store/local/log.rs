@@ -1,7 +1,6 @@
 //! [`LocalLog`]: a log of a [`LocalStore`](super::LocalStore), and those who watch it.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
@@ -13,9 +12,9 @@ use tokio::time::sleep;
 use super::logs::{Logs, Wanted};
 use super::rows::View;
 use super::rows::{millis, system_time};
-use super::{Engine, Link, Node, check_len};
+use super::{Engine, Link, MAX_PAYLOAD, Node};
 use crate::Str;
-use crate::store::subject::{check_pattern, check_subject};
+use crate::store::subject::{check_len, check_pattern, check_subject};
 use crate::store::{Expect, Log, LogState, Record, StoreError, Stored, Watched};
 
 /// How many records are read at once for a watcher.
@@ -65,11 +64,7 @@ async fn blocking<T: Send + 'static>(
     reading.await.map_err(StoreError::unavailable)?
 }
 
-impl fmt::Debug for LocalLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LocalLog").field(&self.wanted.name).finish()
-    }
-}
+crate::debug::debug_fields!([] LocalLog, this => { name: this.wanted.name });
 
 #[async_trait]
 impl Log for LocalLog {
@@ -79,7 +74,7 @@ impl Log for LocalLog {
         payload: Bytes,
         expect: Expect<'_>,
     ) -> Result<Stored, StoreError> {
-        check_len(&payload)?;
+        check_len(&payload, MAX_PAYLOAD)?;
         let record = Record {
             subject: subject.into(),
             sequence: 0,
@@ -241,6 +236,5 @@ impl Watching {
 }
 
 fn lost() -> StoreError {
-    let message = "the log that was watched is lost".to_owned();
-    StoreError::Failed { message }
+    StoreError::failed("the log that was watched is lost")
 }

@@ -151,12 +151,12 @@ impl Logs {
         let mut came = BTreeMap::new();
         loop {
             let rows = self.table.range((&from, &to), Which::Last, PAGE)?;
-            let Some((first, _)) = rows.first() else {
+            let Some((first, _)) = rows.last() else {
                 break;
             };
             to.clone_from(first);
             let timed: Vec<Timed> = rows.iter().filter_map(|row| decode(row).ok()).collect();
-            let is_end = timed.first().is_some_and(|it| it.time < oldest);
+            let is_end = timed.last().is_some_and(|it| it.time < oldest);
             for Timed { record, time } in timed {
                 if time >= oldest && !record.id.is_empty() {
                     came.insert(record.sequence, (time, record.id));
@@ -263,7 +263,10 @@ impl Logs {
         self.load()?;
         let Some((name, mut data)) = self.logs.remove_entry(&wanted.name) else {
             self.open(wanted)?;
-            return Err(failed(format!("the log {} is lost", wanted.name)));
+            return Err(StoreError::failed(format_args!(
+                "the log {} is lost",
+                wanted.name
+            )));
         };
         let before = self.changes.len();
         let done = self.expire(&mut data).map(|()| self.changes.len());
@@ -536,7 +539,7 @@ impl Logs {
 
     /// The first rows of the table, with what is to be written.
     fn range(&self, (from, to): &Keys, max: usize) -> Result<Vec<Row>, StoreError> {
-        let changes = || self.changes.range(bounds((from, to)));
+        let changes = || self.changes.range::<[u8], _>(bounds((from, to)));
         let removed = changes().filter(|(_, value)| value.is_none()).count();
         let rows = self
             .table
@@ -556,7 +559,7 @@ impl Logs {
 
     /// The last key of the table, with what is to be written.
     fn last(&self, (from, to): &Keys) -> Result<Option<Vec<u8>>, StoreError> {
-        let changes = self.changes.range(bounds((from, to)));
+        let changes = self.changes.range::<[u8], _>(bounds((from, to)));
         let new = changes.rev().find(|(_, value)| value.is_some());
         let new = new.map(|(key, _)| key.clone());
         let mut to = to.clone();
@@ -580,10 +583,6 @@ fn full(message: &str) -> StoreError {
     StoreError::Full { message }
 }
 
-pub(super) fn failed(message: String) -> StoreError {
-    StoreError::Failed { message }
-}
-
 fn wrong<T>(message: String) -> Result<T, StoreError> {
-    Err(StoreError::Config { message })
+    Err(StoreError::config(message))
 }

@@ -42,14 +42,12 @@ impl Table for MemoryTable {
         max: usize,
     ) -> Result<Vec<Row>, StoreError> {
         let rows = self.0.lock();
-        let rows = rows.range(bounds(keys));
+        let rows = rows.range::<[u8], _>(bounds(keys));
         let row = |(key, value): (&Vec<u8>, &Bytes)| (key.clone(), Some(value.clone()));
-        let mut rows: Vec<Row> = match which {
-            Which::First => return Ok(rows.take(max).map(row).collect()),
+        Ok(match which {
+            Which::First => rows.take(max).map(row).collect(),
             Which::Last => rows.rev().take(max).map(row).collect(),
-        };
-        rows.reverse();
-        Ok(rows)
+        })
     }
 
     fn write(&self, changes: &Changes) -> Result<(), StoreError> {

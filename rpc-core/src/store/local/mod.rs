@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::subject::{check_message, check_pattern};
+use super::subject::{check_len, check_message, check_pattern};
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
 use hub::{Hub, Subscriber};
 use log::LocalLog;
@@ -33,6 +33,8 @@ use crate::sync::Mutex;
 pub(super) use head::size_of as logs_size;
 #[cfg(feature = "file-store")]
 pub(super) use recount::Recount;
+#[cfg(feature = "file-store")]
+pub(super) use rows::bounds;
 
 pub use mem::{MemorySnapshot, MemoryStore, MemoryTable};
 
@@ -52,7 +54,7 @@ const QUEUE: usize = 4_096;
 /// read.
 pub trait Table: fmt::Debug + Send + Sync + 'static {
     /// Returns the first or last rows, at most `max`, with keys from the first one up to the second one, which is
-    /// excluded, in the order of their keys.
+    /// excluded: from the first on, or from the last on backwards.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -368,7 +370,7 @@ impl<T: Table> LocalStore<T> {
 
     /// Refuses a message that cannot be sent.
     fn check(&self, subject: &str, payload: &Bytes) -> Result<(), StoreError> {
-        check_len(payload)?;
+        check_len(payload, MAX_PAYLOAD)?;
         let opened = self.opened.lock();
         let logs = opened.values().map(|it| it.config.subjects.as_str());
         check_message(logs, subject)
@@ -391,20 +393,7 @@ impl<T> Clone for LocalStore<T> {
     }
 }
 
-impl<T> fmt::Debug for LocalStore<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalStore").finish_non_exhaustive()
-    }
-}
-
-/// # Errors
-/// [`StoreError::TooLarge`].
-fn check_len(payload: &Bytes) -> Result<(), StoreError> {
-    if payload.len() > MAX_PAYLOAD {
-        return Err(StoreError::TooLarge);
-    }
-    Ok(())
-}
+crate::debug::debug_fields!([T] LocalStore<T>, _ => {});
 
 #[async_trait]
 impl<T: Table> Store for LocalStore<T> {

@@ -288,8 +288,10 @@ pub(super) fn last(table: &dyn Table, keys: (&[u8], &[u8])) -> Result<Option<Row
     Ok(table.range(keys, Which::Last, 1)?.pop())
 }
 
-pub(super) fn bounds((from, to): (&[u8], &[u8])) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    (Bound::Included(from.to_vec()), Bound::Excluded(to.to_vec()))
+pub(in crate::store) fn bounds<'a>(
+    (from, to): (&'a [u8], &'a [u8]),
+) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    (Bound::Included(from), Bound::Excluded(to))
 }
 
 /// The system's time since 1970.

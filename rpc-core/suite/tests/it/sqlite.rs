@@ -54,11 +54,7 @@ impl Sqlite {
             let value: Vec<u8> = row.get(1)?;
             Ok((row.get(0)?, Some(Bytes::from(value))))
         })?;
-        let mut rows: Vec<Row> = rows.collect::<rusqlite::Result<_>>()?;
-        if which == Which::Last {
-            rows.reverse();
-        }
-        Ok(rows)
+        rows.collect()
     }
 
     fn change(&self, changes: &Changes) -> rusqlite::Result<()> {

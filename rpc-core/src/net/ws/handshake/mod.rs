@@ -18,7 +18,9 @@ pub(super) use get::get;
 pub(super) use head::{LINE_ENDED, SPEAKS_TLS};
 pub(super) use server::accept;
 #[cfg(feature = "server")]
-pub(crate) use server::{accept_key, is_meant, is_upgrade, offers, select_subprotocol};
+pub(crate) use server::{
+    EXPLANATION, accept_key, is_meant, is_upgrade, offers, select_subprotocol,
+};
 
 /// Returns whether both headers request a WebSocket, or agree to one.
 fn switches(headers: &HeaderMap) -> bool {

@@ -11,7 +11,8 @@ use super::{has_token, list, only, switches};
 use crate::net::transport::TransportError;
 
 /// What a request gets that asks for no WebSocket.
-const EXPLANATION: &str = "This address speaks WebSocket. Open it with a WebSocket client.";
+pub(crate) const EXPLANATION: &str =
+    "This address speaks WebSocket. Open it with a WebSocket client.";
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
 /// Returns that, and the bytes that the client sent after its request.
