@@ -161,7 +161,17 @@ impl CloseReason {
             | Self::Connect {
                 retryable: false, ..
             } => Retry::Never,
-            _ => Retry::Backoff,
+            Self::Peer(_)
+            | Self::Lost
+            | Self::Transport { .. }
+            | Self::Connect { .. }
+            | Self::KeepAlive { .. }
+            | Self::Refused { .. }
+            | Self::HandshakeTimeout { .. }
+            | Self::RateLimited
+            | Self::SlowConsumer
+            | Self::Violation { .. }
+            | Self::TooLarge { .. } => Retry::Backoff,
         }
     }
 

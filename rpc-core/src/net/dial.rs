@@ -220,7 +220,12 @@ impl DialError {
             | Self::Unreachable { .. }
             | Self::Proxy { .. }
             | Self::Handshake(_) => true,
-            _ => false,
+            Self::BadUrl { .. }
+            | Self::Certificate { .. }
+            | Self::Tls { .. }
+            | Self::PlainServer { .. }
+            | Self::TlsServer { .. }
+            | Self::Exhausted => false,
         }
     }
 
