@@ -10,7 +10,7 @@ const EXCERPT_REACH: usize = 24;
 /// Why text does not decode. Decoding the same text again fails again.
 ///
 /// Contains no values of the text, because frames carry passwords and private text. The
-/// [excerpt](Self::excerpt) keeps punctuation only.
+/// excerpt keeps punctuation only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(Box<Fault>);
 
