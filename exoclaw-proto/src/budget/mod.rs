@@ -92,8 +92,12 @@ impl Exceeded {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let inner = text.strip_prefix(BUDGET_EXCEEDED)?;
-        let explained = inner.rsplit_once("); ").map(|(inner, _)| inner);
-        let inner = inner.strip_suffix(')').or(explained)?;
+        let explained = || Self::read(inner.rsplit_once("); ")?.0);
+        (inner.strip_suffix(')').and_then(Self::read)).or_else(explained)
+    }
+
+    /// Parses what stands in the parentheses.
+    fn read(inner: &str) -> Option<Self> {
         // The name of a session may hold anything, so the numbers are looked for from the end.
         let (scope, numbers) = inner.rsplit_once(": ")?;
         let scope = match scope {

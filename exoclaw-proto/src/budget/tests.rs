@@ -82,8 +82,10 @@ fn the_error_parses_with_a_session_name() {
         used: 39,
         limit: 40,
     };
-    let explained = "token budget exceeded (session: 39/40); it needs 5 more";
-    assert_eq!(Exceeded::parse(explained), Some(expected));
+    for why in ["it needs 5 more", "estimates count too (5 tokens)"] {
+        let explained = format!("token budget exceeded (session: 39/40); {why}");
+        assert_eq!(Exceeded::parse(&explained), Some(expected));
+    }
     for name in ["default:websocket:acc:b", "", "odd: 1/2)", "daily: 1/2"] {
         let text = format!("token budget exceeded (session:{name}: 39/40)");
         assert_eq!(Exceeded::parse(&text), Some(expected), "{text}");

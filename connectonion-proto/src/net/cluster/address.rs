@@ -17,7 +17,7 @@ use rpc_core::{CloseFrame, Outgoing, Str};
 
 use super::Cluster;
 use super::node::Node;
-use super::peers::{Answer, Head, Question};
+use super::peers::{Head, Question, Replied};
 use crate::limits::WS_PATH;
 
 /// How long a connection to another host may take: as long as its ticket counts.
@@ -142,7 +142,7 @@ impl Cluster {
         if let Some(url) = self.ticket(&head()) {
             let _ = node.ask(&other, &Question::Dial(url)).await;
         }
-        if let Ok(Answer::Ticket(url)) = node.ask(&other, &Question::Ticket(head())).await {
+        if let Ok(Replied::Ticket(url)) = node.ask(&other, &Question::Ticket(head())).await {
             self.probe(url).await;
         }
     }

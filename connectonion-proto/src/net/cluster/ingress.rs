@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::Cluster;
 use super::forward::{CLOSE_TIMEOUT, Forward, close, forward};
 use super::node::Node;
-use super::peers::{Answer, Head, Question};
+use super::peers::{Head, Question, Replied};
 use crate::frame::ClientFrame;
 use crate::limits::{SERVICE_RESTART, defaults};
 
@@ -148,7 +148,7 @@ impl Router {
                             tracing::warn!(%owner, %error, "this host does not reach another one");
                             let session_id = session_id.as_str().into();
                             match node.ask(&owner, &Question::Release { session_id }).await {
-                                Ok(Answer::Released(true)) => is_given_up = true,
+                                Ok(Replied::Released(true)) => is_given_up = true,
                                 Ok(_) => {
                                     return Err(
                                         "the session is in use at a host that this one does not reach",
@@ -172,7 +172,7 @@ impl Router {
     async fn dial(&self, node: &Node, owner: &str) -> Result<Box<dyn Transport>, NotDialled> {
         let head = Head::new(self.peer, &self.head, (self.clock)());
         match node.ask(owner, &Question::Ticket(head)).await {
-            Ok(Answer::Ticket(url)) => match self.cluster.dial(&url).await {
+            Ok(Replied::Ticket(url)) => match self.cluster.dial(&url).await {
                 Err(DialError::Status { status: 503, .. }) => Err(NotDialled::Full),
                 dialled => dialled.map_err(NotDialled::Unreachable),
             },

@@ -9,7 +9,7 @@ use rpc_core::store::{AskError, Messages, Store, StoreError, token};
 
 use super::ClusterOptions;
 use super::forward::Forwards;
-use super::peers::{Answer, Question};
+use super::peers::{Question, Replied};
 
 /// How long a node may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ impl Node {
     }
 
     /// Asks another node.
-    pub(super) async fn ask(&self, node: &str, question: &Question) -> Result<Answer, AskError> {
+    pub(super) async fn ask(&self, node: &str, question: &Question) -> Result<Replied, AskError> {
         let question = serde_json::to_vec(question).unwrap_or_default();
         let subject = subject(node);
         let asked = self.store.ask(&subject, question.into(), TIMEOUT);

@@ -37,7 +37,7 @@ pub(super) enum Question {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum Replied {
     Status(SessionState),
     /// The URL to dial, with the ticket.
     Ticket(Str),
@@ -92,17 +92,17 @@ impl Head {
 
 impl Cluster {
     /// Answers the question of another host, if there is an answer.
-    pub(super) fn answer(&self, runtime: &HostRuntime, question: &Question) -> Option<Answer> {
+    pub(super) fn answer(&self, runtime: &HostRuntime, question: &Question) -> Option<Replied> {
         Some(match question {
             Question::Status { session_id, asker } => {
                 let status = runtime.read(|hub| hub.status(*asker, Some(session_id)));
-                Answer::Status(status.status)
+                Replied::Status(status.status)
             }
             // It does not serve any more, and is about to leave.
             Question::Ticket(_) if runtime.is_closing() => return None,
-            Question::Ticket(head) => self.ticket(head).map_or(Answer::Full, Answer::Ticket),
-            Question::Release { session_id } => Answer::Released(runtime.release(session_id)),
-            Question::Dial(_) => Answer::Dialling,
+            Question::Ticket(head) => self.ticket(head).map_or(Replied::Full, Replied::Ticket),
+            Question::Release { session_id } => Replied::Released(runtime.release(session_id)),
+            Question::Dial(_) => Replied::Dialling,
         })
     }
 
@@ -123,7 +123,7 @@ impl Cluster {
             asker,
         };
         match node.ask(&owner, &question).await.ok()? {
-            Answer::Status(status) => Some(status),
+            Replied::Status(status) => Some(status),
             _ => None,
         }
     }

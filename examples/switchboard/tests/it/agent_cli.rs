@@ -594,16 +594,3 @@ fn a_cut_answer_does_not_count_as_whole() {
     // The model sees what it has said.
     assert_holds(&requests[1], &["hello", "as far as it", "and now?"]);
 }
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_aborts_a_question_and_the_agent_continues() {
-    let home = Home::new();
-    let host = home.host(&[]);
-    let args = ["chat", &host.url, "!slow 1000 50", "--json"];
-    let chat = Running::start(home.agent(&args));
-    chat.line_with("llm_call");
-    chat.interrupt();
-    chat.line_with("return to it with --resume");
-    assert_eq!(chat.end(), Some(130));
-}

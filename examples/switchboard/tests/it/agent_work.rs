@@ -119,3 +119,16 @@ fn reports_a_conversation_that_is_too_long_for_the_model() {
     let words = told[0]["message"].as_str().unwrap();
     assert!(words.contains("oldest messages"), "{words}");
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_aborts_a_question_and_the_agent_continues() {
+    let home = Home::new();
+    let host = home.host(&[]);
+    let args = ["chat", &host.url, "!slow 1000 50", "--json"];
+    let chat = Running::start(home.agent(&args));
+    chat.line_with("llm_call");
+    chat.interrupt();
+    chat.line_with("return to it with --resume");
+    assert_eq!(chat.end(), Some(130));
+}

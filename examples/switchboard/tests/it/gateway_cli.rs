@@ -276,15 +276,6 @@ fn a_configuration_is_checked_and_explained() {
 }
 
 #[test]
-fn an_edit_of_the_configuration_is_said_while_the_gateway_runs() {
-    let folder = Folder::new();
-    let file = folder.file("config.toml", "[gateway]\n");
-    let (gateway, _) = folder.start(&["--config", &file]);
-    folder.file("config.toml", "[gateway]\nextensions = true\n");
-    gateway.line_with("config.toml was edited");
-}
-
-#[test]
 fn a_check_reports_what_a_start_would() {
     let folder = Folder::new();
     let text = "[agent]\nsoul_path = \"soul.md\"\n\

@@ -1,4 +1,4 @@
-//! The configurations that readers copy.
+//! The configurations that readers copy and edit.
 
 use super::*;
 
@@ -54,4 +54,13 @@ fn the_configuration_in_the_readme_is_read_without_a_warning() {
     let model = config.agent.model.model_name();
     assert_eq!(model, "claude-sonnet-4-5-20250929");
     assert_eq!(config.budgets.daily, Some(1_000_000));
+}
+
+#[test]
+fn an_edit_of_the_configuration_is_said_while_the_gateway_runs() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "[gateway]\n");
+    let (gateway, _) = folder.start(&["--config", &file]);
+    folder.file("config.toml", "[gateway]\nextensions = true\n");
+    gateway.line_with("config.toml was edited");
 }
