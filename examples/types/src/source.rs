@@ -7,7 +7,7 @@ use std::path::Path;
 use syn::{Attribute, Item, ItemEnum, ItemStruct, Type, UseTree};
 
 use crate::serde_attrs::path;
-use crate::syntax::{Tagged, TaggedEnum, TaggedStruct, Words};
+use crate::syntax::{Members, Tagged, TaggedEnum, TaggedStruct, Words};
 
 /// A type, in the way in which it is declared.
 pub(crate) enum Declared {
@@ -62,6 +62,11 @@ impl Source {
                 Item::Struct(item) => (item.ident.clone(), Declared::Struct(item)),
                 Item::Enum(item) => (item.ident.clone(), Declared::Enum(item)),
                 Item::Type(item) => (item.ident.clone(), Declared::Alias(*item.ty)),
+                Item::Macro(item) if item.mac.path.is_ident("members") => {
+                    let Members(structs) = item.mac.parse_body().unwrap();
+                    self.read_items(structs.into_iter().map(Item::Struct).collect());
+                    continue;
+                }
                 Item::Macro(item) if item.mac.path.is_ident("words") => {
                     let words: Words = item.mac.parse_body().unwrap();
                     (words.name.clone(), Declared::Words(words))

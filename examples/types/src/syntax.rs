@@ -1,10 +1,54 @@
-//! The syntax of `tagged!` and `words!`, as `rpc_core` defines them.
+//! The syntax of `members!`, `tagged!` and `words!`, as `rpc_core` defines them.
 
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{Parse, ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Expr, Ident, LitStr, Path, Result, Token, Type, Visibility, braced, parenthesized,
+    Attribute, Expr, Field, Fields, FieldsNamed, Ident, ItemStruct, LitStr, Path, Result, Token,
+    Type, Visibility, braced, parenthesized,
 };
+
+/// `members! { pub struct Name { pub member: Option<Type> as "reader", } .. }`.
+pub(crate) struct Members(pub(crate) Vec<ItemStruct>);
+
+impl Parse for Members {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut structs = Vec::new();
+        while !input.is_empty() {
+            let attrs = input.call(Attribute::parse_outer)?;
+            let (vis, struct_token, ident) = (input.parse()?, input.parse()?, input.parse()?);
+            let (content, mut named);
+            let brace_token = braced!(content in input);
+            named = Punctuated::new();
+            while !content.is_empty() {
+                let mut field = Field::parse_named(&content)?;
+                let mut add = |attr: &str| -> Result<()> {
+                    field.attrs.extend(Attribute::parse_outer.parse_str(attr)?);
+                    Ok(())
+                };
+                if matches!(&field.ty, Type::Path(it) if it.path.segments[0].ident == "Option") {
+                    add("#[serde(skip_serializing_if = \"Option::is_none\")]")?;
+                }
+                if content.parse::<Option<Token![as]>>()?.is_some() {
+                    let reader: LitStr = content.parse()?;
+                    let reader = reader.value();
+                    add(&format!("#[serde(deserialize_with = {reader:?})]"))?;
+                }
+                named.push(field);
+                content.parse::<Option<Token![,]>>()?;
+            }
+            structs.push(ItemStruct {
+                attrs,
+                vis,
+                struct_token,
+                ident,
+                generics: syn::Generics::default(),
+                fields: Fields::Named(FieldsNamed { brace_token, named }),
+                semi_token: None,
+            });
+        }
+        Ok(Self(structs))
+    }
+}
 
 /// `words! { pub enum Name { "word" => Kind, .. => Other, } }`.
 pub(crate) struct Words {
