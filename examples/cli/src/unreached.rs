@@ -53,17 +53,17 @@ fn next_step(service: &Service, to: &Urls, reason: &CloseReason) -> Option<Strin
             "check host, port and path: {name} may listen elsewhere"
         ))
     };
-    let with_scheme = |plain: &str, tls: &str| {
+    // The same with TLS, or without.
+    let other_scheme = || {
         let first = urls(to.expose()).next()?;
         let (scheme, rest) = first.split_once("://")?;
-        let other = match scheme.to_ascii_lowercase().as_str() {
-            "ws" => tls,
-            "http" => &tls.replace("wss", "https"),
-            "https" => &plain.replace("ws", "http"),
-            _ => plain,
+        let scheme = scheme.to_ascii_lowercase();
+        let other = match scheme.as_str() {
+            "wss" => "ws".to_owned(),
+            "https" => "http".to_owned(),
+            plain => format!("{plain}s"),
         };
-        let other = Urls::from(format!("{other}://{rest}"));
-        Some(format!("use {other}"))
+        Some(format!("use {}", Urls::from(format!("{other}://{rest}"))))
     };
     match reason {
         CloseReason::Authentication { .. } if !credentials.is_empty() => {
@@ -76,7 +76,7 @@ fn next_step(service: &Service, to: &Urls, reason: &CloseReason) -> Option<Strin
                 "nothing listens there: check host and port, or start {name} with '{start}'"
             )),
             ConnectErrorKind::HungUp => {
-                let step = with_scheme("ws", "wss")?;
+                let step = other_scheme()?;
                 Some(format!("if the server does not expect that scheme, {step}"))
             }
             ConnectErrorKind::TimedOut => {
@@ -89,7 +89,7 @@ fn next_step(service: &Service, to: &Urls, reason: &CloseReason) -> Option<Strin
             ConnectErrorKind::Certificate => {
                 Some("if you trust it, name its issuer with --ca FILE".to_owned())
             }
-            ConnectErrorKind::PlainServer | ConnectErrorKind::TlsServer => with_scheme("ws", "wss"),
+            ConnectErrorKind::PlainServer | ConnectErrorKind::TlsServer => other_scheme(),
             ConnectErrorKind::Status(300..=399) => Some("use the URL that it names".to_owned()),
             ConnectErrorKind::Status(429 | 503) => Some("try again later".to_owned()),
             ConnectErrorKind::Status(403 | 407) => {
