@@ -1,133 +1,138 @@
-//! What the page's columns do: each is a client that sends what is typed, and shows its frames and states.
+//! The five clients for JavaScript: the module of the npm package that `bind` makes.
 #![cfg(target_family = "wasm")]
 
-mod clients;
+mod acolyte;
+mod connectonion;
+mod exoclaw;
+mod js;
+mod smarthole;
+mod snek;
+mod stream;
 
-use std::error::Error;
-use std::fmt::Display;
-use std::sync::Arc;
+use std::time::Duration;
 
-use js_sys::Function;
-use rpc_core::net::{Connection, Direction, Frame, LinkConfig, LinkState, Observer};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
-use wasm_bindgen::JsValue;
-use wasm_bindgen::prelude::wasm_bindgen;
+use js::{Options, Outcome, Until};
+use rpc_core::CloseReason;
+use rpc_core::net::Connection;
 use wasm_bindgen_futures::spawn_local;
 
-type Outcome = Result<(), Box<dyn Error>>;
-
-/// What is typed into a column, in order.
-type Typed = UnboundedReceiver<String>;
-
-/// Where a column connects to, and as whom.
-struct Login {
-    url: String,
-    user: String,
-    secret: String,
+/// The options that all clients have.
+struct Common {
+    until: Until,
+    lazy: bool,
+    insecure: bool,
+    call_timeout: Option<Duration>,
 }
 
-/// A client that runs. To drop it closes its connection.
-#[wasm_bindgen]
-#[derive(Debug)]
-pub struct Session(UnboundedSender<String>);
-
-#[wasm_bindgen]
-impl Session {
-    /// Starts a client of a protocol. `show` gets a kind (`in`, `out`, `state`, `answer` or `error`) and a text.
-    #[wasm_bindgen(constructor)]
-    pub fn new(protocol: String, url: &str, user: &str, secret: &str, show: Function) -> Session {
-        let (send, typed) = unbounded_channel();
-        let [url, user, secret] = [url, user, secret].map(str::to_owned);
-        let login = Login { url, user, secret };
-        let column = Column::new(show);
-        spawn_local(async move {
-            let column = &column;
-            let ended = match &*protocol {
-                "snek" => clients::snek(column, login, typed).await,
-                "exoclaw" => clients::exoclaw(column, login, typed).await,
-                "connectonion" => clients::connectonion(column, login, typed).await,
-                "smarthole" => clients::smarthole(column, login, typed).await,
-                "acolyte" => clients::acolyte(column, login, typed).await,
-                other => Err(format!("there is no protocol {other}").into()),
-            };
-            if let Err(error) = ended {
-                column.tell("error", error);
-            }
-        });
-        Session(send)
+impl Common {
+    fn take(options: &Options) -> Outcome<Self> {
+        Ok(Self {
+            until: options.until()?,
+            lazy: options.flag("lazy")?.unwrap_or(false),
+            insecure: options.flag("insecure")?.unwrap_or(false),
+            call_timeout: options.milliseconds("callTimeout")?,
+        })
     }
 
-    /// Sends a text, once those before it are answered.
-    pub fn send(&self, text: String) {
-        // A client that has ended has said why.
-        let _ = self.0.send(text);
+    /// Connects, unless that may wait, and runs the connection.
+    async fn start(&self, connection: Connection) -> Outcome<()> {
+        let connection = match self.lazy {
+            true => connection,
+            false => self.until.wait(connection.establish()).await?,
+        };
+        run(connection);
+        Ok(())
     }
 }
 
-/// Passes on what a client does. Frames are seen in its task, which is `Send`; the page's function is not.
-#[derive(Clone)]
-struct Column(UnboundedSender<(&'static str, String)>);
+/// Runs a connection. Its client says why it has ended.
+fn run(connection: Connection) {
+    spawn_local(async move {
+        let _: CloseReason = connection.run().await;
+    });
+}
 
-impl Column {
-    fn new(show: Function) -> Self {
-        let (send, mut told) = unbounded_channel::<(&str, String)>();
-        spawn_local(async move {
-            while let Some((kind, text)) = told.recv().await {
-                let _ = show.call2(&JsValue::NULL, &kind.into(), &text.into());
-            }
-        });
-        Self(send)
-    }
-
-    fn tell(&self, kind: &'static str, text: impl Display) {
-        // Fails only once nothing shows the column any more.
-        let _ = self.0.send((kind, text.to_string()));
-    }
-
-    fn answer(&self, answer: Result<impl Display, impl Display>) {
-        match answer {
-            Ok(text) => self.tell("answer", text),
-            Err(error) => self.tell("error", error),
+/// Makes the class of a client, and gives it what all clients have. It needs a method `event`, and its documentation
+/// is in `npm/index.d.ts`.
+macro_rules! client {
+    ($Name:ident, $protocol:ident $(, $Kept:ty)?) => {
+        #[wasm_bindgen]
+        pub struct $Name {
+            client: $protocol::net::Client,
+            events: tokio::sync::Mutex<$protocol::net::Events>,
+            $(kept: $Kept,)?
         }
-    }
 
-    /// Shows the frames of a link.
-    fn watched(&self, link: LinkConfig) -> LinkConfig {
-        link.with_observer(Arc::new(self.clone()))
-    }
-
-    /// Runs a connection, and shows its states.
-    fn run(&self, connection: Connection, mut states: watch::Receiver<LinkState>) {
-        let column = self.clone();
-        spawn_local(async move { drop(connection.run().await) });
-        spawn_local(async move {
-            loop {
-                let state = states.borrow_and_update().clone();
-                column.tell("state", name(&state));
-                if states.changed().await.is_err() {
-                    break;
-                }
+        impl $Name {
+            fn new(client: $protocol::net::Client, events: $protocol::net::Events) -> Self {
+                let events = tokio::sync::Mutex::new(events);
+                Self { client, events, $(kept: <$Kept>::default())? }
             }
-        });
-    }
-}
-
-impl Observer for Column {
-    fn frame(&self, frame: &Frame<'_>) {
-        let is_in = frame.direction() == Direction::In;
-        // Without its secrets.
-        if let Some(text) = frame.text() {
-            self.tell(if is_in { "in" } else { "out" }, text);
         }
-    }
-}
 
-fn name(state: &LinkState) -> String {
-    match state {
-        LinkState::Ready { generation: 1 } => "connected".to_owned(),
-        LinkState::Ready { .. } => "connected again".to_owned(),
-        LinkState::Lost { cause, .. } => format!("lost: {cause}"),
-        other => format!("{other:?}"),
-    }
+        #[wasm_bindgen]
+        impl $Name {
+            #[wasm_bindgen(js_name = nextEvent)]
+            pub async fn next_event(&self) -> $crate::js::Outcome {
+                use rpc_core::net::LinkEvent;
+                let mut events = self.events.lock().await;
+                let event = loop {
+                    break match events.next_link().await {
+                        Some(LinkEvent::Event(event)) => match self.event(event) {
+                            Some(event) => Some(event?),
+                            None => continue,
+                        },
+                        // Exact: nobody loses that many.
+                        Some(LinkEvent::Lagged(count)) => {
+                            Some($crate::js::object([("lagged", (count as f64).into())]))
+                        }
+                        Some(_) => continue,
+                        None => None,
+                    };
+                };
+                Ok($crate::stream::step(event))
+            }
+
+            /// The state of the connection.
+            #[wasm_bindgen(getter)]
+            pub fn state(&self) -> wasm_bindgen::JsValue {
+                $crate::js::state(&self.client.state())
+            }
+
+            /// The state of the connection, and each that follows.
+            pub fn states(&self) -> $crate::stream::Stream {
+                $crate::stream::states(self.client.states())
+            }
+
+            /// Resolves once there is a connection; rejects if there will be none.
+            pub async fn ready(
+                &self,
+                options: wasm_bindgen::JsValue,
+            ) -> $crate::js::Outcome<()> {
+                let until = $crate::js::Until::of(&options)?;
+                until.wait(self.client.ready()).await.map(drop)
+            }
+
+            /// Resolves once the client has ended, with the reason.
+            pub async fn closed(&self) -> wasm_bindgen::JsValue {
+                $crate::js::Failure::from(self.client.closed().await).into()
+            }
+
+            /// Closes the connection for good. What is in flight fails.
+            pub fn close(&self) {
+                self.client.close();
+            }
+
+            /// Waits for what is in flight, at most this many milliseconds, and closes. Resolves with
+            /// how many calls have finished, and how many have not.
+            pub async fn drain(&self, timeout: f64) -> $crate::js::Outcome {
+                let deadline = std::time::Duration::try_from_secs_f64(timeout / 1e3);
+                let deadline = deadline.map_err(|why| $crate::js::Failure::invalid("timeout", why))?;
+                let report = self.client.drain(deadline).await;
+                let [finished, aborted] = [report.finished, report.aborted].map(Into::into);
+                Ok($crate::js::object([("finished", finished), ("aborted", aborted)]))
+            }
+        }
+    };
 }
+use client;

@@ -1,0 +1,19 @@
+// Loads the module, which is a file in Node and a URL elsewhere, and exports its classes.
+import init, { AcolyteClient, ConnectOnionClient, ExoclawClient, SmartHoleClient, SnekClient, Stream } from "./switchboard_clients.js";
+
+const url = new URL("switchboard_clients_bg.wasm", import.meta.url);
+const isFile = url.protocol === "file:";
+await init({ module_or_path: isFile ? (await import("node:fs/promises")).readFile(url) : url });
+
+Stream.prototype[Symbol.asyncIterator] = function () {
+  return this;
+};
+const clients = [AcolyteClient, ConnectOnionClient, ExoclawClient, SmartHoleClient, SnekClient];
+for (const { prototype } of clients) {
+  // Without `return`: to leave a loop ends nothing, and another loop goes on.
+  prototype[Symbol.asyncIterator] = function () {
+    return { next: () => this.nextEvent() };
+  };
+}
+
+export { AcolyteClient, ConnectOnionClient, ExoclawClient, SmartHoleClient, SnekClient };
