@@ -1,4 +1,8 @@
 //! Sans-IO building blocks shared by the protocol crates.
+//!
+//! [`guide`]: crate::guide
+//! [`guide::testing`]: crate::guide::testing
+//! [`guide::adding_a_protocol`]: crate::guide::adding_a_protocol
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Where the documentation of other crates links to if it does not have these pages beside it.
 #![doc(html_root_url = "https://docs.rs/switchboard-rpc-core/latest")]

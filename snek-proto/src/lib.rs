@@ -1,4 +1,8 @@
 //! The Snek RPC chat protocol.
+//!
+//! [`guide`]: crate::guide
+//! [`spec`]: crate::spec
+//! [`rpc_core::guide`]: rpc_core::guide
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Where the documentation of other crates links to if it does not have these pages beside it.
 #![doc(html_root_url = "https://docs.rs/snek-proto/latest")]

@@ -1,8 +1,7 @@
-//! What a host stores of its sessions, and the file in which ConnectOnion's own hosts do: [`import`] and
-//! [`export`].
+//! What a host stores of its sessions, and the file in which ConnectOnion's own hosts do: `import` and `export`.
 //!
 //! A host stores a [`Record`] when a run starts, when it waits for a human and when it ends, in a
-//! [`Store`](rpc_core::store::Store). The last record of each session counts; one without a session object
+//! `Store`. The last record of each session counts; one without a session object
 //! keeps that of the record before it, so that a crash during a run does not lose earlier answers.
 //!
 //! A prompt is stored before its `RUNTIME_INPUT_ACK`, and a result before its OUTPUT.

@@ -1,8 +1,8 @@
 //! What servers keep their state by, alone or as nodes of a cluster.
 //!
 //! With feature `tokio` a `Store`, which compares and sets: `MemoryStore`, or NATS (`net::nats`, feature
-//! `nats`). On any of them run `Log`, records in one order, and `Bucket`, values by key. [`cluster`](crate::cluster)
-//! decides by them which node owns what.
+//! `nats`). On any of them run `Log`, records in one order, and `Bucket`, values by key. `cluster` decides by them
+//! which node owns what.
 //!
 //! What they need without IO:
 //!

@@ -1,6 +1,10 @@
 //! The texts of the crates have one form: READMEs, guides and specifications. Their links lead somewhere.
 
-use crate::tree::{read, root};
+use std::path::Path;
+
+use pulldown_cmark::{BrokenLink, Event, Options, Parser, Tag};
+
+use crate::tree::{files, read, root};
 use crate::uniform::{assert_none, crates, promises, tests_of};
 
 /// In this order, in every protocol crate's README, which is its crate documentation.
@@ -23,43 +27,93 @@ const CHANGES: [&str; 3] = ["add a method", "add an event", "change a timeout"];
 /// Lines of a README.
 const MAX_README: usize = 150;
 
-/// Markdown's links: the text and where it leads.
-fn links(text: &str) -> Vec<(&str, &str)> {
-    text.split('[')
-        .filter_map(|part| part.split_once("]("))
-        .filter_map(|(text, rest)| Some((text, rest.split_once(')')?.0)))
+/// Whether rustdoc shows a text as a module, so that its links are names of items.
+fn is_page(path: &Path) -> bool {
+    let is_guide = path.parent().is_some_and(|it| it.ends_with("src/guide"));
+    is_guide || path.ends_with("GUIDE.md") || path.ends_with("SPEC.md")
+}
+
+#[test]
+fn links_of_plain_markdown_lead_to_files_or_urls() {
+    let mut texts = files(&root(), ".md");
+    texts.extend(files(&root().join(".github"), ".md"));
+    texts.retain(|path| !is_page(path));
+    let (mut found, mut problems) = (0, Vec::new());
+    for path in texts {
+        let folder = path.parent().expect("a folder");
+        let text = read(&path);
+        let mut names = Vec::new();
+        let nameless = |link: BrokenLink<'_>| {
+            if link.reference.starts_with('`') {
+                names.push(link.reference.to_string());
+            }
+            None
+        };
+        let events =
+            Parser::new_with_broken_link_callback(&text, Options::ENABLE_TABLES, Some(nameless));
+        for event in events {
+            let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event
+            else {
+                continue;
+            };
+            found += 1;
+            let file = dest_url.split('#').next().unwrap_or_default();
+            let is_outside = file.starts_with("http") || file.starts_with("mailto:");
+            if !is_outside && !folder.join(file).exists() {
+                problems.push(format!("{}: there is no {file}", path.display()));
+            }
+        }
+        let names = names.into_iter();
+        problems.extend(names.map(|name| format!("{}: [{name}] leads nowhere", path.display())));
+    }
+    assert_none(&problems);
+    assert!(found > 100, "only {found} links");
+}
+
+/// The packages of a list of `name==version`, or of `"name": "version"`.
+fn pinned(text: &str) -> Vec<(&str, &str)> {
+    let split = |line| str::split_once(line, "==").or_else(|| str::split_once(line, "\": \""));
+    let lines = text.lines().filter_map(split);
+    lines
+        .map(|(name, version)| (name.trim_start_matches([' ', '"']), version))
+        .map(|(name, version)| (name, version.trim_end_matches(['"', ','])))
         .collect()
 }
 
-/// Texts that are read as files and not as documentation.
-const TEXTS: [&str; 8] = [
-    "README.md",
-    "examples/switchboard/README.md",
-    "examples/wire/README.md",
-    "examples/bench/README.md",
-    "examples/switchboard/install/README.md",
-    "fuzz/README.md",
-    ".github/CONTRIBUTING.md",
-    ".github/SECURITY.md",
-];
-
 #[test]
-fn every_link_leads_somewhere() {
-    let mut found = 0;
-    for text in TEXTS {
-        let path = root().join(text);
-        let folder = path.parent().expect("a folder");
-        for (name, target) in links(&read(&path)) {
-            let outside = target.starts_with("http") || target.starts_with('#');
-            let file = target.split('#').next().unwrap_or_default();
-            assert!(
-                outside || folder.join(file).exists(),
-                "{text}: [{name}]({target})"
-            );
-            found += 1;
+fn the_versions_of_peers_are_those_that_are_installed() {
+    let support = read(&root().join(".github/SUPPORT.md"));
+    let rows = support.lines().filter(|line| line.ends_with("` |"));
+    let rows = rows.filter_map(|row| {
+        let cells: Vec<_> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [name, version, file] = cells[..] else {
+            return None;
+        };
+        Some((name.trim_matches('`'), version, file.trim_matches('`')))
+    });
+    let rows: Vec<_> = rows
+        .filter(|(_, _, file)| file.starts_with(".ci/"))
+        .collect();
+    let mut problems = Vec::new();
+    for &(name, version, file) in &rows {
+        let text = read(&root().join(file));
+        let quoted = format!("\"{version}\"");
+        let is_there = pinned(&text).contains(&(name, version))
+            || file == ".ci/peers/run" && text.contains(&quoted);
+        if !is_there {
+            problems.push(format!("{file} has no {name} {version}"));
         }
     }
-    assert!(found > 30, "only {found} links");
+    for file in ["requirements.txt", "requirements-node.txt"] {
+        let file = format!(".ci/peers/{file}");
+        for (name, version) in pinned(&read(&root().join(&file))) {
+            if !rows.contains(&(name, version, &file)) {
+                problems.push(format!("SUPPORT.md has no {name} {version} of {file}"));
+            }
+        }
+    }
+    assert_none(&problems);
+    assert!(rows.len() > 5, "only {} versions", rows.len());
 }
 
 /// Headings of the second level, without what is in code.

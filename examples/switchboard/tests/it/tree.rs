@@ -25,16 +25,21 @@ pub(crate) fn list(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// All Rust files below a folder, build output and hidden folders left out.
+/// All Rust files below a folder.
 pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    files(folder, ".rs")
+}
+
+/// All files below a folder whose names end so, build output and hidden folders left out.
+pub(crate) fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in list(folder) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
             if !name.starts_with('.') && name != "target" && name != "node_modules" {
-                found.extend(rust_files(&path));
+                found.extend(files(&path, end));
             }
-        } else if name.ends_with(".rs") {
+        } else if name.ends_with(end) {
             found.push(path);
         }
     }
