@@ -50,7 +50,7 @@ async def the_page_loads_its_own_files_and_connects(chrome, real):
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
         # Not every browser wants to see the icon.
         loaded = {path for path in loaded if path != "/icon.svg" and not path.startswith("/chats/")}
-        same(loaded, {"/", "/app.js", "/line.js"} | SHARED, "its files")
+        same(loaded, {"/", "/app.js", "/line.js", "/memory.js"} | SHARED, "its files")
         expect(not await page.run(ASKS_FOR_TOKEN), "no token is asked for")
         await page.goto(f"{real.http}/any/other/path")
         await page.until(READY)
