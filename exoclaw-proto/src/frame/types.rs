@@ -71,7 +71,7 @@ pub struct Session {
 }
 
 /// The result of `session.clear`. Not in the specification, which only reserves the method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Cleared {
     /// The number of forgotten turns.
@@ -120,10 +120,10 @@ pub struct Fact {
     pub text: Str,
     /// When the user said it, in seconds since 1970.
     pub at: u64,
-    /// What the fact is about, such as `user`. `None` for a message.
+    /// What the fact is about, such as `user`. `None` if it is a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Str>,
-    /// What it says of the subject, such as `name`. `None` for a message.
+    /// What it says of the subject, such as `name`. `None` if it is a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<Str>,
 }

@@ -113,7 +113,7 @@ impl Scripted {
     /// Returns the calls that the question of a turn orders to remember something. Without one it takes no tokens.
     fn lesson(&self, request: &ChatRequest<'_>, turn: &str) -> Deltas {
         let turn: Value = serde_json::from_str(turn).unwrap_or_default();
-        let question = turn["user"].as_str().filter(|_| self.commands);
+        let question = turn["question"].as_str().filter(|_| self.commands);
         let calls = calls(question.unwrap_or_default(), |name| name == REMEMBER);
         let pieces = match calls.len() {
             1 => vec![Delta::Usage(Usage::default()), Delta::Finish(Finish::Stop)],

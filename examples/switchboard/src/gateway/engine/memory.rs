@@ -64,7 +64,7 @@ impl Lesson {
             key: key.clone(),
             name: turn.id.clone().unwrap_or_default(),
             at: turn.at,
-            text: json!({ "user": user, "assistant": assistant }).to_string(),
+            text: json!({ "question": user, "reply": assistant }).to_string(),
         })
     }
 }

@@ -107,7 +107,7 @@ async fn the_model_is_asked_after_the_turn_with_the_turn_alone_and_its_usage_is_
     let tools: Vec<_> = asked.iter().map(|it| it.tools == ["remember"]).collect();
     assert_eq!(tools, [false, true, false, true]);
     for (asked, user, assistant) in [(&asked[1], "\"1\"", "one"), (&asked[3], "2", "two")] {
-        let turn = json!({ "user": user, "assistant": assistant }).to_string();
+        let turn = json!({ "question": user, "reply": assistant }).to_string();
         assert_eq!(asked.messages.len(), 2);
         assert_eq!(asked.messages[1], format!("user: {turn}"));
     }
