@@ -168,7 +168,10 @@ impl Backend for Gateway {
         let _turn = self.turns.enter(&session).await?;
         let removed = self.sessions().remove(&session);
         let turns = removed.map_or(0, |it| it.turns.len() as u64);
-        Ok(Cleared { turns })
+        Ok(Cleared {
+            turns,
+            ..Cleared::default()
+        })
     }
 
     async fn budget_status(

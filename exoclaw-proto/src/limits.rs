@@ -58,9 +58,10 @@ pub(crate) const MAX_REQUESTS: usize = 1_024;
 pub(crate) const MAX_ID_BYTES: usize = 1_024;
 /// Rounds of tools in one chat. For applications; `examples/switchboard/src/gateway` uses it.
 pub const MAX_TOOL_ROUNDS: usize = 10;
-/// Turns of a session that a model gets. For applications; `examples/switchboard/src/gateway` uses it.
+/// Turns of a session that a model gets at the known gateway. For applications; `examples/switchboard/src/gateway` sends
+/// as many as the model has room for, unless it is configured to send fewer.
 pub const EPISODIC_WINDOW: usize = 5;
-/// Facts that a model gets. For applications; `examples/switchboard/src/gateway` uses it.
+/// Facts that a model gets with a message. For applications; `examples/switchboard/src/gateway` uses it.
 pub const MAX_FACTS: usize = 10;
 
 /// Returns the limits of one connection.

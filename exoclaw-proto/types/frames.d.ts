@@ -221,17 +221,23 @@ export type BudgetUse = {
 export type Cleared = {
   /** The number of forgotten turns. */
   turns: number;
+  /** The number of forgotten facts. */
+  facts?: number;
 };
 
 /**
- * A fact remembered about a session's user, in the result of `memory.search`. Not in the
+ * Something remembered of a session, in the result of `memory.search`: a fact, or what the user said. Not in the
  * specification, which only reserves the method.
  */
 export type Fact = {
-  /** The fact as a sentence. */
+  /** The fact as a sentence, or the user's message. */
   text: string;
   /** When the user said it, in seconds since 1970. */
   at: number;
+  /** What the fact is about, such as `user`. absent if it is a message. */
+  subject?: string | null;
+  /** What it says of the subject, such as `name`. absent if it is a message. */
+  relation?: string | null;
 };
 
 /** A plugin, in the result of `plugin.list`. Exoclaw specification, *Methods*. */

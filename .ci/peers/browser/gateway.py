@@ -50,7 +50,7 @@ async def the_page_loads_its_own_files_and_connects(chrome, real):
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
         # Not every browser wants to see the icon.
         loaded = {path for path in loaded if path != "/icon.svg" and not path.startswith("/chats/")}
-        same(loaded, {"/", "/app.js", "/line.js"} | SHARED, "its files")
+        same(loaded, {"/", "/app.js", "/line.js", "/memory.js"} | SHARED, "its files")
         expect(not await page.run(ASKS_FOR_TOKEN), "no token is asked for")
         await page.goto(f"{real.http}/any/other/path")
         await page.until(READY)
@@ -83,6 +83,14 @@ async def markdown_and_tools_are_shown(chrome, real):
         await page.click(".tool summary", has(f"{ANSWER}.querySelector('.tool .input')", '"message": "hi"'))
         expect(await page.run(f"{ANSWER}.querySelector('.tool .result').innerText !== ''"), "it has a result")
         await accessible(page, "gateway-markdown-and-tool")
+
+
+async def what_is_known_is_shown_and_forgotten(chrome, real):
+    async with chrome.page(real.http) as page:
+        await ask(page, '!call remember {"subject":"user","relation":"name","value":"<b>Ann"}', "noted")
+        await page.click("#memory summary", has("document.querySelector('#memory-list')", "user, name: <b>Ann"))
+        await accessible(page, "gateway-memory")
+        await page.click("#memory .remove", many("#memory-list li", 0))
 
 
 async def shown_again(page, question, became):
@@ -187,7 +195,7 @@ async def body(checks):
             checks.beside(failures_are_told_in_words_also_after_a_reload, chrome, failures, config)
         for check in (
             the_page_loads_its_own_files_and_connects, markdown_and_tools_are_shown,
-            a_browser_has_a_session_of_its_own_which_a_reload_shows_again,
+            what_is_known_is_shown_and_forgotten, a_browser_has_a_session_of_its_own_which_a_reload_shows_again,
             an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped,
             a_page_below_a_path_of_another_server_works,
         ):

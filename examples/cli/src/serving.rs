@@ -1,6 +1,5 @@
 //! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -151,16 +150,6 @@ impl Reach {
 #[must_use]
 pub fn guessable(name: &str) -> String {
     format!("{name} is short enough to be guessed: take 16 random characters or more")
-}
-
-/// Returns the failure of a server that cannot listen there.
-#[must_use]
-pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let hint = match error.kind() {
-        io::ErrorKind::AddrInUse => "; choose another address with --listen",
-        _ => "",
-    };
-    Failure::new(format_args!("cannot listen on {address}: {error}{hint}"))
 }
 
 /// Adds the names and the origins of web pages that the options allow.

@@ -1,6 +1,8 @@
-//! [`unreached`]: why no server answers a client, and what its user can do about it.
+//! [`unreached`], [`cannot_listen`] and [`cannot_write`]: what a command cannot do, and what its user can do about it.
 
 use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, ErrorKind};
 
 use rpc_core::net::ws::urls;
 use rpc_core::{CloseReason, ConnectErrorKind};
@@ -35,14 +37,83 @@ pub fn unreached(service: &Service, to: &Urls, reason: &CloseReason) -> Failure 
         }
         _ => format!("no connection to {to}: {reason}"),
     };
-    Failure::refused(match next_step(service, to, reason) {
-        Some(step) => format!("{why}; {step}"),
-        None => why,
-    })
+    let cause = Cause::Connect {
+        service,
+        to,
+        reason,
+    };
+    Failure::refused(with_step(why, &cause))
 }
 
-/// Returns what the user can do about a failure to connect; `None` if the reason says it, or nothing is known.
-fn next_step(service: &Service, to: &Urls, reason: &CloseReason) -> Option<String> {
+/// Returns the failure of a server that cannot listen at an address, which these `options` choose.
+#[must_use]
+pub fn cannot_listen(address: impl Display, options: &str, error: &io::Error) -> Failure {
+    let kind = error.kind();
+    let why = format!("cannot listen on {address}: {error}");
+    Failure::new(with_step(why, &Cause::Listen { options, kind }))
+}
+
+/// Returns the failure that what is to be kept cannot be, which these `options` choose. `why` names the whole path.
+#[must_use]
+pub fn cannot_write(why: impl Display, options: &str, kind: ErrorKind) -> Failure {
+    Failure::new(with_step(why.to_string(), &Cause::Write { options, kind }))
+}
+
+/// What has failed. Exhaustive: [`next_step`] knows them all.
+enum Cause<'a> {
+    /// To connect to a server.
+    Connect {
+        service: &'a Service,
+        to: &'a Urls,
+        reason: &'a CloseReason,
+    },
+    /// To listen where these options say.
+    Listen { options: &'a str, kind: ErrorKind },
+    /// To write where these options say.
+    Write { options: &'a str, kind: ErrorKind },
+}
+
+fn with_step(why: String, cause: &Cause<'_>) -> String {
+    match next_step(cause) {
+        Some(step) => format!("{why}; {step}"),
+        None => why,
+    }
+}
+
+/// Returns what the user can do about a failure; `None` if the reason says it, or nothing is known.
+fn next_step(cause: &Cause<'_>) -> Option<String> {
+    match cause {
+        Cause::Connect {
+            service,
+            to,
+            reason,
+        } => connected(service, to, reason),
+        Cause::Listen { options, kind } => {
+            let why = match kind {
+                ErrorKind::AddrInUse => "another program listens there: stop it, or",
+                ErrorKind::AddrNotAvailable => "this machine does not have that address:",
+                ErrorKind::PermissionDenied => "that port needs more rights:",
+                _ => return None,
+            };
+            Some(format!("{why} choose another with {options}"))
+        }
+        Cause::Write { options, kind } => {
+            let why = match kind {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there, or",
+                ErrorKind::NotFound
+                | ErrorKind::PermissionDenied
+                | ErrorKind::ReadOnlyFilesystem
+                | ErrorKind::NotADirectory
+                | ErrorKind::AlreadyExists => "this user cannot write there:",
+                _ => return None,
+            };
+            Some(format!("{why} choose another with {options}"))
+        }
+    }
+}
+
+/// Returns what the user can do about a failure to connect.
+fn connected(service: &Service, to: &Urls, reason: &CloseReason) -> Option<String> {
     let Service {
         name,
         start,
@@ -199,6 +270,46 @@ mod tests {
             let failure = unreached(&service, &Urls::from(url.to_owned()), &reason);
             assert_eq!(failure.to_string(), expected);
             assert_eq!(failure.code(), crate::REFUSED);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_listened_at_or_written_names_the_options_that_change_it() {
+        let listen = "127.0.0.1:80";
+        for (kind, step) in [
+            (
+                ErrorKind::AddrInUse,
+                "; another program listens there: stop it, or choose another with --listen",
+            ),
+            (
+                ErrorKind::AddrNotAvailable,
+                "; this machine does not have that address: choose another with --listen",
+            ),
+            (
+                ErrorKind::PermissionDenied,
+                "; that port needs more rights: choose another with --listen",
+            ),
+            (ErrorKind::Other, ""),
+        ] {
+            let error = io::Error::new(kind, "why");
+            let failure = cannot_listen(listen, "--listen", &error).to_string();
+            assert_eq!(failure, format!("cannot listen on {listen}: why{step}"));
+        }
+        let cannot = "; this user cannot write there: choose another with --home";
+        for (kind, step) in [
+            (ErrorKind::NotFound, cannot),
+            (ErrorKind::PermissionDenied, cannot),
+            (ErrorKind::ReadOnlyFilesystem, cannot),
+            (ErrorKind::NotADirectory, cannot),
+            (ErrorKind::AlreadyExists, cannot),
+            (
+                ErrorKind::StorageFull,
+                "; make room there, or choose another with --home",
+            ),
+            (ErrorKind::InvalidData, ""),
+        ] {
+            let failure = cannot_write("--home /x: why", "--home", kind);
+            assert_eq!(failure.to_string(), format!("--home /x: why{step}"));
         }
     }
 }

@@ -26,11 +26,11 @@ tagged! {
         "chat.history" => ChatHistory(ChatHistory),
         /// List the sessions.
         "session.list" => SessionList = Nothing {},
-        /// Forget the turns of a session.
+        /// Forget the turns and the facts of a session.
         "session.clear" => SessionClear(SessionRef),
         /// Get the use of the token budgets.
         "budget.status" => BudgetStatus(BudgetOf),
-        /// Search the facts remembered about a session's user.
+        /// Search what is remembered of a session.
         "memory.search" => MemorySearch(MemorySearch),
     }
 }

@@ -71,11 +71,19 @@ pub struct Session {
 }
 
 /// The result of `session.clear`. Not in the specification, which only reserves the method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Cleared {
     /// The number of forgotten turns.
     pub turns: u64,
+    /// The number of forgotten [facts](Fact).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub facts: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "for serde")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One token budget, in the result of `budget.status`. Not in the specification, which only
@@ -103,13 +111,19 @@ pub struct BudgetStatus {
     pub monthly: BudgetUse,
 }
 
-/// A fact remembered about a session's user, in the result of `memory.search`. Not in the
+/// Something remembered of a session, in the result of `memory.search`: a fact, or what the user said. Not in the
 /// specification, which only reserves the method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Fact {
-    /// The fact as a sentence.
+    /// The fact as a sentence, or the user's message.
     pub text: Str,
     /// When the user said it, in seconds since 1970.
     pub at: u64,
+    /// What the fact is about, such as `user`. `None` if it is a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Str>,
+    /// What it says of the subject, such as `name`. `None` if it is a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<Str>,
 }

@@ -142,6 +142,18 @@ async fn closing_while_disconnected_ends_the_link() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_link_that_nobody_has_stops_dialling() {
+    let (dialer, mut listener) = mem::listen(8);
+    let guest = guest("ann", dialer);
+    drop(listener.accept().await.unwrap());
+    let mut states = guest.link.states();
+    let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
+    lost.await.unwrap();
+    drop(guest.link);
+    assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hanging_dial_ends_at_the_connect_timeout() {
     struct Hang;
     impl rpc_core::net::Dialer for Hang {

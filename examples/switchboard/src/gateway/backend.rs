@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use exoclaw_proto::Json;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
     BudgetStatus, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Method, Plugin, Session,
     SessionRef, Status, StreamEvent, Turn,
 };
 use exoclaw_proto::net::{Backend, ChatError, ChatReply, Gone, Peer};
+use serde_json::Value;
 
-use super::engine::{Engine, Reply};
+use super::engine::{Engine, Forgotten, MEMORY_FORGET, Reply};
 
 /// A server's backend that answers through an engine.
 #[derive(Clone, Debug)]
@@ -122,5 +124,14 @@ impl Backend for GatewayBackend {
 
     async fn memory_search(&self, _: &Arc<Peer>, it: MemorySearch) -> Result<Vec<Fact>, RpcError> {
         self.engine.search(&it).await
+    }
+
+    async fn call(&self, _: &Arc<Peer>, method: &str, params: Json) -> Result<Json, RpcError> {
+        if method != MEMORY_FORGET || !self.has_extensions {
+            return Err(RpcError::unknown_method(method));
+        }
+        let asked: Forgotten = params.parse()?;
+        let is_forgotten = self.engine.forget(&asked).await?;
+        Ok(Value::from(is_forgotten).into())
     }
 }

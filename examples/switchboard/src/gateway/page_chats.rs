@@ -23,9 +23,9 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::gateway::engine::{Engine, Reply};
+use crate::gateway::engine::{Engine, Forgotten, Reply};
 use crate::gateway::memory::Turn;
-use crate::web::{answer, text};
+use crate::web::{self, answer, text};
 
 /// How long an answer goes on without a page.
 const ALONE: Duration = Duration::from_secs(120);
@@ -58,6 +58,13 @@ struct Question {
     /// Its name. A question with the name of the last one takes its place, with its answer.
     id: String,
     content: String,
+}
+
+/// What a page wants forgotten.
+#[derive(Debug, Deserialize)]
+struct Known {
+    subject: String,
+    relation: String,
 }
 
 /// The chats of the page.
@@ -369,6 +376,45 @@ impl Chats {
         }
         let _ = chat.news.send(past(&[]));
         text(StatusCode::NO_CONTENT, "")
+    }
+
+    /// Returns what is known from a chat, as JSON.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn memory(&self, id: &str) -> Response<Bytes> {
+        let known = self.engine.entities(&Chat::new(id).session).await;
+        match known.map(|known| serde_json::to_vec(&known)) {
+            Ok(Ok(known)) => web::json(known),
+            _ => text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the memory cannot be read",
+            ),
+        }
+    }
+
+    /// Forgets what is known from a chat of one relation of a subject.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it either forgotten or not.
+    pub async fn forget(&self, id: &str, body: &Bytes) -> Response<Bytes> {
+        let Ok(known) = rpc_core::json::from_slice::<Known>(body) else {
+            let why = "send the subject and the relation to forget";
+            return text(StatusCode::BAD_REQUEST, why);
+        };
+        let asked = Forgotten {
+            session: Chat::new(id).session.clone(),
+            subject: known.subject,
+            relation: known.relation,
+        };
+        match self.engine.forget(&asked).await {
+            Ok(true) => text(StatusCode::NO_CONTENT, ""),
+            Ok(false) => text(StatusCode::NOT_FOUND, "that is not known"),
+            Err(error) => text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                error.message().to_owned(),
+            ),
+        }
     }
 
     /// Stops all answers. Returns how many there were.

@@ -59,7 +59,8 @@ impl Site {
     /// - `POST /webhook/{channel}`: the channel adapter of this name parses the body, the engine
     ///   answers the message like any chat, and the adapter formats the answer.
     /// - `/chats/{id}`: a chat of the page. `GET` returns what was said and what happens, `POST` asks, `DELETE`
-    ///   forgets it, `DELETE /chats/{id}/answer` stops its answer.
+    ///   forgets it, `DELETE /chats/{id}/answer` stops its answer. `GET /chats/{id}/memory` returns what is known
+    ///   from it, and `DELETE` forgets a relation of a subject.
     /// - `GET /ready`: 503 while this gateway counts as gone in its cluster. `/health` is 200 meanwhile: it
     ///   comes back by itself.
     /// - Anything else: [`gateway::respond`].
@@ -86,10 +87,10 @@ impl Site {
 
     /// Answers a request about a chat of the page. `path` begins with its id.
     async fn chat(&self, parts: &Parts, path: &str, body: &Bytes) -> Response<Body> {
-        let Some((id, what)) = chat_of(path) else {
+        let Some((id, part)) = chat_of(path) else {
             return text(StatusCode::NOT_FOUND, "there is no such chat").map(Body::from);
         };
-        let answer = match (&parts.method, what) {
+        let answer = match (&parts.method, part) {
             (&Method::GET, None) => {
                 let stopping = parts.extensions.get::<Cancellation>().cloned();
                 return self.chats.follow(id, stopping);
@@ -101,9 +102,12 @@ impl Site {
             }
             (&Method::POST, None) => self.chats.ask(id, body),
             (&Method::DELETE, None) => self.chats.delete(id).await,
-            (&Method::DELETE, Some(_)) => self.chats.stop(id),
+            (&Method::DELETE, Some(Part::Answer)) => self.chats.stop(id),
+            (&Method::GET, Some(Part::Memory)) => self.chats.memory(id).await,
+            (&Method::DELETE, Some(Part::Memory)) => self.chats.forget(id, body).await,
             (_, None) => not_allowed("GET, POST, DELETE"),
-            (_, Some(_)) => not_allowed("DELETE"),
+            (_, Some(Part::Answer)) => not_allowed("DELETE"),
+            (_, Some(Part::Memory)) => not_allowed("GET, DELETE"),
         };
         answer.map(Body::from)
     }
@@ -240,14 +244,21 @@ enum Door {
     Chat,
 }
 
-/// Splits the path of a chat behind [`CHATS`]: its id, and whether its answer is meant.
-fn chat_of(path: &str) -> Option<(&str, Option<&str>)> {
-    let (id, what) = match path.split_once('/') {
-        Some((id, "answer")) => (id, Some("answer")),
+/// A part of a chat.
+enum Part {
+    Answer,
+    Memory,
+}
+
+/// Splits the path of a chat behind [`CHATS`]: its id, and which part is meant.
+fn chat_of(path: &str) -> Option<(&str, Option<Part>)> {
+    let (id, part) = match path.split_once('/') {
+        Some((id, "answer")) => (id, Some(Part::Answer)),
+        Some((id, "memory")) => (id, Some(Part::Memory)),
         Some(_) => return None,
         None => (path, None),
     };
-    is_id(id).then_some((id, what))
+    is_id(id).then_some((id, part))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

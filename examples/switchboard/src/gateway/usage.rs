@@ -44,6 +44,9 @@ pub struct UsageEntry {
     pub estimated: bool,
     /// How it ended.
     pub ending: Ending,
+    /// Whether it was no reply: the model was asked what to remember of one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub memory: bool,
 }
 
 impl UsageEntry {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
 use snek_proto::llm::chat::{Block, ChatMessage, Content, Role};
 
 use super::{CallPiece, ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
@@ -13,6 +14,9 @@ use crate::assistant::conversation::estimate;
 /// The answer if no rule applies.
 pub const HELP: &str = "I am a scripted model: ask me to count, or to show markdown. Choose a real one with --provider, \
     or with provider below [agent] in a gateway's file";
+
+/// The tool that a gateway offers when it asks what of a turn is worth knowing later.
+pub const REMEMBER: &str = "remember";
 
 /// The answer to `show markdown`.
 const SAMPLE: &str = include_str!("scripted/sample.md");
@@ -27,6 +31,7 @@ rpc_core::config! {
     /// | text | what happens |
     /// |---|---|
     /// | `/call NAME JSON` | it calls that tool, whether offered or not, and repeats the result; several lines make several calls |
+    /// | `/call remember JSON` | a gateway learns the `subject`, `relation` and `value` in it after the turn |
     /// | `/slow N [MILLISECONDS]` | it says N words with a pause before each, by default 100 ms |
     /// | `/think TEXT` | it thinks aloud, and says it |
     /// | `/fail [TEXT]` | the provider fails before it has said anything |
@@ -50,6 +55,10 @@ impl ChatModel for Scripted {
         let (before, since) = request.messages.split_at(at);
         let (question, since) = since.split_first().unzip();
         let content = question.map(|it| it.content.clone()).unwrap_or_default();
+        let is_lesson = request.tools.iter().any(|it| it.name() == REMEMBER);
+        if is_lesson {
+            return Ok(self.lesson(&request, &content.text()));
+        }
         let text = content.text();
         let results = results(since.unwrap_or_default());
         let command = command(&text).filter(|_| self.commands);
@@ -58,7 +67,10 @@ impl ChatModel for Scripted {
         let mut error = None;
         let pieces = match order {
             _ if !results.is_empty() => spoken(&results.join("; ")),
-            "call" => calls(&text),
+            "call" => match calls(&text, |name| name != REMEMBER) {
+                calls if calls.len() == 1 => spoken("noted"),
+                calls => calls,
+            },
             "slow" => {
                 let (count, pause) = split_word(rest);
                 pace = Duration::from_millis(pause.parse().unwrap_or(100).min(10_000));
@@ -94,6 +106,20 @@ impl ChatModel for Scripted {
             piece
         });
         Ok(paced.boxed())
+    }
+}
+
+impl Scripted {
+    /// Returns the calls that the question of a turn orders to remember something. Without one it takes no tokens.
+    fn lesson(&self, request: &ChatRequest<'_>, turn: &str) -> Deltas {
+        let turn: Value = serde_json::from_str(turn).unwrap_or_default();
+        let question = turn["question"].as_str().filter(|_| self.commands);
+        let calls = calls(question.unwrap_or_default(), |name| name == REMEMBER);
+        let pieces = match calls.len() {
+            1 => vec![Delta::Usage(Usage::default()), Delta::Finish(Finish::Stop)],
+            _ => billed(request, calls),
+        };
+        stream::iter(pieces.into_iter().map(Ok)).boxed()
     }
 }
 
@@ -190,12 +216,13 @@ fn spoken(text: &str) -> Vec<Delta> {
     words.map(Delta::Text).chain([end]).collect()
 }
 
-/// Returns the calls that the lines of a text order.
-fn calls(text: &str) -> Vec<Delta> {
+/// Returns the calls of some tools that the lines of a text order.
+fn calls(text: &str, is_meant: fn(&str) -> bool) -> Vec<Delta> {
     let commands = text.lines().filter_map(command);
     let orders = commands.filter(|(name, _)| *name == "call");
-    let pieces = orders.enumerate().map(|(index, (_, call))| {
-        let (name, arguments) = split_word(call);
+    let orders = orders.map(|(_, call)| split_word(call));
+    let orders = orders.filter(|(name, _)| is_meant(name)).enumerate();
+    let pieces = orders.map(|(index, (name, arguments))| {
         Delta::ToolCall(CallPiece {
             index: Some(index),
             id: Some(format!("call_{index}")),

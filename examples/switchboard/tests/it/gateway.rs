@@ -128,7 +128,9 @@ impl Waiting {
             told,
         };
         let agent = AgentConfig::default();
-        let parts = EngineParts::new(agent, Arc::new(model), Tools::new(), Arc::clone(&store));
+        let mut parts = EngineParts::new(agent, Arc::new(model), Tools::new(), Arc::clone(&store));
+        // It would be one more call of the model for each turn.
+        parts.memory.semantic = false;
         let engine = Arc::new(Engine::new(parts));
         let backend = GatewayBackend::new(Arc::clone(&engine), false);
         let cut = backend.cut();

@@ -136,6 +136,8 @@ fn help_shows_examples_and_exit_codes() {
         "--history",
         "--clear",
         "--search",
+        "--memory",
+        "--forget",
         "--budget",
     ];
     assert_holds(&out, &options);

@@ -464,6 +464,35 @@ async fn a_question_that_is_asked_again_takes_the_place_of_the_first() {
 }
 
 #[tokio::test]
+async fn a_page_shows_and_forgets_what_is_known_from_its_chat() {
+    let gateway = start(None, None, None).await;
+    let (mut page, _) = gateway.looks("").await;
+    let order = r#"/call remember {"subject":"user","relation":"name","value":"Ann"}"#;
+    gateway.asks(FIRST, order).await;
+    page.until("done").await;
+    let memory = format!("{OWN}/memory");
+    let known = async || {
+        let (_, known) = gateway.chat("GET", &memory, "", "").await;
+        serde_json::from_str::<Value>(&known).unwrap()
+    };
+    while known().await == json!([]) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(known().await[0]["value"], "Ann");
+    let other = format!("{}/memory", OWN.replace('0', "1"));
+    assert_eq!(gateway.chat("GET", &other, "", "").await.1, "[]");
+    for (body, status) in [
+        ("{}", "400"),
+        (r#"{"subject":"user","relation":"home"}"#, "404"),
+        (r#"{"subject":"user","relation":"name"}"#, "204"),
+    ] {
+        assert_eq!(gateway.chat("DELETE", &memory, "", body).await.0, status);
+    }
+    assert_eq!(known().await, json!([]));
+    assert_eq!(gateway.chat("PUT", &memory, "", "").await.0, "405");
+}
+
+#[tokio::test]
 async fn a_chat_that_is_deleted_is_forgotten() {
     let gateway = start(None, None, None).await;
     let (mut page, _) = gateway.looks("").await;

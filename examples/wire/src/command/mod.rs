@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::Protocol;
-use crate::cli::{EXIT_CODES, Failure, complain};
+use crate::cli::{EXIT_CODES, Failure, cannot_listen, complain};
 use crate::text::printable;
 use clap::Subcommand;
 use rpc_core::net::server::Listener;
@@ -67,8 +67,8 @@ fn create(option: &str, file: &Path) -> Result<File, Failure> {
 
 /// Listens at an address.
 async fn listen(address: SocketAddr) -> Result<Listener, Failure> {
-    let wrong = |error| Failure::new(format_args!("cannot listen on {address}: {error}"));
-    Listener::bind(address).await.map_err(wrong)
+    let bound = Listener::bind(address).await;
+    bound.map_err(|error| cannot_listen(address, "--listen", &error))
 }
 
 /// Says that what goes to a server can be seen on the way.

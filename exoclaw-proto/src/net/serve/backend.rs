@@ -109,7 +109,7 @@ pub trait Backend: Send + Sync + 'static {
         unknown(Method::SessionList)
     }
 
-    /// Forgets the turns of a session: the extension `session.clear`.
+    /// Forgets the turns and the facts of a session: the extension `session.clear`.
     ///
     /// # Errors
     /// The answer to the client; by default that the method is unknown.
@@ -140,7 +140,7 @@ pub trait Backend: Send + Sync + 'static {
         unknown(Method::BudgetStatus)
     }
 
-    /// Searches the facts remembered about a session's user: the extension `memory.search`.
+    /// Searches what is remembered of a session, facts and messages: the extension `memory.search`.
     ///
     /// # Errors
     /// The answer to the client; by default that the method is unknown.

@@ -174,7 +174,7 @@ impl Line {
         let result = match (asked.is_chat, well) {
             (true, true) => server.done(id),
             (true, false) => server.error(id, "provider error: x"),
-            (false, true) => server.reply(id, &Cleared { turns: at as u64 }),
+            (false, true) => server.reply(id, &cleared(at)),
             (false, false) => server.fail(id, &RpcError::provider("x")),
         };
         asked.answer = result.ok().map(|()| well);
@@ -208,7 +208,7 @@ impl Line {
                 let at = self.end(id);
                 let value = self.well(at, result);
                 let cleared = value.map(|value| value.parse::<Cleared>());
-                let is_own = |cleared| cleared == Ok(Cleared { turns: at as u64 });
+                let is_own = |cleared| cleared == Ok(self::cleared(at));
                 assert!(cleared.is_none_or(is_own), "another's answer");
             }
             ClientEvent::Chat { id, event } => {
@@ -260,5 +260,12 @@ impl Line {
             Err(_) => {}
         }
         None
+    }
+}
+
+fn cleared(at: usize) -> Cleared {
+    Cleared {
+        turns: at as u64,
+        ..Cleared::default()
     }
 }

@@ -17,7 +17,8 @@ use tokio::task::JoinHandle;
 
 use crate::chat;
 use crate::cli::{self, Failure, LineArgs, Service, Urls};
-use crate::text::{printable, printable_lines};
+use crate::gateway::engine::{Forgotten, MEMORY_FORGET};
+use crate::text::{counted, printable, printable_lines};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Server {
@@ -62,11 +63,18 @@ const HELLO: Duration = Duration::from_secs(5);
 /// The longest message from standard input, in bytes.
 pub(crate) const MAX_TEXT: usize = 512 * 1024;
 
+/// More facts than a gateway keeps of a conversation.
+const MAX_FACTS: u64 = 1000;
+
 /// What else can be asked than a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     History(u64),
     Search(String),
+    /// What is known.
+    Memory,
+    /// Forgets what is known by this name.
+    Forget(String),
     Clear,
     Budget,
 }
@@ -235,17 +243,52 @@ pub(crate) async fn ask(
             });
             words.collect()
         }
-        Query::Search(words) => {
-            let facts = client.memory_search(session, &words, None).await?;
+        Query::Search(_) | Query::Memory => {
+            let words = match query {
+                Query::Search(words) => words,
+                _ => String::new(),
+            };
+            let facts = client
+                .memory_search(session, &words, Some(MAX_FACTS))
+                .await?;
             let words = facts
                 .iter()
                 .map(|fact| answer(json, fact, || printable(&fact.text).into_owned()));
             words.collect()
         }
+        Query::Forget(name) => {
+            let facts = client
+                .memory_search(session.clone(), "", Some(MAX_FACTS))
+                .await?;
+            let mut forgotten = Vec::new();
+            for fact in &facts {
+                let (Some(subject), Some(relation)) = (&fact.subject, &fact.relation) else {
+                    continue;
+                };
+                if format!("{subject}, {relation}").to_lowercase() != name.to_lowercase() {
+                    continue;
+                }
+                let asked = Forgotten {
+                    session: session.clone(),
+                    subject: subject.to_string(),
+                    relation: relation.to_string(),
+                };
+                client.call(MEMORY_FORGET, &asked).await?;
+                forgotten.push(answer(json, fact, || {
+                    format!("forgotten: {}", printable(&fact.text))
+                }));
+            }
+            forgotten
+        }
         Query::Clear => {
             let cleared = client.session_clear(session).await?;
             vec![answer(json, &cleared, || {
-                format!("{} turns forgotten", cleared.turns)
+                let words =
+                    |count, what| counted(usize::try_from(count).unwrap_or(usize::MAX), what);
+                let facts = (cleared.facts > 0).then(|| words(cleared.facts, "fact"));
+                let all = [Some(words(cleared.turns, "turn")), facts];
+                let all: Vec<_> = all.into_iter().flatten().collect();
+                format!("{} forgotten", all.join(" and "))
             })]
         }
         Query::Budget => {

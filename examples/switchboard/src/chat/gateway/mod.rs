@@ -26,10 +26,10 @@ const NOTHING: &str = "the model has said nothing";
 const TURNS: u64 = 10;
 
 /// What can be asked of a gateway that has these methods.
-const QUERIES: [(&str, Command); 4] = [
+const QUERIES: [(&str, Command); 6] = [
     (
         "session.clear",
-        Command::new("clear", "", "forget the turns of this conversation"),
+        Command::new("clear", "", "forget this conversation"),
     ),
     (
         "chat.history",
@@ -44,7 +44,19 @@ const QUERIES: [(&str, Command); 4] = [
         Command::new(
             "search",
             "WORDS",
-            "show what the gateway knows of you about them",
+            "show what the gateway knows or was told about them",
+        ),
+    ),
+    (
+        "memory.search",
+        Command::new("memory", "", "show what the gateway knows"),
+    ),
+    (
+        "memory.search",
+        Command::new(
+            "forget",
+            "SUBJECT, RELATION",
+            "forget that, as /memory shows it before the colon",
         ),
     ),
 ];
@@ -271,6 +283,11 @@ impl Peer for Gateway<'_> {
             }
             ("search", "") => return Err("/search needs words to look for".to_owned()),
             ("search", words) => Query::Search(words.to_owned()),
+            ("memory", _) => Query::Memory,
+            ("forget", "") => {
+                return Err("/forget needs what /memory shows before a colon".to_owned());
+            }
+            ("forget", name) => Query::Forget(name.to_owned()),
             ("clear", _) => Query::Clear,
             _ => Query::Budget,
         };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use connectonion_proto::auth::Signer;
 
-use crate::cli::Failure;
+use crate::cli::{self, Failure};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Home {
@@ -27,10 +27,12 @@ impl Home {
 
     /// The key in the given file, or in the file of this name at home; made if it is missing.
     pub(crate) fn key(&self, given: Option<&Path>, name: &str) -> Result<Signer, Failure> {
-        let file = match given {
-            Some(file) => file.to_owned(),
-            None => self.folder()?.join(name),
+        let (option, file) = match given {
+            Some(file) => ("--key", file.to_owned()),
+            None => ("--home", self.folder()?.join(name)),
         };
-        Signer::load_or_generate(file).map_err(|error| Failure::new(format_args!("--key: {error}")))
+        Signer::load_or_generate(file).map_err(|error| {
+            cli::cannot_write(format_args!("{option}: {error}"), option, error.kind())
+        })
     }
 }

@@ -1,8 +1,8 @@
 //! `switchboard agent host`: serves an agent.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -184,7 +184,7 @@ pub(crate) async fn host(args: &Args) -> Result<(), Failure> {
         .map_err(|error| match error.kind() {
             // Of the cluster.
             ErrorKind::InvalidInput => Failure::usage(format_args!("--advertise: {error}")),
-            _ => cli::cannot_listen(address, &error),
+            _ => cli::cannot_listen(address, "--listen", &error),
         })?;
     let signals = Signals::listen();
     let (handle, runtime) = (host.handle(), host.runtime());
@@ -217,6 +217,15 @@ async fn store(args: &Args) -> Result<Arc<dyn Store>, Failure> {
         match FileStore::open(&path, config) {
             Ok(store) => break Arc::new(store),
             Err(StoreError::Config { .. }) if Instant::now() < until => sleep(LOOK).await,
+            // The engine does not say which kind of failure it is.
+            Err(error @ StoreError::Failed { .. }) => {
+                let why = format_args!("--store: {error}");
+                return Err(cli::cannot_write(
+                    why,
+                    "--store",
+                    ErrorKind::PermissionDenied,
+                ));
+            }
             Err(error) => return Err(Failure::new(format_args!("--store {error}"))),
         }
     };
@@ -284,8 +293,11 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let key = args.home.key(args.key.as_deref(), "host.key")?;
     let files = args.files.clone().unwrap_or_else(|| home.join("files"));
     let folder = std::fs::create_dir_all(&files).and_then(|()| Workspace::open(&files));
-    let folder = folder
-        .map_err(|error| Failure::new(format_args!("--files {}: {error}", files.display())))?;
+    let cannot = |option: &str, path: &Path, error: &io::Error| {
+        let why = format_args!("{option} {}: {error}", path.display());
+        cli::cannot_write(why, option, error.kind())
+    };
+    let folder = folder.map_err(|error| cannot("--files", &files, &error))?;
     let uploads = args.uploads.clone();
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
     let scripted = Scripted::default().with_commands(true);
@@ -300,8 +312,8 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     }
 
     let lists = Arc::new(Lists::open(&home, &args.trust.allowed)?);
-    let (spent, used) = SpentFile::open(&home)
-        .map_err(|error| Failure::new(format_args!("--home {}: {error}", home.display())))?;
+    let spent = SpentFile::open(&home);
+    let (spent, used) = spent.map_err(|error| cannot("--home", &home, &error))?;
     let is_signed = args.trust.signed || is_public && !args.trust.unsigned;
     let access = access(&args.trust, is_signed, *key.address(), &lists)?.with_spent(used);
     let reruns = args.reruns.unwrap_or(if args.nats.is_on() { 3 } else { 0 });

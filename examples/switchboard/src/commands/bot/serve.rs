@@ -128,7 +128,7 @@ async fn run<B: Backend>(
             ready(answer.unwrap_or_else(|| web::upgrade_required(NOTHING)))
         });
     let server = Server::bind(args.listen, backend, options).await;
-    let server = server.map_err(|error| cli::cannot_listen(args.listen, &error))?;
+    let server = server.map_err(|error| cli::cannot_listen(args.listen, "--listen", &error))?;
     let handle = server.handle();
     let signals = Signals::listen();
     cli::announce(format_args!("listening on {}", args.tls.url(&server.url())));

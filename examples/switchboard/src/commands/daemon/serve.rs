@@ -106,7 +106,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let server = Server::bind(address, worker, options).await;
     let server = server.map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => Failure::usage(format_args!("{error}; set ACOLYTE_API_KEY")),
-        _ => cli::cannot_listen(address, &error),
+        _ => cli::cannot_listen(address, "--listen", &error),
     })?;
 
     let signals = Signals::listen();

@@ -21,12 +21,18 @@ pub(crate) struct Args {
     #[arg(long, group = "what", value_name = "COUNT", num_args = 0..=1, require_equals = true,
           default_missing_value = "10")]
     history: Option<u64>,
-    /// Forget the turns of the conversation. What the gateway knows about you stays.
+    /// Forget the conversation: its turns, and what the gateway knows from them.
     #[arg(long, group = "what")]
     clear: bool,
-    /// Print what the gateway knows about you for these words.
+    /// Print what the gateway knows or was told about these words.
     #[arg(long, group = "what", value_name = "WORDS")]
     search: Option<String>,
+    /// Print what the gateway knows from the conversation, as 'SUBJECT, RELATION: VALUE'.
+    #[arg(long, group = "what")]
+    memory: bool,
+    /// Forget what '--memory' prints before a colon.
+    #[arg(long, group = "what", value_name = "SUBJECT, RELATION")]
+    forget: Option<String>,
     /// Print how many tokens are used.
     #[arg(long, group = "what")]
     budget: bool,
@@ -49,11 +55,16 @@ impl Args {
         if let Some(words) = &self.search {
             return Some(Query::Search(words.clone()));
         }
-        match (self.clear, self.budget) {
-            (true, _) => Some(Query::Clear),
-            (_, true) => Some(Query::Budget),
-            _ => None,
+        if let Some(name) = &self.forget {
+            return Some(Query::Forget(name.clone()));
         }
+        let asked = [
+            (self.clear, Query::Clear),
+            (self.memory, Query::Memory),
+            (self.budget, Query::Budget),
+        ];
+        let asked = asked.into_iter().find(|(is_asked, _)| *is_asked);
+        asked.map(|(_, query)| query)
     }
 }
 

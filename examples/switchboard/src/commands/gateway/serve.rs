@@ -1,6 +1,7 @@
 //! `switchboard gateway serve` and `switchboard gateway check`: run a gateway, or check its configuration.
 
 use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use exoclaw_proto::auth::AuthError;
 use rpc_core::Secret;
+use rpc_core::store::StoreError as Failed;
 use serde_json::json;
 
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
@@ -16,6 +18,7 @@ use crate::fsync::FsyncArgs;
 use crate::gateway::config::{Config, GatewayConfig, Loaded};
 use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use crate::gateway::site::SECRET_VARIABLE;
+use crate::gateway::store::StoreError;
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -169,9 +172,7 @@ fn raise_connection_limit(wanted: usize) -> usize {
 /// Why there is no gateway, and what to do about it. `address` is where it should have listened.
 fn failure(error: SetupError, address: &str) -> Failure {
     match error {
-        SetupError::Bind(error) => {
-            Failure::new(format_args!("cannot listen on {address}: {error}"))
-        }
+        SetupError::Bind(error) => cli::cannot_listen(address, "--port or --bind", &error),
         SetupError::Auth(AuthError::TokenRequired) => Failure::usage(
             "Auth token required when binding to non-loopback address. Set --token or \
              EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",
@@ -180,6 +181,11 @@ fn failure(error: SetupError, address: &str) -> Failure {
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
         SetupError::Nats(error) => nats_failure(&error),
+        // The engine does not say which kind of failure it is.
+        SetupError::Store(error @ StoreError::Store(Failed::Failed { .. })) => {
+            let options = "data_dir below [gateway]";
+            cli::cannot_write(error, options, ErrorKind::PermissionDenied)
+        }
         error @ SetupError::Store(_) => Failure::new(error),
         error => Failure::usage(error),
     }

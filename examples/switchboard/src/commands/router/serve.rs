@@ -82,7 +82,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let options = options(&args)?;
     let server = Server::bind(address, router, options)
         .await
-        .map_err(|error| cli::cannot_listen(address, &error))?;
+        .map_err(|error| cli::cannot_listen(address, "--listen", &error))?;
 
     let (runtime, handle, url) = (server.runtime(), server.handle(), server.url());
     let post = format!("http://{}/input", server.local_addr());

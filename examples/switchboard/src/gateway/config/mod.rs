@@ -186,5 +186,9 @@ rpc_core::config! {
         /// `episodic_window`: how many of the last turns a model gets. By default as many as it has room for.
         #[serde(deserialize_with = "read::within::<_, usize, _, 0, 100>")]
         pub episodic_window: Option<usize> = None,
+        /// `semantic`, or `semantic_enabled` as the known gateway calls it: whether the model is asked after a turn
+        /// what is worth knowing later. Default yes.
+        #[serde(alias = "semantic_enabled")]
+        pub semantic: bool = true,
     }
 }

@@ -99,6 +99,7 @@ monthly = 0x10
 
 [memory]
 episodic_window = 0
+semantic = false
 "#;
 
 #[test]
@@ -174,6 +175,9 @@ fn every_key_is_read() {
     };
     assert_eq!(config.budgets, budgets);
     assert_eq!(config.memory.episodic_window, Some(0));
+    assert!(!config.memory.semantic && read("").memory.semantic);
+    // As the known gateway's files have it.
+    assert!(!read("[memory]\nsemantic_enabled = false").memory.semantic);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use exoclaw_proto::frame::Usage;
 use exoclaw_proto::session::SessionKey;
 use serde_json::{Map, Value};
 
-use super::{Engine, Held, Written, unavailable};
+use super::memory::Lesson;
+use super::{Engine, Held, Written, entry, unavailable};
 use crate::gateway::memory::{Mark, Turn};
 use crate::gateway::store::{Commit, NotAdmitted, Reservation};
 use crate::gateway::usage::{Ending, UsageEntry};
@@ -19,7 +20,7 @@ impl Engine {
         turn: &Held,
         estimate: u64,
     ) -> Result<Reservation, RpcError> {
-        let admitted = self.store.reserve(&turn.open, estimate).await;
+        let admitted = self.store.reserve(turn.open.tokens(), estimate).await;
         admitted.map_err(|error| match error {
             NotAdmitted::Exceeded(exceeded) if exceeded.used < exceeded.limit => {
                 let why = "this message with its context, beside those of runs that are open";
@@ -35,7 +36,7 @@ impl Engine {
 
 /// One call of the model.
 #[derive(Debug)]
-struct Call {
+pub(super) struct Call {
     prompt_bytes: usize,
     /// The provider's latest report, which replaces earlier ones.
     reported: Option<Usage>,
@@ -44,8 +45,32 @@ struct Call {
 }
 
 impl Call {
+    pub(super) const fn new(prompt_bytes: usize) -> Self {
+        Self {
+            prompt_bytes,
+            reported: None,
+            streamed: 0,
+        }
+    }
+
+    /// Records bytes that the model has sent.
+    pub(super) const fn streamed(&mut self, bytes: usize) {
+        self.streamed = self.streamed.saturating_add(bytes);
+    }
+
+    /// Records the provider's report of its usage so far.
+    pub(super) const fn reported(&mut self, usage: Usage) {
+        self.reported = Some(usage);
+        self.streamed = 0;
+    }
+
+    /// Returns whether a part of its usage is an estimate.
+    pub(super) const fn is_estimated(&self) -> bool {
+        self.reported.is_none() || self.streamed > 0
+    }
+
     /// Returns its usage: what was reported, and a quarter of the bytes that no report covers.
-    fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> Usage {
         let quarter = |bytes: usize| (bytes as u64).div_ceil(4);
         let guess = || Usage::new(quarter(self.prompt_bytes), 0);
         let mut usage = self.reported.unwrap_or_else(guess);
@@ -127,11 +152,7 @@ impl<'e> Charge<'e> {
     /// Records the start of a call.
     pub(super) fn call_started(&mut self, prompt_bytes: usize) {
         self.call_ended();
-        self.call = Some(Call {
-            prompt_bytes,
-            reported: None,
-            streamed: 0,
-        });
+        self.call = Some(Call::new(prompt_bytes));
     }
 
     /// Records that the model was not reached, or refused: this costs nothing.
@@ -142,15 +163,14 @@ impl<'e> Charge<'e> {
     /// Records bytes that the model has sent beside the text.
     pub(super) fn streamed(&mut self, bytes: usize) {
         if let Some(call) = &mut self.call {
-            call.streamed = call.streamed.saturating_add(bytes);
+            call.streamed(bytes);
         }
     }
 
     /// Records the provider's report of this call's usage so far.
     pub(super) fn reported(&mut self, usage: Usage) {
         if let Some(call) = &mut self.call {
-            call.reported = Some(usage);
-            call.streamed = 0;
+            call.reported(usage);
         }
     }
 
@@ -158,7 +178,7 @@ impl<'e> Charge<'e> {
         let Some(call) = self.call.take() else {
             return Usage::default();
         };
-        self.estimated |= call.reported.is_none() || call.streamed > 0;
+        self.estimated |= call.is_estimated();
         let usage = call.usage();
         self.used.add(usage);
         usage
@@ -199,30 +219,22 @@ impl<'e> Charge<'e> {
             ..turn.with_id(Some(&self.name))
         };
         let usage = self.settle(reservation, ending, at);
+        let lesson = Lesson::of(&self.key, &turn);
         let mut commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
             .with_turn(Some(turn));
         commit.noted = self.noted;
-        Some(self.engine.write(commit, self.turn.take()))
+        Some(self.engine.write(commit, self.turn.take(), lesson))
     }
 
     /// Settles the run with the budgets.
     fn settle(&mut self, reservation: Reservation, ending: Ending, at: u64) -> UsageEntry {
         self.call_ended();
         reservation.settle(self.used.total());
-        let engine = self.engine;
-        let Usage {
-            input_tokens,
-            output_tokens,
-            ..
-        } = self.used;
-        let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent());
         UsageEntry {
-            provider: engine.parts.agent.model.provider().as_str().to_owned(),
-            model: engine.parts.agent.model.model_name().to_owned(),
             estimated: self.estimated,
             ending,
-            ..entry.with_tokens(input_tokens, output_tokens)
+            ..entry(&self.engine.parts.agent.model, &self.key, at, self.used)
         }
     }
 }

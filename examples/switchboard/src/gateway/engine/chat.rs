@@ -168,7 +168,7 @@ impl Engine {
         let mut commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
         (commit.goes_on, commit.noted) = (true, estimate);
         // Whether it is stored matters only if the gateway ends; the log has it.
-        let written = self.write(commit, Some(turn)).await;
+        let written = self.write(commit, Some(turn), None).await;
         let (stored, turn) = written.unwrap_or((Ok(()), None));
         let turn = turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))?;
         Ok((turn, if stored.is_ok() { estimate } else { 0 }))
@@ -184,7 +184,7 @@ impl Engine {
     ) -> ChatError {
         let has_question = unanswered.is_some();
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
-        let written = self.write(seen, Some(turn)).await;
+        let written = self.write(seen, Some(turn), None).await;
         ChatError::Refused(match written {
             Err(_) | Ok((Err(_), _)) if has_question => also_unstored(&why),
             _ => why,
@@ -221,10 +221,16 @@ impl Engine {
         let mut turns = recalled.await.map_err(|error| internal(&error))?;
         // It is asked again.
         turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);
+        let entities = match self.parts.memory.semantic {
+            true => self.store.entities(key.as_str(), Some(&turn.open)).await,
+            false => Ok(Vec::new()),
+        };
+        let entities = entities.map_err(|error| internal(&error))?;
         let soul = self.soul().await;
         let context = Context {
             instructions: self.parts.agent.system_prompt.as_deref(),
             soul: soul.as_deref(),
+            entities: &entities,
             turns: &turns,
             window,
         };

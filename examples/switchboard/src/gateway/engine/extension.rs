@@ -1,6 +1,5 @@
-//! The future methods of the specification: those that only read, and `session.clear`.
+//! The future methods of the specification that are served, and `memory.forget`.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use exoclaw_proto::error::RpcError;
@@ -8,18 +7,38 @@ use exoclaw_proto::frame::{
     BudgetStatus, BudgetUse, Cleared, Fact, MemorySearch, Method, Session, SessionRef, Turn,
 };
 use exoclaw_proto::session::SessionKey;
+use rpc_core::text::beginning;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::{Engine, unavailable};
-use crate::gateway::memory;
+use crate::gateway::memory::{self, Entity, Words};
 use crate::gateway::store::Forget;
 
 /// Most items of a list, and the default number.
 const MAX_ITEMS: usize = 1000;
 const ITEMS: usize = 50;
 
+/// Most bytes of a query whose words count.
+const MAX_QUERY: usize = 256;
+
 /// How long a history waits for the end of a turn.
 const ENDING: Duration = Duration::from_secs(2);
+
+/// The method that forgets what is known, and its parameters. Its answer says whether it was known.
+pub const MEMORY_FORGET: &str = "memory.forget";
+
+/// The parameters of [`MEMORY_FORGET`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    /// The session.
+    #[serde(flatten)]
+    pub session: SessionRef,
+    /// The subject.
+    pub subject: String,
+    /// The relation.
+    pub relation: String,
+}
 
 impl Engine {
     /// Returns the last turns of a session, oldest first, as the answer to `chat.history`. Waits up to 2 s
@@ -113,7 +132,7 @@ impl Engine {
         Ok(sessions.collect())
     }
 
-    /// Forgets the turns of a session. Not while a turn runs, which would be written down
+    /// Forgets the turns of a session and what is known from them. Not while a turn runs, which would be written down
     /// afterwards.
     ///
     /// # Errors
@@ -128,15 +147,18 @@ impl Engine {
             .store
             .recall(key.as_str(), Some(&turn.open), usize::MAX);
         let turns = before.await.map_err(unreadable)?.len();
+        let entities = self.store.entities(key.as_str(), None).await;
+        let facts = entities.map_err(unreadable)?.len();
         let forgotten = self.store.forget(key.as_str(), Forget::Turns).await;
         forgotten.map_err(unreadable)?;
         Ok(Cleared {
             turns: turns as u64,
+            facts: facts as u64,
         })
     }
 
-    /// Returns what the user of a session has said, as far as it is stored and shares a word with the
-    /// query, oldest first: the last of more than the limit.
+    /// Returns what is known of a session, and what its user has said, as far as it is stored and has a word of the
+    /// query, oldest first: the last of more than the limit. Without a word, what is known.
     ///
     /// # Errors
     /// As for [`history`](Self::history).
@@ -146,15 +168,54 @@ impl Engine {
     pub async fn search(&self, asked: &MemorySearch) -> Result<Vec<Fact>, RpcError> {
         let key = self.session(&asked.session, Method::MemorySearch)?;
         let recalled = self.store.recall(key.as_str(), None, usize::MAX).await;
-        let mut turns = recalled.map_err(unreadable)?;
-        let wanted: HashSet<String> = words(&asked.query).collect();
-        turns.retain(|turn| words(&turn.user).any(|word| wanted.contains(&word)));
-        let surplus = turns.len().saturating_sub(bound(asked.limit));
-        let found = turns.into_iter().skip(surplus).map(|turn| Fact {
+        let turns = recalled.map_err(unreadable)?.into_iter();
+        let words = Words::of(beginning(&asked.query, MAX_QUERY));
+        let turns = turns.filter(|turn| words.are_in(&turn.user));
+        let turns = turns.map(|turn| Fact {
             text: turn.user.into(),
             at: turn.at,
+            ..Fact::default()
         });
-        Ok(found.collect())
+        let known = self.entities(&asked.session).await?.into_iter();
+        let known = known.filter(|it| words.is_empty() || words.are_in(&it.sentence()));
+        let known = known.map(|it| Fact {
+            text: it.sentence().into(),
+            at: it.at,
+            subject: Some(it.subject.into()),
+            relation: Some(it.relation.into()),
+        });
+        let mut found: Vec<_> = known.chain(turns).collect();
+        found.sort_by_key(|fact| fact.at);
+        let surplus = found.len().saturating_sub(bound(asked.limit));
+        found.drain(..surplus);
+        Ok(found)
+    }
+
+    /// Returns what is known from the turns of a session, oldest first.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn entities(&self, session: &SessionRef) -> Result<Vec<Entity>, RpcError> {
+        let key = self.session(session, Method::MemorySearch)?;
+        let entities = self.store.entities(key.as_str(), None).await;
+        entities.map_err(unreadable)
+    }
+
+    /// Forgets what is known of this relation of a subject. Returns whether it was known.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it either done or not done.
+    pub async fn forget(&self, asked: &Forgotten) -> Result<bool, RpcError> {
+        let key = self.session(&asked.session, Method::MemorySearch)?;
+        let what = Forget::Entity(&asked.subject, &asked.relation);
+        let forgotten = self.store.forget(key.as_str(), what).await;
+        forgotten.map_err(unreadable)
     }
 
     /// Returns the use of the token budgets, and of a session's if one is named.
@@ -177,13 +238,6 @@ impl Engine {
             monthly: of(in_month, budgets.monthly),
         })
     }
-}
-
-/// Returns the words of a text, in lower case, except for the shortest.
-fn words(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|word| word.chars().nth(2).is_some());
-    words.map(str::to_lowercase)
 }
 
 fn bound(limit: Option<u64>) -> usize {

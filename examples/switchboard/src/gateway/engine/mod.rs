@@ -3,6 +3,7 @@
 mod charge;
 mod chat;
 mod extension;
+mod memory;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -14,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use exoclaw_proto::binding::Router;
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent};
+use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent, Usage};
 use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
@@ -27,6 +28,9 @@ use super::tool::Tools;
 use super::usage::UsageEntry;
 use crate::assistant::conversation::ConversationLimits;
 use crate::model::ChatModel;
+use crate::model::options::ModelArgs;
+pub use extension::{Forgotten, MEMORY_FORGET};
+use memory::{Learner, Lesson};
 use writing::Writing;
 
 /// Longest channel, account, peer, guild and team, in bytes: they are stored, and clients choose
@@ -143,6 +147,8 @@ pub struct Engine {
     turns: SessionTurns,
     store: Arc<GatewayStore>,
     writing: Writing,
+    /// `None` if nothing is learnt of turns.
+    learner: Option<Arc<Learner>>,
 }
 
 impl Engine {
@@ -153,6 +159,7 @@ impl Engine {
             turns: SessionTurns::default(),
             store: Arc::clone(&parts.store),
             writing: Writing::default(),
+            learner: Learner::new(&parts),
             parts,
         }
     }
@@ -207,12 +214,15 @@ impl Engine {
         self.store.usage(max).await
     }
 
-    /// Finishes pending writes. Nothing is stored after it.
+    /// Finishes pending writes, and asks for nothing more to remember. Nothing is stored after it.
     ///
     /// # Cancel safety
     /// The writes continue if the future is dropped.
     pub async fn close(&self) {
         self.writing.finished().await;
+        if let Some(learner) = &self.learner {
+            learner.close().await;
+        }
         self.store.close().await;
     }
 
@@ -226,14 +236,18 @@ impl Engine {
         })
     }
 
-    /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it.
-    fn write(&self, commit: Commit, mut turn: Option<Held>) -> Written {
+    /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it. Once it is stored, the
+    /// model is asked about the lesson, which nobody waits for.
+    fn write(&self, commit: Commit, mut turn: Option<Held>, lesson: Option<Lesson>) -> Written {
         let store = Arc::clone(&self.store);
+        let learner = self.learner.clone();
         self.writing.start(async move {
             let open = turn.as_mut().map(|turn| &mut turn.open);
             let outcome = store.commit(commit, open).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
+            } else if let (Some(learner), Some(lesson)) = (learner, lesson) {
+                learner.start(lesson);
             }
             (outcome, turn)
         })
@@ -259,6 +273,16 @@ impl Engine {
 
     fn now(&self) -> u64 {
         (self.parts.clock)()
+    }
+}
+
+/// Returns an entry of the usage log for a run of this model.
+fn entry(model: &ModelArgs, key: &SessionKey, at: u64, usage: Usage) -> UsageEntry {
+    UsageEntry {
+        provider: model.provider().as_str().to_owned(),
+        model: model.model_name().to_owned(),
+        ..UsageEntry::new(at, key.as_str(), key.agent())
+            .with_tokens(usage.input_tokens, usage.output_tokens)
     }
 }
 

@@ -112,7 +112,7 @@ impl Turn {
     }
 
     /// Returns whether the answer has a word.
-    pub(super) fn has_words(&self) -> bool {
+    pub fn has_words(&self) -> bool {
         !self.assistant.trim().is_empty()
     }
 

@@ -19,7 +19,7 @@ use super::nodes::{Nodes, keep_alive};
 use super::record::Record;
 use super::sessions::{Cache, Late};
 use super::usage_log::UsageLog;
-use super::{NotAdmitted, OpenTurn, Reservation, SessionInfo, StoreError, StoreLimits};
+use super::{NotAdmitted, Reservation, SessionInfo, StoreError, StoreLimits};
 use crate::gateway::usage::UsageEntry;
 
 /// How often what could not be written is tried again.
@@ -169,7 +169,8 @@ impl GatewayStore {
         self.budget.config.budgets
     }
 
-    /// Admits a run, if the budgets have room for it: its session's, and those of all sessions.
+    /// Admits a run, if the budgets have room for it: that of its session, which has used so many tokens, and those
+    /// of all sessions.
     ///
     /// # Errors
     /// [`NotAdmitted`]
@@ -178,12 +179,12 @@ impl GatewayStore {
     /// Dropping the future reserves nothing.
     pub async fn reserve(
         &self,
-        turn: &OpenTurn,
+        session_used: u64,
         estimate: u64,
     ) -> Result<Reservation, NotAdmitted> {
         let joined = self.nodes.joined(self.patience).await;
         joined.map_err(NotAdmitted::Store)?;
-        self.budget.reserve(turn.tokens(), estimate).await
+        self.budget.reserve(session_used, estimate).await
     }
 
     /// Returns the tokens that a session, all sessions on this day, and all in this month have used.

@@ -1,28 +1,45 @@
-//! [`Turns`]: the turns of a session, and [`Next`], what a change makes of it.
+//! [`Contents`]: the turns of a session and what is known from them, and [`Next`], what a change makes of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rpc_core::store::{Session, SessionEntry, SessionHead, SessionState};
+use serde::{Deserialize, Serialize};
 
 use super::record::{PastOwner, Record, TurnId};
-use super::{Commit, StoreError, StoreLimits};
-use crate::gateway::memory::Turn;
+use super::{Commit, Forget, StoreError, StoreLimits};
+use crate::gateway::memory::{Entity, Turn, learn};
 
-/// The turns of a session, oldest first. An entry has the [`Record`] in its head, and what is new in its body.
+/// The turns of a session and what is known from them, both oldest first. An entry has the [`Record`] in its head, and
+/// what is new in its body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turns(Vec<Arc<Turn>>);
+pub(super) struct Contents {
+    turns: Vec<Arc<Turn>>,
+    entities: Vec<Entity>,
+}
 
-impl SessionState for Turns {
+/// What the body of an entry lists.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Turn(Cow<'a, Turn>),
+    Entity(Cow<'a, Entity>),
+}
+
+impl SessionState for Contents {
     fn apply(&mut self, entry: &SessionEntry, _: bool) -> bool {
-        let new: Option<Vec<Turn>> = match &*entry.body {
+        let new: Option<Vec<Item<'_>>> = match &*entry.body {
             b"" => Some(Vec::new()),
             text => rpc_core::json::from_slice(text).ok(),
         };
         let (Some(record), Some(new)) = (Record::in_head(&entry.head), new) else {
             return false;
         };
-        for turn in new {
-            self.add(turn);
+        for item in new {
+            match item {
+                Item::Turn(turn) => drop(self.add(turn.into_owned())),
+                Item::Entity(entity) => learn(&mut self.entities, entity.into_owned()),
+            }
         }
         self.keep_last(record.kept);
         true
@@ -34,37 +51,48 @@ fn len(turn: &Arc<Turn>) -> usize {
     turn.user.len() + turn.assistant.len() + 64
 }
 
-impl Turns {
+impl Contents {
     /// Returns about the bytes that all take.
     pub(super) fn len(&self) -> usize {
-        self.0.iter().map(len).sum()
+        let entities = self.entities.iter().map(Entity::len);
+        self.turns.iter().map(len).chain(entities).sum()
+    }
+
+    /// Returns what is known, oldest first.
+    pub(super) fn entities(&self) -> &[Entity] {
+        &self.entities
+    }
+
+    /// Returns whether a turn of this name is there.
+    fn has(&self, name: &str) -> bool {
+        self.turns.iter().any(|it| it.id.as_deref() == Some(name))
     }
 
     /// Returns the last turns, oldest first.
     pub(super) fn last(&self, most: usize) -> Vec<Turn> {
-        let first = self.0.len().saturating_sub(most);
-        let turns = self.0.iter().skip(first);
+        let first = self.turns.len().saturating_sub(most);
+        let turns = self.turns.iter().skip(first);
         turns.map(|turn| (**turn).clone()).collect()
     }
 
     /// Adds a turn, in the place of the last one if that has the same name. Returns whether it is one more.
     fn add(&mut self, turn: Turn) -> bool {
         let is_named = turn.id.is_some();
-        let former = self.0.pop_if(|last| is_named && last.id == turn.id);
-        self.0.push(Arc::new(turn));
+        let former = self.turns.pop_if(|last| is_named && last.id == turn.id);
+        self.turns.push(Arc::new(turn));
         former.is_none()
     }
 
     fn keep_last(&mut self, kept: u64) {
         let kept = usize::try_from(kept).unwrap_or(usize::MAX);
-        let surplus = self.0.len().saturating_sub(kept);
-        self.0.drain(..surplus);
+        let surplus = self.turns.len().saturating_sub(kept);
+        self.turns.drain(..surplus);
     }
 
     /// Drops the oldest turns beyond the limits, but never the last one. Returns how many are left.
     fn fit(&mut self, limits: StoreLimits) -> u64 {
         let (mut kept, mut bytes) = (0, 0);
-        for turn in self.0.iter().rev() {
+        for turn in self.turns.iter().rev() {
             bytes += len(turn);
             if kept > 0 && (kept >= limits.turns || bytes as u64 > limits.session_bytes) {
                 break;
@@ -80,19 +108,19 @@ impl Turns {
 #[derive(Debug, Default)]
 pub(super) struct Next {
     pub(super) record: Record,
-    pub(super) turns: Turns,
+    pub(super) contents: Contents,
     /// What is new; nothing if only the record changes.
-    new: Option<Turn>,
+    new: Vec<Item<'static>>,
     /// Whether what comes before is superfluous.
     is_whole: bool,
 }
 
 impl Next {
     /// Returns a session as it is known.
-    pub(super) fn of(session: &Session<Turns>) -> Self {
+    pub(super) fn of(session: &Session<Contents>) -> Self {
         Self {
             record: Record::in_head(session.head()).unwrap_or_default(),
-            turns: session.state().cloned().unwrap_or_default(),
+            contents: session.state().cloned().unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -111,9 +139,16 @@ impl Next {
         self.record.commit(id, commit, turn_id)?;
         if let Some(turn) = &commit.turn {
             let turn = turn.shortened(limits.text_bytes).into_owned();
-            self.record.count += u64::from(self.turns.add(turn.clone()));
-            self.record.kept = self.turns.fit(limits);
-            self.new = Some(turn);
+            self.record.count += u64::from(self.contents.add(turn.clone()));
+            self.record.kept = self.contents.fit(limits);
+            self.new.push(Item::Turn(Cow::Owned(turn)));
+        }
+        let learnt = commit.learnt.as_ref();
+        if let Some(learnt) = learnt.filter(|it| self.contents.has(&it.turn)) {
+            for entity in &learnt.entities {
+                learn(&mut self.contents.entities, entity.clone());
+                self.new.push(Item::Entity(Cow::Owned(entity.clone())));
+            }
         }
         Ok(())
     }
@@ -121,29 +156,42 @@ impl Next {
     /// Takes over turns of an earlier version.
     pub(super) fn import(&mut self, turns: Vec<Turn>, limits: StoreLimits) {
         for turn in turns {
-            self.turns.add(turn);
+            self.contents.add(turn);
         }
-        self.record.kept = self.turns.fit(limits);
+        self.record.kept = self.contents.fit(limits);
         self.is_whole = true;
     }
 
-    /// Forgets the turns.
-    pub(super) fn forget(&mut self) {
-        self.turns = Turns::default();
-        self.record.kept = 0;
+    /// Forgets what is meant. Returns whether there was anything.
+    pub(super) fn forget(&mut self, what: Forget<'_>) -> bool {
         self.is_whole = true;
+        if let Forget::Entity(subject, relation) = what {
+            let entities = &mut self.contents.entities;
+            let before = entities.len();
+            entities.retain(|it| !it.is_about(subject, relation));
+            return entities.len() < before;
+        }
+        self.contents = Contents::default();
+        self.record.kept = 0;
+        !self.record.session.is_empty()
     }
 
     /// Returns the entry for the log; a whole one if it `is_due`.
     pub(super) fn entry(&self, is_due: bool) -> Result<SessionEntry, StoreError> {
         let is_whole = self.is_whole || is_due;
-        let body = match &self.new {
+        let body = match &*self.new {
             _ if is_whole => {
-                let turns: Vec<&Turn> = self.turns.0.iter().map(|turn| &**turn).collect();
-                serde_json::to_vec(&turns)?
+                let turns = self
+                    .contents
+                    .turns
+                    .iter()
+                    .map(|it| Item::Turn(Cow::Borrowed(&**it)));
+                let entities = self.contents.entities.iter();
+                let entities = entities.map(|it| Item::Entity(Cow::Borrowed(it)));
+                serde_json::to_vec(&turns.chain(entities).collect::<Vec<_>>())?
             }
-            Some(turn) => serde_json::to_vec(&[turn])?,
-            None => Vec::new(),
+            [] => Vec::new(),
+            new => serde_json::to_vec(new)?,
         };
         let data = serde_json::to_vec(&self.record)?.into();
         Ok(SessionEntry {

@@ -32,7 +32,7 @@ mod sessions;
 mod tests;
 mod usage_log;
 
-use super::memory::Turn;
+use super::memory::{Entity, Turn};
 use super::usage::UsageEntry;
 
 pub use budget::{NotAdmitted, Reservation};
@@ -79,6 +79,17 @@ pub struct Commit {
     pub goes_on: bool,
     /// The estimated tokens of a turn that goes on, in whose place [`usage`](Self::usage) comes when it ends.
     pub noted: u64,
+    /// What was learnt of an earlier turn.
+    pub learnt: Option<Learnt>,
+}
+
+/// What was learnt of a turn. It is stored if the turn is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Learnt {
+    /// The [name](Turn::id) of the turn.
+    pub turn: String,
+    /// What is known now.
+    pub entities: Vec<Entity>,
 }
 
 impl Commit {
@@ -93,7 +104,7 @@ impl Commit {
 
     /// Returns whether it only marks the session as used.
     const fn is_empty(&self) -> bool {
-        self.turn.is_none() && self.usage.is_empty()
+        self.turn.is_none() && self.usage.is_empty() && self.learnt.is_none()
     }
 
     /// Sets [`turn`](Self::turn).
@@ -128,9 +139,11 @@ pub struct SessionInfo {
 
 /// What of a session is [forgotten](GatewayStore::forget). Exhaustive: there is nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forget {
-    /// Its turns. Its tokens stay used.
+pub enum Forget<'a> {
+    /// Its turns, and what is known from them. Its tokens stay used.
     Turns,
+    /// What is known of this relation of this subject.
+    Entity(&'a str, &'a str),
     /// Everything but the usage log and the tokens of days.
     All,
 }

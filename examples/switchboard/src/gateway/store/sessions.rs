@@ -9,10 +9,10 @@ use rpc_core::store::{Session, SessionInfo, StoreError as Failure, Watched};
 use tokio::time::{Instant, sleep};
 
 use super::attempts::{Attempts, LONGEST_PAUSE, passes};
-use super::history::{Next, Turns};
+use super::history::{Contents, Next};
 use super::record::{PastOwner, Record, TurnId};
 use super::{Commit, Forget, GatewayStore, StoreError};
-use crate::gateway::memory::Turn;
+use crate::gateway::memory::{Entity, Turn};
 use crate::gateway::usage::UsageEntry;
 
 /// Most sessions that are kept in memory, and most bytes of their records.
@@ -24,12 +24,12 @@ const MAX_LATE: usize = 4096;
 /// Sessions as they were last known. A write that finds another revision reads on.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    pub(super) sessions: HashMap<String, Session<Turns>>,
+    pub(super) sessions: HashMap<String, Session<Contents>>,
     bytes: u64,
 }
 
 impl Cache {
-    fn insert(&mut self, id: &str, session: &Session<Turns>) {
+    fn insert(&mut self, id: &str, session: &Session<Contents>) {
         if self.sessions.len() >= MAX_CACHED || self.bytes >= MAX_CACHED_BYTES {
             *self = Self::default();
         }
@@ -68,7 +68,7 @@ impl Late {
 pub struct OpenTurn {
     store: Arc<GatewayStore>,
     /// The session when the turn began.
-    known: Session<Turns>,
+    known: Session<Contents>,
     session: String,
     /// Its place in the queue; `None` if there is no queue, or it has left it.
     turn_id: Option<TurnId>,
@@ -95,7 +95,7 @@ impl Drop for OpenTurn {
     }
 }
 
-fn record_of(session: &Session<Turns>) -> Record {
+fn record_of(session: &Session<Contents>) -> Record {
     Record::in_head(session.head()).unwrap_or_default()
 }
 
@@ -120,11 +120,11 @@ impl GatewayStore {
         Ok(records)
     }
 
-    fn cached(&self, id: &str) -> Option<Session<Turns>> {
+    fn cached(&self, id: &str) -> Option<Session<Contents>> {
         self.cache.lock().sessions.get(id).cloned()
     }
 
-    async fn read(&self, id: &str) -> Result<Session<Turns>, StoreError> {
+    async fn read(&self, id: &str) -> Result<Session<Contents>, StoreError> {
         let mut session = match self.cached(id) {
             // Nobody else writes.
             Some(known) if self.nodes.is_alone() => return Ok(known),
@@ -141,7 +141,7 @@ impl GatewayStore {
         &self,
         id: &str,
         mut change: impl FnMut(&mut Next) -> Result<bool, StoreError> + Send,
-    ) -> Result<Session<Turns>, StoreError> {
+    ) -> Result<Session<Contents>, StoreError> {
         let mut session = self.cached(id).unwrap_or_default();
         let mut is_read = session.revision() == 0;
         let mut attempts = Attempts::new(self.patience);
@@ -156,10 +156,10 @@ impl GatewayStore {
                 let mut next = Next::of(&session);
                 match change(&mut next) {
                     Ok(true) => {
-                        let is_due = self.log.is_due(&session, next.turns.len());
+                        let is_due = self.log.is_due(&session, next.contents.len());
                         let entry = next.entry(is_due)?;
-                        let (turns, in_time) = (next.turns, || Instant::now() < until);
-                        let append = self.log.append(id, &mut session, entry, turns, in_time);
+                        let (contents, in_time) = (next.contents, || Instant::now() < until);
+                        let append = self.log.append(id, &mut session, entry, contents, in_time);
                         Ok(append.await?)
                     }
                     Ok(false) | Err(_) if !was_read => Err(Failure::Conflict.into()),
@@ -400,7 +400,9 @@ impl GatewayStore {
         let change = |next: &mut Next| {
             let is_open = |turn_id| next.record.queue.contains(turn_id);
             let ends_nothing = commit.is_empty() && !turn_id.is_some_and(is_open);
-            if next.record.has(id) || (turn_id.is_some() && ends_nothing) {
+            // What was learnt of a session that is forgotten does not bring it back.
+            let is_gone = commit.learnt.is_some() && next.record.session.is_empty();
+            if next.record.has(id) || (turn_id.is_some() && ends_nothing) || is_gone {
                 return Ok(false);
             }
             match next.commit(id, commit, turn_id, self.limits) {
@@ -442,32 +444,50 @@ impl GatewayStore {
         turn: Option<&OpenTurn>,
         most: usize,
     ) -> Result<Vec<Turn>, StoreError> {
-        let read;
-        let known = match turn {
-            Some(turn) => &turn.known,
-            None => {
-                read = self.read(session).await?;
-                &read
-            }
-        };
         let most = most.min(usize::try_from(self.limits.turns).unwrap_or(usize::MAX));
-        Ok(known
-            .state()
-            .map_or_else(Vec::new, |turns| turns.last(most)))
+        let contents = self.contents(session, turn).await?;
+        Ok(contents.last(most))
     }
 
-    /// Forgets a session, or its turns, in the turn of the caller. Returns whether it was known.
+    /// Returns what is known from the turns of a session, oldest first, like [`recall`](Self::recall).
+    ///
+    /// # Errors
+    /// As for [`recall`](Self::recall).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn entities(
+        &self,
+        session: &str,
+        turn: Option<&OpenTurn>,
+    ) -> Result<Vec<Entity>, StoreError> {
+        let contents = self.contents(session, turn).await?;
+        Ok(contents.entities().to_vec())
+    }
+
+    async fn contents(
+        &self,
+        session: &str,
+        turn: Option<&OpenTurn>,
+    ) -> Result<Contents, StoreError> {
+        let contents = match turn {
+            Some(turn) => turn.known.state().cloned(),
+            None => self.read(session).await?.state().cloned(),
+        };
+        Ok(contents.unwrap_or_default())
+    }
+
+    /// Forgets a session, or its turns, in the turn of the caller; or an entity. Returns whether it was known.
     ///
     /// # Errors
     /// [`StoreError`] if nothing was forgotten. Trying again is safe.
     ///
     /// # Cancel safety
     /// Dropping the future leaves it done or not done.
-    pub async fn forget(&self, session: &str, what: Forget) -> Result<bool, StoreError> {
+    pub async fn forget(&self, session: &str, what: Forget<'_>) -> Result<bool, StoreError> {
         let mut is_known = false;
         let forget = |next: &mut Next| {
-            is_known = !next.record.session.is_empty();
-            next.forget();
+            is_known = next.forget(what);
             Ok(is_known)
         };
         let known = self.change(session, forget).await?;

@@ -153,3 +153,31 @@ fn commands_are_words_unless_the_model_follows_them() {
         );
     }
 }
+
+#[test]
+fn it_remembers_only_what_it_is_told_to() {
+    let model = Scripted::default().with_commands(true);
+    let tools = [ToolDefinition::new(REMEMBER, "Remembers.")];
+    let order = "/call remember {\"subject\":\"user\"}\n/call echo {}";
+    let learns = |question: &str| {
+        let turn = serde_json::json!({ "question": question, "reply": "ok" }).to_string();
+        let (answer, outcome) = asked_of(&model, &[ChatMessage::user(turn)], &tools);
+        assert_eq!(outcome, Ok(()));
+        (
+            answer.usage().unwrap().prompt > 0,
+            answer.into_message().tool_calls,
+        )
+    };
+    let (is_billed, calls) = learns(order);
+    let arguments: Vec<_> = calls.iter().map(|call| &*call.arguments).collect();
+    assert_eq!(
+        (is_billed, arguments),
+        (true, vec!["{\"subject\":\"user\"}"])
+    );
+    assert_eq!(learns("hello"), (false, Vec::new()));
+    // In the turn itself nobody offers it.
+    let (answer, _) = ordered("/call remember {}");
+    assert_eq!(answer.text(), "noted");
+    let calls = ordered(order).0.into_message().tool_calls;
+    assert_eq!(calls.len(), 1);
+}

@@ -7,6 +7,7 @@ import * as composer from "./page/composer.js";
 import { browser, get, isObject, randomId, show } from "./page/dom.js";
 import { line, onToken, request } from "./line.js";
 import { Markdown } from "./page/markdown.js";
+import { memory } from "./memory.js";
 import * as view from "./page/view.js";
 
 const [auth, log, hint, waits, retry] = ["auth", "log", "hint", "waits", "retry"].map(get);
@@ -55,6 +56,7 @@ function showChat() {
   view.toEnd();
   if (chat.running === null || !chat.isReady) chat.line.open();
   showStatus();
+  drawMemory();
 }
 
 const list = chats("gateway", {
@@ -249,6 +251,7 @@ function submit() {
 }
 
 let chat = conversation(list.current);
+const drawMemory = memory(() => chat.id);
 composer.start({
   submit,
   stop,

@@ -18,10 +18,11 @@ const PAGE: Skeleton = Skeleton {
     entry: include_str!("entry.html"),
     extras: "",
     attach: "",
-    choices: "",
+    choices: include_str!("choices.html"),
 };
 const SCRIPT: Asset = Asset::script(include_bytes!("app.js"));
 const LINE: Asset = Asset::script(include_bytes!("line.js"));
+const MEMORY: Asset = Asset::script(include_bytes!("memory.js"));
 const ICON: Asset = Asset::drawing(include_bytes!("icon.svg"));
 
 /// The resource of a path.
@@ -41,6 +42,7 @@ impl<'a> Resource<'a> {
         match path {
             "/app.js" => Self::Asset(SCRIPT),
             "/line.js" => Self::Asset(LINE),
+            "/memory.js" => Self::Asset(MEMORY),
             "/icon.svg" => Self::Asset(ICON),
             HEALTH_PATH => Self::Health,
             WS_PATH => Self::WebSocket,

@@ -152,6 +152,11 @@ fn every_answer_is_guarded() {
 
 #[test]
 fn the_page_is_whole_and_keeps_to_itself() {
-    let own = [("/app.js", SCRIPT), ("/line.js", LINE), ("/icon.svg", ICON)];
+    let own = [
+        ("/app.js", SCRIPT),
+        ("/line.js", LINE),
+        ("/memory.js", MEMORY),
+        ("/icon.svg", ICON),
+    ];
     crate::page::tests::check(&PAGE.page("/"), &own);
 }

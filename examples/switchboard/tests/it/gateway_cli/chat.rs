@@ -90,6 +90,45 @@ fn a_chat_shows_what_the_gateway_remembers_and_who_asks() {
     assert_eq!(asks(&["--history"]), "");
 }
 
+/// Asks until the answer is not empty: what is learnt of a turn comes after it.
+fn learnt(ask: impl Fn() -> String) -> String {
+    let answers = std::iter::repeat_with(ask).take(200);
+    answers
+        .into_iter()
+        .find(|it| !it.is_empty())
+        .unwrap_or_default()
+}
+
+#[test]
+fn what_a_gateway_knows_is_shown_found_and_forgotten() {
+    let folder = Folder::new();
+    let text = "[gateway]\ndata_dir = \":memory:\"\nextensions = true\n";
+    let file = folder.file("config.toml", text);
+    let (_gateway, url) = folder.start(&["--config", &file]);
+    let asks = |args: &[&str]| folder.hears(&url, args);
+    let order = r#"/call remember {"subject":"user","relation":"home","value":"K\u00f6ln"}"#;
+    assert_eq!(asks(&[order]), "noted\n");
+    assert_eq!(learnt(|| asks(&["--memory"])), "user, home: Köln\n");
+    assert_eq!(asks(&["--account", "eve", "--memory"]), "");
+    assert_eq!(asks(&["--search", "köln"]), "user, home: Köln\n");
+    let (_, fact, _) = folder.chat(&url, &["--json", "--memory"]);
+    let fact: Value = serde_json::from_str(&fact).unwrap();
+    assert_eq!(
+        (&fact["subject"], &fact["relation"]),
+        (&json!("user"), &json!("home"))
+    );
+    assert_eq!(asks(&["--forget", "user, name"]), "");
+    assert_eq!(
+        asks(&["--forget", "User, Home"]),
+        "forgotten: user, home: Köln\n"
+    );
+    assert_eq!(asks(&["--memory"]), "");
+    asks(&[order]);
+    learnt(|| asks(&["--memory"]));
+    assert_eq!(asks(&["--clear"]), "2 turns and 1 fact forgotten\n");
+    assert_eq!(asks(&["--memory"]), "");
+}
+
 #[test]
 fn a_gateway_without_extensions_is_reported() {
     let folder = Folder::new();

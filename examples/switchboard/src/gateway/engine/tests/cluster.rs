@@ -64,6 +64,16 @@ impl Node {
         limits: StoreLimits,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
+        Self::build(store, budgets, limits, scripts, false).await
+    }
+
+    async fn build(
+        store: Arc<dyn Store>,
+        budgets: Budgets,
+        limits: StoreLimits,
+        scripts: impl IntoIterator<Item = Script>,
+        is_learning: bool,
+    ) -> Self {
         let config = GatewayStoreConfig::default()
             .with_budgets(budgets)
             .with_limits(limits)
@@ -80,11 +90,28 @@ impl Node {
         let store = cluster.await.unwrap();
         let mut parts = EngineParts::new(AgentConfig::default(), asked, Tools::new(), store);
         parts.clock = || NOON;
+        parts.memory.semantic = is_learning;
         Self {
             engine: Engine::new(parts),
             model,
             heard,
         }
+    }
+
+    /// A gateway that learns of its turns.
+    pub(super) async fn learning(
+        store: &MemoryStore,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
+        let store = Arc::new(store.connect());
+        Self::build(
+            store,
+            Budgets::default(),
+            StoreLimits::default(),
+            scripts,
+            true,
+        )
+        .await
     }
 
     pub(super) fn store(&self) -> &GatewayStore {

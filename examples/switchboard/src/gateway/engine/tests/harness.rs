@@ -276,6 +276,8 @@ impl Harness {
         let asked = Arc::clone(&model) as Arc<dyn ChatModel>;
         let mut parts = EngineParts::new(AgentConfig::default(), asked, tools, opened.unwrap());
         parts.clock = clock;
+        // It would be one more call for each turn.
+        parts.memory.semantic = false;
         change(&mut parts);
         Self {
             engine: Engine::new(parts),
@@ -291,6 +293,11 @@ impl Harness {
         let mut heard = Heard::default();
         let outcome = self.engine.chat(chat, &mut heard).await;
         (heard.steps, outcome)
+    }
+
+    /// Waits until all turns so far are learnt of.
+    pub(super) async fn learnt(&self) {
+        self.engine.learner.as_ref().unwrap().finished().await;
     }
 
     /// The error of a chat that was refused before anything was streamed.

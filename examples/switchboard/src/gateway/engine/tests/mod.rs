@@ -10,4 +10,5 @@ mod failing;
 mod harness;
 mod memory;
 mod routing;
+mod semantic;
 mod tools;

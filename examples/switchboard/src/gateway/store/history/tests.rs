@@ -80,7 +80,10 @@ fn a_commit_is_known_by_its_id_for_a_while() {
 fn the_oldest_turns_are_dropped_but_never_the_last() {
     let turns = |texts: &[&str]| {
         let turns = texts.iter().map(|text| Turn::new("", *text, 1));
-        Turns(turns.flatten().map(Arc::new).collect())
+        Contents {
+            turns: turns.flatten().map(Arc::new).collect(),
+            ..Contents::default()
+        }
     };
     let limits = StoreLimits::default();
     let mut kept = turns(&["1", "2", "3"]);
@@ -97,9 +100,10 @@ fn the_oldest_turns_are_dropped_but_never_the_last() {
 #[test]
 fn reads_turns_as_they_were_written_also_behind_a_gap() {
     let limits = StoreLimits::default().with_turns(3);
-    let (mut next, mut read, mut behind) = (Next::default(), Turns::default(), Turns::default());
+    let mut next = Next::default();
+    let (mut read, mut behind) = (Contents::default(), Contents::default());
     for number in 0..9 {
-        next.new = None;
+        next.new.clear();
         next.commit(
             &number.to_string(),
             &said(&number.to_string()),
@@ -109,7 +113,7 @@ fn reads_turns_as_they_were_written_also_behind_a_gap() {
         .unwrap();
         let entry = next.entry(number == 4).unwrap();
         assert!(read.apply(&entry, false));
-        assert_eq!(read, next.turns);
+        assert_eq!(read, next.contents);
         if number % 2 == 0 {
             assert!(behind.apply(&entry, true));
         }
@@ -121,7 +125,8 @@ fn reads_turns_as_they_were_written_also_behind_a_gap() {
 
 #[test]
 fn an_entry_that_cannot_be_read_changes_nothing() {
-    let mut turns = Turns(vec![Arc::new(Turn::new("q", "a", 1).unwrap())]);
+    let mut turns = Contents::default();
+    turns.add(Turn::new("q", "a", 1).unwrap());
     let before = turns.clone();
     let mut entry = Next::default().entry(false).unwrap();
     entry.body = "[{".into();

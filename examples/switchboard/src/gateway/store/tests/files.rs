@@ -98,7 +98,7 @@ async fn a_store_that_is_opened_again_has_everything() {
     let store = reopened(&below).await;
     let reservation = {
         let turn = store.enter("s", NOON).await.unwrap();
-        store.reserve(&turn, 5).await.unwrap()
+        store.reserve(turn.tokens(), 5).await.unwrap()
     };
     reservation.settle(12);
     let results = turn("s", 1).with_usage(used("s", 1, 12).usage.remove(0));
