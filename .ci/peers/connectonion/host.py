@@ -268,8 +268,12 @@ async def a_killed_host_has_lost_nothing(clients, folder, start):
         for text in ("count to 3", "count to 4"):
             await ours.write(f"/say {text}")
             await ours.event("queued")
-        for user in users:
-            await is_at_work(user, ENDLESS)
+        begun = f"prompt={ENDLESS}"
+        await until(lambda: sum(begun in line for line in host.lines) > len(users), "all runs have begun")
+        for client, user in zip(clients, users):
+            # Those for Python do not show it if it is among the last three items.
+            if client.is_node:
+                await is_at_work(user, ENDLESS)
         await host.kill()
         async with start() as again:
             line.target = again.port
@@ -281,8 +285,8 @@ async def a_killed_host_has_lost_nothing(clients, folder, start):
                 same(await user.text(FIVE), TO_FIVE, f"{client.name}: the next answer")
                 expected = [TWO, TO_TWO, ENDLESS, FIVE, TO_FIVE]
                 same([text for text in await said(user) if text in expected], expected, f"{client.name}: what was said")
-            await ours.event("connected", status="new", newer=True)
-            await ours.line("no longer knows it")
+            await ours.event("back", status="new", newer=True)
+            await ours.line("its answer is lost")
             same(await ours.ask(FIVE), TO_FIVE, "the next answer of our client")
             await ours.write("/quit")
             # What has failed is told at the end.

@@ -8,7 +8,6 @@
 //!
 //! | | decides |
 //! |---|---|
-//! | [`Publish`] | when a record with an unknown outcome is sent again, and when its sender learns what |
 //! | [`Sequencer`] | the order of records out of a feed that loses some |
 //! | [`token`] | how a user's text becomes part of a subject or key |
 //!
@@ -16,15 +15,15 @@
 //!
 //! | Question | Decided by | At | If it is wrong |
 //! |---|---|---|---|
-//! | was a record stored? | the store's answer, or the id of the record sent again by [`Publish`] | the answer | the sender learns that it is unknown |
+//! | was a record stored? | the store's answer, or the id of the record sent again by `append_once` of a `Log` | the answer | the sender learns that it is unknown |
 //! | what comes next? | the store's sequence numbers, by [`Sequencer`] | the arrival | the gap is read from the store |
 //! | has the feed lost its end? | the caller's [`check`](Sequencer::check) | each reconnect, and from time to time | records are late until the next one |
 //!
 //! # Verbs
 //!
-//! As with any [`Machine`](crate::Machine), after each input take what [`poll_request`](Publish::poll_request)
-//! and then what [`poll_event`](Publish::poll_event) return until they return `None`, then read
-//! [`poll_timeout`](Publish::poll_timeout). Requests have a number that their reply repeats. A reply that never
+//! As with any [`Machine`](crate::Machine), after each input take what [`poll_request`](Sequencer::poll_request)
+//! and then what [`poll_event`](Sequencer::poll_event) return until they return `None`, then read
+//! [`poll_timeout`](Sequencer::poll_timeout). Requests have a number that their reply repeats. A reply that never
 //! comes needs no call: the machine stops waiting by itself. `now` never goes back.
 
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
@@ -34,7 +33,6 @@ mod file;
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 mod local;
 mod name;
-mod publish;
 mod sequencer;
 #[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 mod session_log;
@@ -50,7 +48,6 @@ pub use file::{FileConfig, FileStore, FileTable, Fsync, Salvaged};
 #[cfg(all(feature = "tokio", not(target_family = "wasm")))]
 pub use local::{Changes, LocalStore, MemorySnapshot, MemoryStore, MemoryTable, Row, Table, Which};
 pub use name::{NameTooLong, name_of, token, try_token};
-pub use publish::{Publish, PublishConfig, PublishError, PublishReply};
 pub use sequencer::{Fill, Sequencer};
 #[cfg(all(feature = "sessions", not(target_family = "wasm")))]
 pub use session_log::{

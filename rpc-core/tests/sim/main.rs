@@ -14,5 +14,6 @@ mod keys;
 mod lives;
 mod node;
 mod owner;
+mod publish;
 mod store;
 mod world;

@@ -8,11 +8,12 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::Str;
 use rpc_core::cluster::{Claims, LeaseConfig, LeaseLost, NodeLease};
-use rpc_core::store::{Fill, Publish, PublishConfig, PublishError, PublishReply, Sequencer, Store};
+use rpc_core::store::{Fill, Sequencer, Store};
 use switchboard_testing::sim::Rng;
 
 use super::keys::{KeyCall, KeyReply, Keys};
 use super::owner::{Ask, Cx, Session};
+use super::publish::{Publish, PublishError, PublishReply};
 use super::store::{Body, CHANNELS, Draft, Record, SESSIONS};
 use super::world::Break;
 
@@ -344,7 +345,7 @@ impl Node {
             self.sent += 1;
             self.chats.push(Chat {
                 key: self.sent,
-                publish: Publish::new(PublishConfig::default(), rng.next_u64(), now),
+                publish: Publish::new(rng.next_u64(), now),
                 client,
                 id,
                 channel,

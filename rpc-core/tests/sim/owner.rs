@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rpc_core::cluster::{ClaimError, Claimed, Claims};
-use rpc_core::store::{Publish, PublishConfig, PublishError, PublishReply};
 use switchboard_testing::sim::Rng;
 
 use super::fence::Fence;
 use super::node::{Answer, Call, Out};
+use super::publish::{Publish, PublishError, PublishReply};
 use super::store::{Body, CHANNELS, Draft, Record};
 use super::world::{Break, PAGE};
 
@@ -295,7 +295,7 @@ impl Owner {
                     return Ok(());
                 };
                 self.writes += 1;
-                let publish = Publish::new(PublishConfig::default(), cx.rng.next_u64(), cx.now);
+                let publish = Publish::new(cx.rng.next_u64(), cx.now);
                 self.write = Some(Write {
                     number: self.writes,
                     publish,

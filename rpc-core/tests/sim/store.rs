@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use rpc_core::store::{PublishReply, StoreError};
+use rpc_core::store::StoreError;
 
 use super::keys::{KeyCall, KeyReply, Operation};
+use super::publish::PublishReply;
 use super::world::{Break, SECOND, Time};
 
 /// The first subjects are channels, the others logs of sessions.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rpc_core::store::Fill;
-use rpc_core::{Str, Text};
+use rpc_core::{Instant, Str, Text};
 
 use super::{History, SendError, SendId};
 use crate::frame::{Channel, User};
@@ -56,8 +56,8 @@ pub(crate) enum Request {
         /// What was read of the stream before, if there may be another one.
         history: Option<History>,
     },
-    /// Store a message: [`Node::handle_stored`].
-    Publish(Attempt),
+    /// Store a message once: [`Node::handle_stored`].
+    Publish(Publish),
     /// Read the last messages of all channels: [`Node::handle_probe`].
     Probe {
         /// When the stream was made and its last number, if nothing differed at the last look: while it has the
@@ -73,19 +73,18 @@ pub(crate) enum Request {
     },
 }
 
-/// An attempt to store a message.
+/// A message to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attempt {
+pub(crate) struct Publish {
     /// The number of the message, which the answer has to repeat.
     pub(crate) id: SendId,
-    /// The number of the attempt, which the answer has to repeat.
-    pub(crate) number: u64,
     pub(crate) channel: ChannelUid,
-    /// The key of the message, the same for each attempt and unique among all nodes. The stream stores a key
-    /// once.
+    /// The key of the message, unique among all nodes. The stream stores a key once.
     pub(crate) key: Str,
     /// The encoded event.
     pub(crate) event: Text,
+    /// When it is tried no more, and its outcome is unknown.
+    pub(crate) until: Instant,
 }
 
 /// What a node reports.

@@ -12,8 +12,8 @@
 //!
 //! - **One order per channel**, the stream's, for all members on all nodes, the sender included.
 //!   What a feed loses is read from the stream, before what comes after it.
-//! - **A sender is answered when the message is stored.** An attempt without an answer is repeated
-//!   with the same key, which the stream stores once.
+//! - **A sender is answered when the message is stored.** Each has a key, which the stream stores once, however
+//!   often it is sent.
 //! - Partial messages and typing indicators are not stored. They keep their place among the final
 //!   messages of their sender, and are dropped from a gap of the channel on until a final message has come
 //!   after it.
@@ -29,7 +29,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use rpc_core::store::{Fill, PublishConfig};
+use rpc_core::store::Fill;
 use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
 
@@ -45,8 +45,8 @@ use sends::{Fleeting, Sends};
 use io::Output;
 
 pub(crate) use feed::{Heads, History, Live, Seen, Stored};
-pub(crate) use io::{Attempt, Handled, Membership, NodeEvent, Request};
-pub(crate) use sends::{SendError, SendId, SendReply};
+pub(crate) use io::{Handled, Membership, NodeEvent, Publish, Request};
+pub(crate) use sends::{SendError, SendId};
 
 /// Most bytes of messages whose outcome is open.
 const MAX_SEND_BYTES: usize = 64 << 20;
@@ -56,8 +56,8 @@ const MAX_SEND_BYTES: usize = 64 << 20;
 pub(crate) struct NodeConfig {
     /// The limits of its users, channels and frames.
     pub(crate) hub: HubConfig,
-    /// How often and how long a message is tried to be stored.
-    pub(crate) publish: PublishConfig,
+    /// How long a message is tried to be stored.
+    pub(crate) send_timeout: Duration,
     /// How long the stream may be silent before the node gives up, so that its clients go to
     /// another one.
     pub(crate) max_outage: Duration,
@@ -102,9 +102,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Creates a node without users. `id` is unique among all nodes of all times, `entropy` a random
-    /// number.
-    pub(crate) fn new(id: &str, config: NodeConfig, entropy: u64, now: Instant) -> Self {
+    /// Creates a node without users. `id` is unique among all nodes of all times.
+    pub(crate) fn new(id: &str, config: NodeConfig, now: Instant) -> Self {
         let limits = (config.max_sends, MAX_SEND_BYTES);
         Self {
             config,
@@ -115,7 +114,7 @@ impl Node {
             feeds: HashMap::new(),
             deadlines: Deadlines::new(usize::MAX, now),
             tickets: 0,
-            sends: Sends::new(id.into(), config.publish, limits, entropy, now),
+            sends: Sends::new(id.into(), config.send_timeout, limits),
             heard_at: now,
             probe_at: now,
             gap_at: now,
@@ -407,12 +406,15 @@ impl Node {
     pub(crate) fn handle_stored(
         &mut self,
         id: SendId,
-        attempt: u64,
-        reply: SendReply,
+        result: Result<(), SendError>,
         now: Instant,
     ) {
-        let out = &mut self.out;
-        self.sends.handle_reply(id, attempt, reply, now, out);
+        self.sends.handle_stored(id, result, now, &mut self.out);
+    }
+
+    /// Takes note that nobody carries out a [`Request::Publish`] any more: it comes again, unless it was answered.
+    pub(crate) fn store_again(&mut self, id: SendId) {
+        self.sends.store_again(id, &mut self.out);
     }
 
     /// Ends the node: nothing is sent again, and no connection gets anything. Returns the
@@ -439,7 +441,6 @@ impl Node {
         if self.probe_at <= now {
             self.probe(now);
         }
-        self.sends.handle_timeout(now, &mut self.out);
         while let Some((channel, ())) = self.deadlines.pop_expired(now) {
             let ticket = self.tickets + 1;
             let feed = self.feeds.get_mut(&channel);
@@ -462,8 +463,8 @@ impl Node {
         }
         let lost_at = later(self.heard_at, self.config.max_outage);
         let own = Some(self.probe_at.min(lost_at));
-        let (sends, feeds) = (self.sends.poll_timeout(), self.deadlines.poll_timeout());
-        [own, sends, feeds].into_iter().flatten().min()
+        let feeds = self.deadlines.poll_timeout();
+        [own, feeds].into_iter().flatten().min()
     }
 
     /// Returns what has to be done next.
@@ -471,9 +472,9 @@ impl Node {
         self.out.requests.pop_front()
     }
 
-    /// Returns the first attempt to store a message, if nothing else has to be done before it.
-    pub(crate) fn take_publish(&mut self, message: SendId) -> Option<Attempt> {
-        let attempt = match self.out.requests.front()? {
+    /// Returns the request to store a message, if nothing else has to be done before it.
+    pub(crate) fn take_publish(&mut self, message: SendId) -> Option<Publish> {
+        let publish = match self.out.requests.front()? {
             Request::Publish(it) if it.id == message => it.clone(),
             _ => return None,
         };
@@ -481,7 +482,7 @@ impl Node {
             return None;
         }
         self.out.requests.clear();
-        Some(attempt)
+        Some(publish)
     }
 
     /// Returns whether there is something to do, now or before this time.

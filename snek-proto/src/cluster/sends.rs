@@ -1,12 +1,12 @@
 //! [`Sends`]: the messages on their way into the stream, one at a time per channel and sender.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
-use rpc_core::store::{Publish, PublishConfig, PublishReply};
+use rpc_core::timers::later;
 use rpc_core::{Instant, Str, Text};
 
-use super::deadlines::{Deadlines, set};
-use super::{Attempt, NodeEvent, Output, Request};
+use super::{NodeEvent, Output, Publish, Request};
 use crate::error::RpcError;
 use crate::hub::BUSY;
 use crate::id::ChannelUid;
@@ -14,9 +14,6 @@ use crate::id::ChannelUid;
 /// The number of a message that a node stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SendId(pub(super) u64);
-
-/// The stream's answer to an attempt to store a message, or why another attempt would be refused too.
-pub(crate) type SendReply = Result<PublishReply, SendError>;
 
 /// Why a message is not known to be stored. Its text is the error text of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,61 +51,49 @@ pub(super) type SendKey = (ChannelUid, Str);
 /// A sender's next message to a channel waits for the outcome of the one before, and what is partial
 /// waits behind what is final. So the order of each sender is kept, whatever has to be repeated.
 pub(super) struct Sends {
-    publish: PublishConfig,
+    timeout: Duration,
     max_messages: usize,
     max_bytes: usize,
     /// Makes the keys unique among all nodes.
     node: Str,
-    entropy: u64,
     next: u64,
     messages: usize,
     bytes: usize,
     queues: HashMap<SendKey, Queue>,
     lines: HashMap<SendId, SendKey>,
-    deadlines: Deadlines<SendKey>,
 }
 
 #[derive(Default)]
 struct Queue {
-    flight: Option<Flight>,
-    waiting: VecDeque<Waiting>,
+    /// The message that is being stored.
+    flight: Option<Message>,
+    waiting: VecDeque<Message>,
     partial: Option<Text>,
     typing: Option<Text>,
 }
 
-struct Flight {
-    message: Waiting,
-    publish: Publish,
-    /// The reply that ended it, if the stream has refused.
-    refusal: SendError,
-}
-
-struct Waiting {
+struct Message {
     id: SendId,
     event: Text,
-    deadline: Instant,
+    until: Instant,
 }
 
 impl Sends {
     pub(super) fn new(
         node: Str,
-        publish: PublishConfig,
+        timeout: Duration,
         (max_messages, max_bytes): (usize, usize),
-        entropy: u64,
-        now: Instant,
     ) -> Self {
         Self {
-            publish,
+            timeout,
             max_messages,
             max_bytes,
             node,
-            entropy,
             next: 0,
             messages: 0,
             bytes: 0,
             queues: HashMap::new(),
             lines: HashMap::new(),
-            deadlines: Deadlines::new(usize::MAX, now),
         }
     }
 
@@ -130,10 +115,10 @@ impl Sends {
         self.lines.insert(id, line.clone());
         let queue = self.queues.entry(line.clone()).or_default();
         (queue.partial, queue.typing) = (None, None);
-        queue.waiting.push_back(Waiting {
+        queue.waiting.push_back(Message {
             id,
             event,
-            deadline: rpc_core::timers::later(now, self.publish.deadline),
+            until: later(now, self.timeout),
         });
         self.drive(line, now, out);
         Ok(id)
@@ -152,124 +137,83 @@ impl Sends {
         }
     }
 
-    pub(super) fn handle_reply(
+    pub(super) fn handle_stored(
         &mut self,
         id: SendId,
-        attempt: u64,
-        reply: SendReply,
+        result: Result<(), SendError>,
         now: Instant,
         out: &mut Output,
     ) {
         let Some(line) = self.lines.get(&id).cloned() else {
             return;
         };
-        let flight = self.queues.get_mut(&line);
-        let flight = flight.and_then(|queue| queue.flight.as_mut());
-        let Some(flight) = flight.filter(|flight| flight.message.id == id) else {
-            return;
-        };
-        let reply = reply.unwrap_or_else(|refusal| {
-            flight.refusal = refusal;
-            PublishReply::Refused
-        });
-        flight.publish.handle_reply(attempt, reply, now);
-        self.drive(&line, now, out);
-    }
-
-    pub(super) fn handle_timeout(&mut self, now: Instant, out: &mut Output) {
-        while let Some((line, ())) = self.deadlines.pop_expired(now) {
-            let flight = self.queues.get_mut(&line);
-            if let Some(flight) = flight.and_then(|queue| queue.flight.as_mut()) {
-                flight.publish.handle_timeout(now);
-            }
+        let queue = self.queues.get_mut(&line);
+        let stored = queue.and_then(|queue| queue.flight.take_if(|it| it.id == id));
+        if let Some(message) = stored {
+            self.finish(&message, result, out);
             self.drive(&line, now, out);
         }
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.poll_timeout()
+    /// Asks again for a message that is being stored.
+    pub(super) fn store_again(&self, id: SendId, out: &mut Output) {
+        if let Some(line) = self.lines.get(&id)
+            && let Some(queue) = self.queues.get(line)
+            && let Some(message) = queue.flight.as_ref().filter(|it| it.id == id)
+        {
+            out.requests.push_back(self.publish(line, message));
+        }
+    }
+
+    fn publish(&self, line: &SendKey, message: &Message) -> Request {
+        Request::Publish(Publish {
+            id: message.id,
+            channel: line.0.clone(),
+            key: format!("{}-{}", self.node, message.id.0).into(),
+            event: message.event.clone(),
+            until: message.until,
+        })
     }
 
     /// Ends all: none is tried again.
     pub(super) fn end(&mut self, out: &mut Output) {
         for (_, queue) in self.queues.drain() {
-            if let Some(flight) = queue.flight {
-                let result = Err(SendError::Unknown);
-                let id = flight.message.id;
-                out.events.push_back(NodeEvent::Sent { id, result });
-            }
-            for Waiting { id, .. } in queue.waiting {
-                let result = Err(SendError::NotSent);
+            let flight = queue.flight.map(|it| (it, SendError::Unknown));
+            let waiting = queue.waiting.into_iter();
+            let waiting = waiting.map(|it| (it, SendError::NotSent));
+            for (Message { id, .. }, error) in flight.into_iter().chain(waiting) {
+                let result = Err(error);
                 out.events.push_back(NodeEvent::Sent { id, result });
             }
         }
         self.lines.clear();
-        while self.deadlines.pop_any().is_some() {}
         (self.messages, self.bytes) = (0, 0);
     }
 
     /// Does what a line can do now.
     fn drive(&mut self, line: &SendKey, now: Instant, out: &mut Output) {
-        loop {
-            let Some(queue) = self.queues.get_mut(line) else {
-                return;
-            };
-            if let Some(flight) = &mut queue.flight {
-                if let Some(number) = flight.publish.poll_request() {
-                    let id = flight.message.id;
-                    out.requests.push_back(Request::Publish(Attempt {
-                        id,
-                        number,
-                        channel: line.0.clone(),
-                        key: format!("{}-{}", self.node, id.0).into(),
-                        event: flight.message.event.clone(),
-                    }));
-                }
-                let Some(outcome) = flight.publish.poll_event() else {
-                    let timeout = flight.publish.poll_timeout();
-                    set(&mut self.deadlines, line, timeout);
-                    return;
-                };
-                let refusal = flight.refusal;
-                let result = outcome
-                    .map(|_| ())
-                    .map_err(|error| match error.maybe_stored {
-                        false => refusal,
-                        true => SendError::Unknown,
-                    });
-                if let Some(flight) = queue.flight.take() {
-                    self.finish(&flight.message, result, out);
-                }
-                continue;
-            }
+        while let Some(queue) = self.queues.get_mut(line).filter(|it| it.flight.is_none()) {
             if let Some(message) = queue.waiting.pop_front() {
-                let left = message.deadline.saturating_duration_since(now);
-                if left.is_zero() {
+                if message.until <= now {
                     self.finish(&message, Err(SendError::NotSent), out);
                     continue;
                 }
-                let entropy = self.entropy ^ message.id.0.rotate_left(32);
-                let mut config = self.publish;
-                config.deadline = left;
-                queue.flight = Some(Flight {
-                    message,
-                    publish: Publish::new(config, entropy, now),
-                    refusal: SendError::Refused,
-                });
-                continue;
+                out.requests.push_back(self.publish(line, &message));
+                if let Some(queue) = self.queues.get_mut(line) {
+                    queue.flight = Some(message);
+                }
+                return;
             }
             let fleeting = [queue.typing.take(), queue.partial.take()];
             self.queues.remove(line);
-            set(&mut self.deadlines, line, None);
             for event in fleeting.into_iter().flatten() {
                 let channel = line.0.clone();
                 out.requests.push_back(Request::Cast { channel, event });
             }
-            return;
         }
     }
 
-    fn finish(&mut self, message: &Waiting, result: Result<(), SendError>, out: &mut Output) {
+    fn finish(&mut self, message: &Message, result: Result<(), SendError>, out: &mut Output) {
         self.messages -= 1;
         self.bytes -= message.event.len();
         self.lines.remove(&message.id);

@@ -63,18 +63,24 @@ fn a_loss_at_the_end_is_found_after_the_reconnect() {
 }
 
 #[test]
-fn a_message_with_a_lost_reply_is_stored_once() {
+fn a_message_that_nobody_stores_any_more_is_asked_for_again_until_it_is_stored() {
     let mut world = three();
-    let mut answers = 0;
-    world.lose = Box::new(move |what| {
-        answers += u32::from(what == Lost::Answer);
-        what == Lost::Answer && answers < 3
-    });
-    let id = world.send(0, 1, "hi");
-    assert_eq!(world.sent.get(&(0, id)), None);
-    world.pass(10 * SECOND);
+    let call = Call::SendMessage {
+        channel_uid: "general".into(),
+        message: "hi".into(),
+        is_final: Final::Yes,
+    };
+    let node = &mut world.nodes[0];
+    let handled = node.handle_call(ConnId(1), &call, world.now).unwrap();
+    let Handled::Sending(id) = handled else {
+        panic!("{handled:?}")
+    };
+    node.take_publish(id).unwrap();
+    node.store_again(id);
+    world.run();
     assert_eq!(world.sent[&(0, id)], Ok(()));
-    assert_eq!(world.store.stream.len(), 1);
+    world.nodes[0].store_again(id);
+    assert_eq!(world.nodes[0].poll_request(), None);
     assert_eq!(world.texts(1, 2), ["hi"]);
 }
 
@@ -116,7 +122,7 @@ fn a_refusal_reaches_the_sender_alone() {
         let mut world = three();
         world.is_down = true;
         let id = world.send(0, 1, "one");
-        world.nodes[0].handle_stored(id, 1, Err(error), world.now);
+        world.nodes[0].handle_stored(id, Err(error), world.now);
         world.run();
         assert_eq!(world.sent[&(0, id)], Err(error));
         assert_eq!(world.texts(1, 2), [""; 0]);
@@ -132,7 +138,6 @@ fn too_many_open_messages_are_refused() {
             max_sends: 1,
             ..config()
         },
-        1,
         world.now,
     );
     world.nodes[0].handle_public(&Channel::new("general", "", None), 1, world.now);

@@ -7,26 +7,16 @@ use rpc_core::net::{LinkEvent, LinkState};
 use rpc_core::store::MemoryStore;
 use rpc_core::{CallError, CloseReason};
 use snek_proto::frame::Final;
-use snek_proto::net::{Client, ClusterBackend, ClusterOptions, Events};
+use snek_proto::net::{Client, ClusterBackend, Events};
 use tokio::time::Instant;
 
 use crate::cluster::{
     DEADLINE, Member, client, login, message, messages, node, node_on, options, sees, until,
 };
 
-/// Tries again soon.
-fn hasty() -> ClusterOptions {
-    let mut options = options();
-    options.publish.answer_timeout = Duration::from_millis(50);
-    options
-}
-
 /// Two nodes and their clients, with a channel, after a message that both have heard.
 async fn two_that_talk(store: &MemoryStore) -> ([Member; 2], [(Client, Events); 2]) {
-    let nodes = [
-        node_on(store.connect(), hasty()).await,
-        node_on(store.connect(), hasty()).await,
-    ];
+    let nodes = [node(store).await, node(store).await];
     let general = nodes[0].backend.put_channel("general", "General");
     general.await.unwrap();
     let mut talking = [login(&nodes[0], "ann").await, login(&nodes[1], "bob").await];
@@ -80,7 +70,7 @@ async fn a_restarted_store_loses_and_doubles_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_a_hanging_store_and_is_stored_once() {
     let store = MemoryStore::new();
-    let nodes = [node_on(store.connect(), hasty()).await, node(&store).await];
+    let nodes = [node(&store).await, node(&store).await];
     nodes[0].backend.put_channel("general", "").await.unwrap();
     let (ann, _ann_events) = login(&nodes[0], "ann").await;
     let (bob, mut events) = login(&nodes[1], "bob").await;
@@ -105,7 +95,7 @@ async fn a_call_waits_for_a_hanging_store_and_is_stored_once() {
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_store_fails_calls_and_redirects_clients() {
     let mut hasty = options();
-    hasty.publish.deadline = Duration::from_millis(300);
+    hasty.send_timeout = Duration::from_millis(300);
     hasty.max_outage = Duration::from_millis(1_500);
     let node = node_on(MemoryStore::new(), hasty).await;
     node.backend.put_channel("general", "").await.unwrap();

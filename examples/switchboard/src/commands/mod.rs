@@ -16,6 +16,7 @@ use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
+use tokio::runtime::Builder;
 
 use self::logging::Verbosity;
 use crate::cli::{self, EXIT_CODES, Failure};
@@ -83,21 +84,33 @@ struct HealthArgs {
 }
 
 /// Runs the command of this process's command line.
-///
-/// # Panics
-/// Without a runtime: threads cannot be started.
-#[tokio::main]
-pub async fn main() -> ExitCode {
+#[must_use]
+pub fn main() -> ExitCode {
     let Cli { verbosity, command } = match cli::parse() {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    cli::outlive_file_limits();
-    verbosity.start(true);
-    let outcome = run(command).await;
-    #[cfg(feature = "otlp")]
-    logging::otlp::flush();
-    cli::finish(outcome)
+    let mut runtime = Builder::new_multi_thread();
+    if let Command::Bot(args) = &command
+        && let Some(workers) = args.workers()
+    {
+        runtime.worker_threads(workers.get());
+    }
+    let runtime = match runtime.enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let message = format!("threads cannot be started: {error}");
+            return cli::finish(Err(Failure::new(message)));
+        }
+    };
+    runtime.block_on(async {
+        cli::outlive_file_limits();
+        verbosity.start(true);
+        let outcome = run(command).await;
+        #[cfg(feature = "otlp")]
+        logging::otlp::flush();
+        cli::finish(outcome)
+    })
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

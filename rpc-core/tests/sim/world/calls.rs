@@ -1,9 +1,10 @@
 //! What the store does for a node.
 
-use rpc_core::store::{PublishReply, StoreError};
+use rpc_core::store::StoreError;
 
 use super::{Event, NODES, PAGE, World};
 use crate::node::{Call, Input};
+use crate::publish::PublishReply;
 use crate::store::{CHANNELS, Record};
 
 impl World {

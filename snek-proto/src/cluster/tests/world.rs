@@ -3,17 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use rpc_core::store::{PublishConfig, PublishReply};
 use rpc_core::{Instant, Str, Text};
 
 use crate::cluster::{
-    Handled, Heads, History, Live, Membership, Node, NodeConfig, NodeEvent, Request, Seen,
+    Handled, Heads, History, Live, Membership, Node, NodeConfig, NodeEvent, Publish, Request, Seen,
     SendError, SendId, Stored,
 };
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, User};
 use crate::hub::{ConnId, HubConfig};
 use crate::id::ChannelUid;
+
+/// After which time a message is sent again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What the nodes share, and what goes wrong with it.
 #[derive(Default)]
@@ -112,6 +114,8 @@ pub(super) struct World {
     pub(super) heard: HashMap<(usize, ConnId), Vec<String>>,
     /// Who may have missed something.
     pub(super) leaving: HashSet<ConnId>,
+    /// The messages that are to be sent again, and when.
+    publishing: Vec<(Instant, usize, Publish)>,
     /// Whether the store is out of reach.
     pub(super) is_down: bool,
     pub(super) lose: Box<dyn FnMut(Lost) -> bool>,
@@ -136,7 +140,7 @@ pub(super) enum Lost {
 pub(super) fn config() -> NodeConfig {
     NodeConfig {
         hub: HubConfig::default(),
-        publish: PublishConfig::default(),
+        send_timeout: Duration::from_secs(20),
         max_outage: Duration::from_secs(30),
         max_sends: 10_000,
     }
@@ -144,7 +148,7 @@ pub(super) fn config() -> NodeConfig {
 
 pub(super) fn world(nodes: usize) -> World {
     let now = Instant::now();
-    let node = |at: usize| Node::new(&format!("n{at}"), config(), at as u64, now);
+    let node = |at: usize| Node::new(&format!("n{at}"), config(), now);
     let mut world = World {
         now,
         store: Store::default(),
@@ -155,6 +159,7 @@ pub(super) fn world(nodes: usize) -> World {
         sent: HashMap::new(),
         heard: HashMap::new(),
         leaving: HashSet::new(),
+        publishing: Vec::new(),
         is_down: false,
         lose: Box::new(|_| false),
     };
@@ -296,17 +301,16 @@ impl World {
                 self.nodes[at].handle_fill(&channel, fill, found, through, now);
             }
             Request::Publish(it) => {
-                if self.lost(Lost::Attempt) {
-                    return;
+                if !self.lost(Lost::Attempt) {
+                    let (sequence, is_new) = self.store.publish(&it.channel, &it.key, &it.event);
+                    if is_new {
+                        self.deliver(sequence);
+                    }
+                    if !self.lost(Lost::Answer) {
+                        return self.nodes[at].handle_stored(it.id, Ok(()), now);
+                    }
                 }
-                let (sequence, is_new) = self.store.publish(&it.channel, &it.key, &it.event);
-                if is_new {
-                    self.deliver(sequence);
-                }
-                if !self.lost(Lost::Answer) {
-                    let reply = Ok(PublishReply::Stored { sequence });
-                    self.nodes[at].handle_stored(it.id, it.number, reply, now);
-                }
+                self.publishing.push((it.until.min(now + AGAIN), at, it));
             }
             Request::Cast { channel, event } => {
                 for to in 0..self.nodes.len() {
@@ -332,7 +336,9 @@ impl World {
     pub(super) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
-            let next = self.nodes.iter().filter_map(Node::poll_timeout).min();
+            let sends = self.publishing.iter().map(|(at, ..)| *at);
+            let nodes = self.nodes.iter().filter_map(Node::poll_timeout);
+            let next = nodes.chain(sends).min();
             let Some(at) = next.filter(|at| *at <= end) else {
                 self.now = end;
                 return;
@@ -340,6 +346,13 @@ impl World {
             self.now = self.now.max(at);
             for node in &mut self.nodes {
                 node.handle_timeout(self.now);
+            }
+            let is_due = |it: &mut (Instant, usize, Publish)| it.0 <= self.now;
+            for (_, at, it) in self.publishing.extract_if(.., is_due).collect::<Vec<_>>() {
+                match it.until <= self.now {
+                    true => self.nodes[at].handle_stored(it.id, Err(SendError::Unknown), self.now),
+                    false => self.carry_out(at, Request::Publish(it)),
+                }
             }
             self.run();
         }

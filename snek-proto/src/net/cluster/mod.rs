@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::time::{self, timeout};
-use rpc_core::store::{PublishConfig, Store, StoreError};
+use rpc_core::store::{Store, StoreError};
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
 use super::{Backend, Peer, Replied, Reply};
-use crate::cluster::{Attempt, Handled, NodeConfig, SendError};
+use crate::cluster::{Handled, NodeConfig, Publish, SendError, SendId};
 use crate::error::RpcError;
 use crate::frame::{Call, User};
 use crate::hub::{Data, HubAnswer, HubConfig, NO_SUCH_USER, NOT_LOGGED_IN, exists};
@@ -35,8 +35,9 @@ rpc_core::config! {
     pub struct ClusterOptions {
         /// The limits of this node's users, channels and frames.
         pub hub: HubConfig = HubConfig::default(),
-        /// How often and how long a message is tried to be stored. Default 20 s.
-        pub publish: PublishConfig = PublishConfig::default(),
+        /// How long a message is tried to be stored, after which its sender learns that the outcome is unknown.
+        /// Default 20 s. Keep it well below the 2 minutes for which the store remembers what it has.
+        pub send_timeout: Duration = Duration::from_secs(20),
         /// How long the store may be silent before the node gives up and closes its connections, so that
         /// clients go to another one. Default 30 s.
         pub max_outage: Duration = Duration::from_secs(30),
@@ -73,7 +74,7 @@ rpc_core::config! {
 ///   messages of their sender, and are dropped from a gap of the channel on until a final message has come
 ///   after it.
 /// - While the store is gone, messages wait up to
-///   [20 s](ClusterOptions::publish), then fail with an answer that says whether
+///   [20 s](ClusterOptions::send_timeout), then fail with an answer that says whether
 ///   they may have been delivered. Clients that stay connected miss nothing. A login is refused by
 ///   closing the connection with 1013, so that a client tries again, perhaps at another node.
 /// - A node that has not reached the store for
@@ -129,7 +130,7 @@ impl ClusterBackend {
         let records = Arc::new(Records::open(store, &options).await?);
         let node = NodeConfig {
             hub: options.hub,
-            publish: options.publish,
+            send_timeout: options.send_timeout,
             max_outage: options.max_outage,
             max_sends: options.max_sends,
         };
@@ -159,33 +160,32 @@ impl ClusterBackend {
         Ok(self.shared.is_online(username).await?)
     }
 
-    /// Waits for the outcome of a message. The first attempt to store it is made here, without a way through
-    /// the runner, which makes all others.
+    /// Waits for the outcome of a message, and stores it, if that is to be done here, without a way through the
+    /// runner.
     async fn outcome(
         &self,
-        first: Option<(u64, Attempt)>,
+        publish: Option<(u64, Publish)>,
         mut outcome: oneshot::Receiver<Result<(), SendError>>,
     ) -> Result<(), SendError> {
         let ended = tokio::select! {
             biased;
             ended = &mut outcome => ended,
-            () = self.attempt(first) => outcome.await,
+            () = self.store(publish) => outcome.await,
         };
         ended.unwrap_or(Err(SendError::Unknown))
     }
 
-    async fn attempt(&self, first: Option<(u64, Attempt)>) {
-        let Some((life, attempt)) = first else {
-            return;
-        };
-        let reply = self.shared.records.publish(&attempt).await;
-        self.shared.with(|state| {
-            // Numbers of messages begin again with each node.
-            if state.life == life {
-                let (id, number) = (attempt.id, attempt.number);
-                state.node.handle_stored(id, number, reply, time::now());
-            }
-        });
+    async fn store(&self, publish: Option<(u64, Publish)>) {
+        if let Some((life, publish)) = publish {
+            let (shared, id) = (&*self.shared, publish.id);
+            let mut storing = Storing {
+                shared,
+                life,
+                id,
+                result: None,
+            };
+            storing.result = Some(shared.records.publish(&publish).await);
+        }
     }
 
     /// Reads a user's record, in time.
@@ -228,6 +228,28 @@ impl ClusterBackend {
         };
         let fits = known.fits(&self.shared.records, password).await;
         Ok(fits.then_some(known))
+    }
+}
+
+/// A message that is stored for its sender; by the runner, if the sender leaves before.
+struct Storing<'a> {
+    shared: &'a Shared,
+    life: u64,
+    id: SendId,
+    result: Option<Result<(), SendError>>,
+}
+
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        self.shared.with(|state| {
+            let (node, id) = (&mut state.node, self.id);
+            match self.result.take() {
+                // Numbers of messages begin again with each node.
+                _ if state.life != self.life => {}
+                Some(result) => node.handle_stored(id, result, time::now()),
+                None => node.store_again(id),
+            }
+        });
     }
 }
 
@@ -298,18 +320,18 @@ impl Backend for ClusterBackend {
         let (sent, outcome) = oneshot::channel();
         let handled = self.shared.with(|state| {
             let handled = state.node.handle_call(peer.id(), call, time::now())?;
-            let mut first = None;
+            let mut publish = None;
             if let Handled::Sending(id) = handled {
                 state.sends.insert(id, sent);
-                first = state.node.take_publish(id).map(|it| (state.life, it));
+                publish = state.node.take_publish(id).map(|it| (state.life, it));
             }
-            Ok::<_, RpcError>((handled, first))
+            Ok::<_, RpcError>((handled, publish))
         });
-        let (handled, first) = handled?;
+        let (handled, publish) = handled?;
         match handled {
             Handled::Answer(answer) => reply.send(&answer),
             Handled::Sending(_) => {
-                let sent = self.outcome(first, outcome).await;
+                let sent = self.outcome(publish, outcome).await;
                 sent.map_err(|error| RpcError::new(error.to_string()))?;
                 let Call::SendMessage { channel_uid, .. } = call else {
                     return Err(RpcError::new("internal error"));

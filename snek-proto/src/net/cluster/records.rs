@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use rpc_core::net::time::{self, sleep, timeout};
 use rpc_core::store::{
-    Bucket, BucketConfig, Entry, Expect, Fill, Log, LogConfig, Message, NameTooLong, PublishReply,
-    Record as LogRecord, Store, StoreError, name_of, token, try_token,
+    Bucket, BucketConfig, Entry, Fill, Log, LogConfig, Message, NameTooLong, Record as LogRecord,
+    Store, StoreError, name_of, token, try_token,
 };
 use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, Text};
@@ -14,9 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterOptions;
 use super::password::{Checked, Passwords, Verified};
-use crate::cluster::{
-    Attempt, Heads, History, Live, Membership, Seen, SendError, SendReply, Stored,
-};
+use crate::cluster::{Heads, History, Live, Membership, Publish, Seen, SendError, Stored};
 use crate::error::RpcError;
 use crate::frame::{Channel, User};
 use crate::hub::{NO_SUCH_USER, exists};
@@ -40,6 +40,8 @@ pub enum ClusterError {
 
 /// How many messages one page of a fill has.
 const PAGE: usize = 64;
+/// How long to wait before it is looked again whether there is a connection.
+const AGAIN: Duration = Duration::from_millis(100);
 /// How often a record is tried to be changed while others change it.
 const ATTEMPTS: usize = 10;
 /// The subject of what concerns any user.
@@ -276,25 +278,30 @@ impl Records {
         Ok(*sequence < state.first && *sequence <= state.last)
     }
 
-    pub(super) async fn publish(&self, attempt: &Attempt) -> SendReply {
-        // What waits for a connection could still be sent when no caller expects it.
-        if !self.store.is_connected() {
-            return Ok(PublishReply::Unknown);
-        }
-        let expect = Expect {
-            id: Some(&attempt.key),
-            last: None,
+    /// Stores a message once, in time.
+    pub(super) async fn publish(&self, it: &Publish) -> Result<(), SendError> {
+        let (subject, event) = (stored(&it.channel), it.event.clone().into_bytes());
+        let storing = async {
+            loop {
+                // What waits for a connection could still be sent when no caller expects it.
+                let is_alive = || self.store.is_connected();
+                let event = event.clone();
+                let appending = self
+                    .messages
+                    .append_once(&subject, event, None, &it.key, is_alive);
+                match appending.await {
+                    Err(StoreError::Conflict) => sleep(AGAIN).await,
+                    stored => return stored,
+                }
+            }
         };
-        let event = attempt.event.clone().into_bytes();
-        let subject = stored(&attempt.channel);
-        match self.messages.append(&subject, event, expect).await {
-            Ok(stored) => Ok(PublishReply::Stored {
-                sequence: stored.sequence,
-            }),
-            Err(StoreError::Full { .. }) => Err(SendError::Full),
-            Err(StoreError::TooLarge) => Err(SendError::TooLarge),
-            Err(error) if error.is_retryable() => Ok(PublishReply::Unknown),
-            Err(_) => Err(SendError::Refused),
+        let left = it.until.saturating_duration_since(time::now());
+        match timeout(left, storing).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(StoreError::Full { .. })) => Err(SendError::Full),
+            Ok(Err(StoreError::TooLarge)) => Err(SendError::TooLarge),
+            Ok(Err(_)) => Err(SendError::Refused),
+            Err(_) => Err(SendError::Unknown),
         }
     }
 
@@ -499,7 +506,7 @@ mod tests {
         let last = PAGE as u64 + 2;
         for number in 1..=last {
             let text = format!("\"{number}\"");
-            let expect = Expect::default();
+            let expect = rpc_core::store::Expect::default();
             let (log, subject) = (&records.messages, stored(&channel));
             let stored = log.append(&subject, text.into(), expect).await;
             assert_eq!(stored.unwrap().sequence, number);

@@ -21,7 +21,7 @@ use tokio::task::unconstrained;
 use super::password::Verified;
 use super::records::{self, PROOFS, Page, USERS, name_in, public, read_live, uid_of};
 use super::state::{Phase, Shared, State, node};
-use crate::cluster::{Heads, Membership, Request, Seen, SendId, SendReply};
+use crate::cluster::{Heads, Membership, Request, Seen, SendError, SendId};
 use crate::hub::ConnId;
 use crate::id::ChannelUid;
 
@@ -60,7 +60,7 @@ enum Done {
     Subscribed(Source, Option<Messages>),
     Opened(ChannelUid, u64, Option<(Seen, u64)>),
     Filled(ChannelUid, Fill, Page),
-    Stored(SendId, u64, SendReply),
+    Stored(SendId, Result<(), SendError>),
     Member(Membership),
     Removed(Str),
     Probed(Instant, Option<Heads>),
@@ -236,9 +236,9 @@ impl Life {
                     Some(Done::Filled(channel, fill, page))
                 });
             }
-            Request::Publish(attempt) => self.work(async move {
-                let reply = records.publish(&attempt).await;
-                Done::Stored(attempt.id, attempt.number, reply)
+            Request::Publish(it) => self.work(async move {
+                let result = records.publish(&it).await;
+                Done::Stored(it.id, result)
             }),
             Request::Cast { channel, event } => {
                 let subject = records::live(&channel);
@@ -393,9 +393,7 @@ impl Life {
                     ));
                 }
             }
-            Done::Stored(id, attempt, reply) => {
-                state.node.handle_stored(id, attempt, reply, now);
-            }
+            Done::Stored(id, result) => state.node.handle_stored(id, result, now),
             Done::Member(record) => state.node.handle_member(record, now),
             Done::Removed(username) => {
                 for conn in state.node.remove_member(&username) {

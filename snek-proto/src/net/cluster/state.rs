@@ -57,7 +57,7 @@ pub(super) enum Phase {
 /// Creates a node with a new id.
 pub(super) fn node(config: NodeConfig) -> Node {
     let id = format!("{:016x}", entropy());
-    Node::new(&id, config, entropy(), time::now())
+    Node::new(&id, config, time::now())
 }
 
 impl Shared {

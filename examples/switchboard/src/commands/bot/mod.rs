@@ -7,6 +7,8 @@ mod model;
 mod remove;
 mod serve;
 
+use std::num::NonZero;
+
 use clap::Subcommand;
 
 use crate::cli::{EXIT_CODES, Failure};
@@ -57,6 +59,16 @@ enum Command {
     Remove(Box<remove::Args>),
     /// Runs a Snek server that keeps everything in memory, or shares it with others on NATS.
     Serve(Box<serve::Args>),
+}
+
+impl BotArgs {
+    /// The threads that it runs on, if it says how many.
+    pub(crate) fn workers(&self) -> Option<NonZero<usize>> {
+        match &self.command {
+            Some(Command::Serve(args)) => Some(args.workers),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) async fn run(args: BotArgs) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::ready;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +72,10 @@ pub(crate) struct Args {
     /// 'message'. The same at all nodes.
     #[arg(long)]
     new_message: bool,
+    /// How many threads serve. With one, a message costs the least; a server that needs more than one processor
+    /// needs more.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(super) workers: NonZero<usize>,
     #[command(flatten)]
     reach: Reach,
     /// An origin of web pages that may connect, as SCHEME://HOST or SCHEME://HOST:PORT; may be repeated.

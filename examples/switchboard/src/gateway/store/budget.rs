@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use exoclaw_proto::budget::pools::{Pool, Pools, day_of};
@@ -21,26 +20,22 @@ use super::{GatewayStoreConfig, StoreError};
 const KEY: &str = "budget";
 
 /// Why a run is not admitted.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAdmitted {
     /// A budget has no room.
-    Exceeded(Exceeded),
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// The budgets cannot be read or written.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// What runs have used, and how much more is reserved for them, by the day on which they were admitted.
-type Changes = BTreeMap<u64, (u64, i64)>;
+/// A day, what runs that were admitted on it have used, and how much more is reserved for them.
+type Change = (u64, u64, i64);
 
-fn add(changes: &Mutex<Changes>, day: u64, (used, reserved): (u64, i64)) {
-    let mut changes = changes.lock();
-    let sum = changes.entry(day).or_default();
-    *sum = (sum.0.saturating_add(used), sum.1.saturating_add(reserved));
-}
-
-fn apply(changes: &Changes, pools: &mut Pools) {
-    for (&day, &(used, reserved)) in changes {
+fn apply(changes: &[Change], pools: &mut Pools) {
+    for &(day, used, reserved) in changes {
         advance(pools, day);
         pools.take(day, used, 0);
         if day == pools.day {
@@ -64,7 +59,7 @@ fn advance(pools: &mut Pools, day: u64) {
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
-    unwritten: Arc<Mutex<Changes>>,
+    unwritten: Arc<Mutex<Vec<Change>>>,
     day: u64,
     tokens: i64,
 }
@@ -72,13 +67,13 @@ pub struct Reservation {
 impl Reservation {
     /// Counts the tokens that were used instead of the reserved ones.
     pub fn settle(self, used: u64) {
-        add(&self.unwritten, self.day, (used, 0));
+        self.unwritten.lock().push((self.day, used, 0));
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        add(&self.unwritten, self.day, (0, -self.tokens));
+        self.unwritten.lock().push((self.day, 0, -self.tokens));
     }
 }
 
@@ -87,6 +82,13 @@ impl Drop for Reservation {
 #[serde(default)]
 struct Counter {
     pools: Pools,
+}
+
+/// What is stored, at a revision. Meanwhile nothing else in this process reads or writes it.
+struct Current {
+    pools: Pools,
+    revision: u64,
+    turn: OwnedMutexGuard<()>,
 }
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
@@ -104,8 +106,7 @@ pub(super) struct Budget {
     nodes: Nodes,
     pub(super) config: GatewayStoreConfig,
     clock: fn() -> u64,
-    unwritten: Arc<Mutex<Changes>>,
-    /// Held by the one call that reads and writes, until the outcome is known.
+    unwritten: Arc<Mutex<Vec<Change>>>,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -137,42 +138,34 @@ impl Budget {
             used: session_used,
             reserved: 0,
         };
-        session
-            .check(Scope::Session, budgets.session, estimate)
-            .map_err(NotAdmitted::Exceeded)?;
+        session.check(Scope::Session, budgets.session, estimate)?;
         if budgets.daily.is_none() && budgets.monthly.is_none() {
             // There is nothing to wait for.
             return Ok(self.hold(day_of((self.clock)()), 0));
         }
-        let reserved = repeat(self.config.patience, || self.try_reserve(estimate)).await;
-        reserved
-            .map_err(NotAdmitted::Store)?
-            .map_err(NotAdmitted::Exceeded)
-    }
-
-    async fn try_reserve(
-        &self,
-        estimate: u64,
-    ) -> Result<Result<Reservation, Exceeded>, StoreError> {
-        let turn = self.turn().await;
-        let total = self.total(&turn).await?;
-        if let Err(exceeded) = total.check(self.config.budgets, estimate) {
-            return Ok(Err(exceeded));
-        }
-        let reservation = self.hold(total.day, estimate);
-        let written = self.write(turn).await;
-        // Nobody else counts with what a gateway alone reserves, and its disk may be full.
-        if !self.nodes.is_alone() {
-            written?;
-        }
-        Ok(Ok(reservation))
+        let reserving = || async {
+            let current = self.current().await?;
+            let total = self.total(&current);
+            if let Err(exceeded) = total.check(budgets, estimate) {
+                return Ok(Err(exceeded));
+            }
+            let reservation = self.hold(total.day, estimate);
+            let written = self.write(current).await;
+            // Nobody else counts with what a gateway alone reserves, and its disk may be full.
+            if !self.nodes.is_alone() {
+                written?;
+            }
+            Ok(Ok(reservation))
+        };
+        Ok(repeat(self.config.patience, reserving).await??)
     }
 
     fn hold(&self, day: u64, tokens: u64) -> Reservation {
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
-        add(&self.unwritten, day, (0, tokens));
+        let unwritten = Arc::clone(&self.unwritten);
+        unwritten.lock().push((day, 0, tokens));
         Reservation {
-            unwritten: Arc::clone(&self.unwritten),
+            unwritten,
             day,
             tokens,
         }
@@ -184,19 +177,13 @@ impl Budget {
     }
 
     pub(super) async fn try_write(&self) -> Result<(), StoreError> {
-        self.write(self.turn().await).await
-    }
-
-    async fn turn(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.turn).lock_owned().await
+        self.write(self.current().await?).await
     }
 
     /// Returns the tokens of the day and of the month, as all nodes have used or reserved them.
     pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
-        let total = repeat(self.config.patience, || async {
-            self.total(&self.turn().await).await
-        });
-        let total = total.await?;
+        let current = repeat(self.config.patience, || self.current()).await?;
+        let total = self.total(&current);
         let all = |pool: Pool| pool.used.saturating_add(pool.reserved);
         Ok((all(total.daily), all(total.monthly)))
     }
@@ -215,47 +202,47 @@ impl Budget {
         }
     }
 
-    /// Returns the tokens of all nodes on this day.
-    async fn total(&self, _: &OwnedMutexGuard<()>) -> Result<Pools, StoreError> {
-        let (mut pools, _) = self.read().await?;
-        apply(&self.unwritten.lock(), &mut pools);
-        advance(&mut pools, day_of((self.clock)()));
-        Ok(pools)
+    async fn current(&self) -> Result<Current, StoreError> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let entry = self.bucket.get(KEY).await?;
+        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+        let counter = entry.map(|entry| serde_json::from_slice(&entry.value));
+        let Counter { pools } = counter.transpose()?.unwrap_or_default();
+        Ok(Current {
+            pools,
+            revision,
+            turn,
+        })
     }
 
-    /// Reads the counter and its revision, 0 if there is none.
-    async fn read(&self) -> Result<(Pools, u64), StoreError> {
-        let Some(entry) = self.bucket.get(KEY).await? else {
-            return Ok((Pools::default(), 0));
-        };
-        let Counter { pools } = serde_json::from_slice(&entry.value)?;
-        Ok((pools, entry.revision))
+    /// Returns the tokens of all nodes on this day.
+    fn total(&self, current: &Current) -> Pools {
+        let mut pools = current.pools;
+        apply(&self.unwritten.lock(), &mut pools);
+        advance(&mut pools, day_of((self.clock)()));
+        pools
     }
 
     /// Writes what is not written, also if the future is dropped.
-    async fn write(&self, turn: OwnedMutexGuard<()>) -> Result<(), StoreError> {
-        let (mut pools, revision) = self.read().await?;
-        let mut changes = std::mem::take(&mut *self.unwritten.lock());
-        changes.retain(|_, change| *change != (0, 0));
-        if changes.is_empty() {
+    async fn write(&self, current: Current) -> Result<(), StoreError> {
+        let (mut pools, unwritten) = (current.pools, Arc::clone(&self.unwritten));
+        let mut changes = std::mem::take(&mut *unwritten.lock());
+        apply(&changes, &mut pools);
+        if pools == current.pools {
             return Ok(());
         }
-        apply(&changes, &mut pools);
         let text = serde_json::to_vec(&Counter { pools })?.into();
-        let (bucket, id, unwritten) = (
-            self.bucket.clone(),
-            self.nodes.id(),
-            Arc::clone(&self.unwritten),
-        );
+        let (bucket, id) = (self.bucket.clone(), self.nodes.id());
         let writing = tokio::spawn(async move {
-            let written = bucket.update_once(KEY, text, revision, &id).await;
-            for (&day, &change) in changes.iter().filter(|_| written.is_err()) {
-                add(&unwritten, day, change);
+            let written = bucket.update_once(KEY, text, current.revision, &id).await;
+            if written.is_err() {
+                let mut later = unwritten.lock();
+                changes.append(&mut later);
+                *later = changes;
             }
-            drop(turn);
-            written
+            drop(current.turn);
+            written.map(drop)
         });
-        let written = writing.await.map_err(Failure::unavailable)?;
-        Ok(written.map(drop)?)
+        Ok(writing.await.map_err(Failure::unavailable)??)
     }
 }

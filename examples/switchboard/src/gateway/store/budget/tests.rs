@@ -269,7 +269,7 @@ async fn live(steps: Vec<Step>) {
     let total = sum(&|day| day == today);
     let monthly = sum(&|day| month_of(day) == month_of(today));
     for it in &all {
-        let pools = it.budget.total(&it.budget.turn().await).await.unwrap();
+        let pools = it.budget.total(&it.budget.current().await.unwrap());
         assert_eq!((pools.daily.used, pools.monthly.used), (total, monthly));
     }
     // Then all that is left is free.
