@@ -8,7 +8,7 @@ const FIRST_DELAY_MS = 1000;
 const MAX_DELAY_MS = 30000;
 const ANSWER_MS = 45000;
 
-/** Asks the server, whose name is `name`. Fails with its words. */
+/** Asks the server, whose name is `name`, and returns its response. Fails with its words. */
 export async function request(name, method, path, body, headers = {}) {
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
   const signal = AbortSignal.timeout(ANSWER_MS);
@@ -17,7 +17,9 @@ export async function request(name, method, path, body, headers = {}) {
     throw new Error(`${name} cannot be reached.`);
   });
   // What is to be deleted may be gone.
-  if (!response.ok && !(method === "DELETE" && response.status === 404)) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+  const isDone = response.ok || (method === "DELETE" && response.status === 404);
+  if (!isDone) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+  return response;
 }
 
 /** `name` is who serves. `dial` opens a connection: it gets `on`, which makes of a function one that does nothing once

@@ -64,8 +64,12 @@ pub(super) struct Charge<'e> {
     reservation: Option<Reservation>,
     turn: Option<Held>,
     question: String,
+    /// When it was asked.
+    asked: u64,
     /// The name of the turn.
     name: String,
+    /// The model, if it is another than that of the configuration.
+    pub(super) model: Option<String>,
     /// The tokens that the session has counted for it.
     pub(super) noted: u64,
     /// The text of the answer so far.
@@ -93,7 +97,9 @@ impl<'e> Charge<'e> {
             reservation: Some(reservation),
             turn: Some(turn),
             question: question.to_owned(),
+            asked: engine.now(),
             name: name.to_owned(),
+            model: None,
             noted: 0,
             said: String::new(),
             extra: Map::new(),
@@ -193,12 +199,14 @@ impl<'e> Charge<'e> {
                 Turn::marked(question, "", at, empty)
             }),
         };
+        let usage = self.settle(reservation, ending, at);
         // It takes the place of the question that was stored.
         let turn = Turn {
+            asked: Some(self.asked),
             extra: take(&mut self.extra),
+            usage: (usage.tokens() > 0).then_some((usage.input_tokens, usage.output_tokens)),
             ..turn.with_id(Some(&self.name))
         };
-        let usage = self.settle(reservation, ending, at);
         let mut commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
             .with_turn(Some(turn));
@@ -219,7 +227,10 @@ impl<'e> Charge<'e> {
         let entry = UsageEntry::new(at, self.key.as_str(), self.key.agent());
         UsageEntry {
             provider: engine.parts.agent.model.provider().as_str().to_owned(),
-            model: engine.parts.agent.model.model_name().to_owned(),
+            model: self
+                .model
+                .take()
+                .unwrap_or_else(|| engine.parts.agent.model.model_name().to_owned()),
             estimated: self.estimated,
             ending,
             ..entry.with_tokens(input_tokens, output_tokens)
