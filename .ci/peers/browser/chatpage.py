@@ -10,7 +10,7 @@ from screen import FITS, PHONE, look
 
 # What the pages load of their common parts.
 SHARED = {"/page/" + name for name in ["base.css", "app.css", "answer.css"]
-          + [f"{part}.js" for part in ["answer", "chats", "composer", "connection", "dom", "markdown", "nodes", "view"]]
+          + [f"{part}.js" for part in ["answer", "chats", "composer", "connection", "dom", "edit", "markdown", "nodes", "theme", "view"]]
           + [f"vendor/{part}.mjs" for part in ["highlight", "markdown-it", "purify", "remend"]]}
 STATE = "document.getElementById('status').dataset.state"
 READY = f"{STATE} === 'ready'"
@@ -58,8 +58,14 @@ async def write(page, content):
 
 
 async def enter(page, content):
+    """Sends something: by Enter, which begins a new line where fingers write."""
     await write(page, content)
-    await page.press("Enter")
+    if await page.run("matchMedia('(pointer: coarse)').matches"):
+        await page.press("Enter")
+        await page.until(f"{INPUT} === {json.dumps(content)} + '\\n'")
+        await page.click("#send", f"{INPUT} !== {json.dumps(content)} + '\\n'")
+    else:
+        await page.press("Enter")
 
 
 async def say(page, content, effect="true"):

@@ -1,19 +1,21 @@
 """The gateway's page in a browser, against the real gateway, also with a provider that fails."""
 # Needs: browser.
 
+import base64
+import json
 import tempfile
 
 import aiohttp
 from aiohttp import web
 from chatpage import (
-    ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, TOKEN_ERROR, ask,
-    chats_are_kept_in_a_list, equals, has, many, say
+    ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, EMPTY, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, TITLES,
+    TOKEN_ERROR, ask, chats_are_kept_in_a_list, equals, has, many, say
 )
 from chrome import browser
 from gateways import TOKEN, agent, gateway
 from harness import expect, main, same
 from provider import KEY, Provider
-from screen import DESKTOP, PHONE, accessible
+from screen import DESKTOP, PHONE, accessible, look
 
 # What no script of the page may do.
 FORBIDDEN = [
@@ -34,8 +36,8 @@ FAILURES = {
     "!http 500": "has failed",
     "!leak 403": "not allow",
     "!midstream": "overload",
-    "!cut": "broke off",
-    "!eof": "broke off",
+    "!cut": "before the end",
+    "!eof": "before the end",
     "!garbage": "is not one of this provider",
 }
 HANGS = {"!silent": "raise model_timeout", "!stall": "raise model_timeout"}
@@ -49,7 +51,7 @@ async def the_page_loads_its_own_files_and_connects(chrome, real):
         await page.until(READY)
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
         # Not every browser wants to see the icon.
-        loaded = {path for path in loaded if path != "/icon.svg" and not path.startswith("/chats/")}
+        loaded = {path for path in loaded if path not in {"/icon.svg", "/manifest.json", "/models"} and not path.startswith("/chats/")}
         same(loaded, {"/", "/app.js", "/line.js", "/memory.js"} | SHARED, "its files")
         expect(not await page.run(ASKS_FOR_TOKEN), "no token is asked for")
         await page.goto(f"{real.http}/any/other/path")
@@ -114,17 +116,95 @@ async def an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped(c
         await shown_again(page, "!slow 1000", "Stopped.")
 
 
-async def a_question_outlives_the_gateway(chrome):
+async def a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_page(chrome):
     with tempfile.TemporaryDirectory() as folder:
         async with gateway(folder=folder, config="") as real:
             async with chrome.page(real.http) as page:
                 await say(page, "!slow 1000", f"{ANSWERING} && {has(ANSWER, '1 2')}")
-                chat = await page.run("location.hash")
-                page.problems.clear()
+                chat, port = await page.run("location.hash"), real.http.rsplit(":", 1)[1]
                 await real.program.kill()
+                await page.until(f"{STATE} === 'lost'")
+                async with gateway(None, "--port", port, folder=folder, config="") as real:
+                    became = f"{DONE} && {has(ANSWER, '1 2')} && {has(FAILURE, 'the gateway ended')}"
+                    await page.until(f"{READY} && {became}")
+                    await page.reload()
+                    await page.until(f"{READY} && {has(QUESTION, '!slow 1000')} && {became}")
+                    async with chrome.page(f"{real.http}/{chat}") as other:
+                        await other.until(f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'the gateway ended')}")
                 page.problems.clear()
-        async with gateway(folder=folder, config="") as real, chrome.page(f"{real.http}/{chat}") as page:
-            await page.until(f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'the gateway ended')}")
+
+
+async def an_edited_message_begins_a_chat_of_its_own(chrome, real):
+    async with chrome.page(real.http) as page:
+        await ask(page, "count to 2", "1 2")
+        await ask(page, "count to 3", "1 2 3")
+        before, address = await page.run(SAID), await page.run("location.hash")
+        await page.run(f"{QUESTION}.querySelector('.edit').focus()")
+        await page.click("#log .user:nth-child(3) .edit", "document.activeElement.matches('.editing textarea')")
+        await page.press("Escape")
+        await page.until("document.activeElement.matches('.edit')")
+        await page.click("#log .user:nth-child(3) .edit", "document.activeElement.matches('.editing textarea')")
+        await accessible(page, "gateway-edit")
+        await look(page, *DESKTOP)
+        await page.run("document.activeElement.select()")
+        await page.enter("count to 4")
+        after = [*before[:2], "count to 4", "I count: 1 2 3 4 - done"]
+        await page.until(f"{READY} && {DONE} && {equals(SAID, after)} && location.hash !== {json.dumps(address)}")
+        same(await page.run(TITLES), ["count to 2"] * 2, "both are in the list")
+        await page.reload()
+        await page.until(f"{READY} && {equals(SAID, after)} && {has(ANSWER, 'tokens in')} && {many('#log time', 4)}")
+        await page.goto(f"{real.http}/{address}")
+        await page.until(f"{READY} && {equals(SAID, before)}")
+
+
+async def a_chat_that_is_not_there_says_so(chrome, real):
+    async with chrome.page(real.http) as page:
+        greeting = "document.getElementById('greeting')"
+        await page.until(f"{READY} && {EMPTY} && {has(greeting, 'What would you like')}")
+        await page.reload()
+        await page.until(f"{READY} && {has(greeting, 'What would you like')}")
+        for wrong in [32 * "0", "12"]:
+            await page.goto("about:blank")
+            await page.goto(f"{real.http}/#{wrong}")
+            await page.until(f"{READY} && {EMPTY} && {has(greeting, 'no chat at this address')}")
+        await page.click(".example:nth-child(2)", f"{DONE} && {has(ANSWER, '1 2 3')}")
+        async with chrome.page(await page.run("location.href"), beside=page) as other:
+            await other.until(f"{READY} && {DONE} && {has(ANSWER, '1 2 3')}")
+            await page.click("#chat-list .remove", many("[data-sure]", 1))
+            await page.click("#chat-list .remove", many("#chat-list li", 0))
+            await other.until(f"{EMPTY} && {has(greeting, 'no chat at this address')}")
+
+
+async def chats_have_names_and_are_found_by_what_is_said_in_them(chrome, real):
+    async with chrome.page(real.http) as page:
+        await ask(page, "count to 2", "1 2")
+        await page.run("document.getElementById('title').select()")
+        await page.enter("My numbers")
+        await page.until(f"{equals(TITLES, ['My numbers'])} && {FOCUS} === 'input' && document.title === 'My numbers'")
+        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await ask(page, "count to 3", "1 2 3")
+        same(await page.run(TITLES), ["count to 3", "My numbers"], "the list")
+        await page.run("document.getElementById('search').focus()")
+        await page.type("I COUNT: 1 2 -")
+        await page.until(equals(TITLES, ["My numbers"]))
+        await page.type(" nothing of it")
+        await page.until(f"{equals(TITLES, [])} && {has('document.getElementById(\'chats\')', 'No chat has these words')}")
+
+
+async def a_conversation_is_printed_whole_and_copied_without_buttons(chrome, real):
+    async with chrome.page(real.http) as page:
+        for _ in range(4):
+            await ask(page, "show markdown", "A sample")
+        await page.run("getSelection().selectAllChildren(document.getElementById('log'))")
+        copied = await page.run("getSelection().toString()")
+        expect("fn greet" in copied and not any(word in copied for word in ["Copy", "Retry", "Edit"]), copied[:200])
+        printed = await page.call("Page.printToPDF")
+        pages = base64.b64decode(printed["data"]).count(b"/Type /Page\n")
+        expect(pages >= 3, f"{pages} pages are printed")
+        await page.call("Emulation.setEmulatedMedia", media="print", features=[])
+        whole = "document.documentElement.scrollHeight >= document.getElementById('log').scrollHeight"
+        expect(await page.run(f"{whole} && document.getElementById('log').scrollHeight > 2 * innerHeight"), "all is on paper")
+        same(await page.run("document.getElementById('composer').offsetHeight"), 0, "the field is not")
 
 
 async def a_page_below_a_path_of_another_server_works(chrome, real):
@@ -156,7 +236,7 @@ async def a_token_is_asked_for_refused_and_accepted(chrome):
         same(await page.run("document.activeElement.type"), "password", "it is not shown")
         await page.enter("not the token")
         await page.until(f"{has(TOKEN_ERROR, 'refused')} && {ASKS_FOR_TOKEN} && {FOCUS} === 'token'")
-        same(await page.run("sessionStorage.length"), 0, "a refused token is not kept")
+        same(await page.run("sessionStorage.getItem('gateway-token')"), None, "a refused token is not kept")
         await accessible(page, "gateway-token")
         await page.enter(TOKEN)
         await page.until(f"{READY} && document.getElementById('auth').hidden")
@@ -177,16 +257,18 @@ async def chats_of_a_browser(chrome, real, size):
 
 async def failures_are_told_in_words_also_after_a_reload(chrome, failures, config):
     async with Provider() as provider, gateway(provider, config=config) as real, chrome.page(real.http) as page:
+        first = next(iter(failures))
         for count, (said, part) in enumerate(failures.items(), 1):
             await say(page, said, f"{many('#log .agent', count)} && {DONE} && {WORDS} !== ''")
             words = await page.run(WORDS)
+            became = words if said == first else became
             expect(part in words and "{" not in words, f"{said} is shown as {words!r}")
             expect(KEY not in await page.run("document.documentElement.outerHTML"), f"{said}: the key is shown")
             expect(not await page.run(f"{FAILURE}.querySelector('details')?.open"), f"{said}: the detail is not folded")
         # What came before a failure stays, and the next question is answered.
         await ask(page, "hi", "Hello world")
         same((await page.run(SAID)).count("half"), sum(said in HALVES for said in failures), "half answers")
-        await shown_again(page, next(iter(failures)), "failed: ")
+        await shown_again(page, first, became)
 
 
 async def body(checks):
@@ -197,11 +279,13 @@ async def body(checks):
             the_page_loads_its_own_files_and_connects, markdown_and_tools_are_shown,
             what_is_known_is_shown_and_forgotten, a_browser_has_a_session_of_its_own_which_a_reload_shows_again,
             an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped,
-            a_page_below_a_path_of_another_server_works,
+            a_page_below_a_path_of_another_server_works, an_edited_message_begins_a_chat_of_its_own,
+            a_chat_that_is_not_there_says_so, chats_have_names_and_are_found_by_what_is_said_in_them,
+            a_conversation_is_printed_whole_and_copied_without_buttons,
         ):
             await checks.run(check, chrome, real)
         await checks.run(a_token_is_asked_for_refused_and_accepted, chrome)
-        await checks.run(a_question_outlives_the_gateway, chrome)
+        await checks.run(a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_page, chrome)
         for size in (DESKTOP, PHONE):
             await checks.run(chats_of_a_browser, chrome, real, size, name=f"chats of a browser, {size[0]} px wide")
         await checks.finished()

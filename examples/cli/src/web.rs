@@ -15,7 +15,7 @@ const HTML: &str = "text/html; charset=utf-8";
 /// else. Only HTML that the page's sanitiser has cleaned becomes markup, nothing becomes script, and no
 /// other page can frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// The headers of every answer. The files are small and change with the program, so they are not

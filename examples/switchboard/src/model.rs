@@ -88,6 +88,14 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
     fn origin(&self) -> String {
         String::new()
     }
+
+    /// Returns the names of the models that the provider lists. Default: none.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    async fn models(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A piece of an answer.

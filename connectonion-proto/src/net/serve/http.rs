@@ -22,6 +22,7 @@ pub(super) struct Pages {
     pub(super) runtime: HostRuntime,
     pub(super) name: String,
     pub(super) tools: Vec<String>,
+    pub(super) about: serde_json::Map<String, Value>,
     pub(super) trust: &'static str,
     pub(super) started: Instant,
     pub(super) service: Option<Arc<Service>>,
@@ -46,13 +47,16 @@ impl Pages {
                 false => self.health(StatusCode::SERVICE_UNAVAILABLE, "not in the cluster"),
             },
             "/info" if is_get => {
-                let info = json!({
+                let mut info = json!({
                     "name": self.name,
                     "address": self.runtime.address(),
                     "tools": self.tools,
                     "trust": self.trust,
                     "version": env!("CARGO_PKG_VERSION"),
                 });
+                for (name, value) in &self.about {
+                    info[name.as_str()] = value.clone();
+                }
                 json(StatusCode::OK, &info)
             }
             path => match (path.strip_prefix("/sessions/"), &self.service) {

@@ -103,6 +103,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
             runtime: runtime.clone(),
             name: options.name,
             tools: options.tools,
+            about: options.about,
             trust,
             started: Instant::now(),
             service: options.service,

@@ -56,6 +56,8 @@ rpc_core::config! {
         pub name: String = "agent".to_owned(),
         /// The agent's tools, for `/info`. Default none.
         pub tools: Vec<String> = Vec::new(),
+        /// More members of `/info`, such as the name of the model. Default none.
+        pub about: serde_json::Map<String, serde_json::Value> = serde_json::Map::new(),
         /// The configuration of access, sessions and storage.
         pub runtime: RuntimeOptions = runtime,
         /// The limits and timeouts of each connection.

@@ -9,7 +9,12 @@ use crate::chat::terminal::{Command, Waits};
 pub(super) fn add_common<P: Peer>(commands: &mut Vec<Command>) {
     if P::STOPS {
         commands.push(
-            Command::new("stop", "", "stop what runs, and drop what waits").waits(Waits::Never),
+            Command::new(
+                "stop",
+                "",
+                "stop what runs; what waits goes back to the prompt",
+            )
+            .waits(Waits::Never),
         );
     }
     commands.push(Command::new("help", "", "show this").waits(Waits::InPipe));
@@ -28,6 +33,10 @@ pub fn help<P: Peer>(commands: &[Command]) -> String {
         ),
         ("Tab", "complete a command"),
         ("Up, Down", "move between lines, then to earlier ones"),
+        (
+            "Ctrl-R",
+            "search the earlier lines; once more goes further back",
+        ),
     ];
     let stop = P::STOPS.then_some(("Esc", "stop what runs"));
     let interrupt = match P::STOPS {

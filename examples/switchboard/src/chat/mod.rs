@@ -28,6 +28,9 @@ use crate::cli::{self, Failure};
 pub use line::help;
 pub use out::{Out, frame, telling};
 
+/// What can be answered to a step that needs leave. Enter alone refuses it.
+pub(crate) const ALLOW: &str = "Allow? y/N/always, or say what to do instead:";
+
 /// When it is reported that a server does not answer in its protocol.
 const SLOW: Duration = Duration::from_secs(4);
 
@@ -97,6 +100,12 @@ pub trait Peer {
 
     /// Begins, when there is a connection for the first time.
     async fn begin(&mut self, _out: &Out) {}
+
+    /// Returns what is talked to, for the first line at a terminal: the model, as far as it is known, and the
+    /// conversation or the folder. Default: nothing.
+    async fn about(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Takes in that no more lines come.
     async fn silence(&mut self) {}
@@ -256,8 +265,10 @@ impl Conversation {
                 peer.begin(&self.out).await;
                 let somebody_writes = !self.is_once && io::stdin().is_terminal();
                 if somebody_writes {
-                    let greeting = "write a message, or /help".to_owned();
-                    self.out.people([ChatEvent::Note(greeting)]).await;
+                    let mut greeting = peer.about().await;
+                    greeting.push("write a message, or /help".to_owned());
+                    let greeting = ChatEvent::Note(greeting.join(" · "));
+                    self.out.people([greeting]).await;
                 }
             }
             if self.was_in
@@ -414,9 +425,10 @@ impl Conversation {
     }
 
     async fn stop<P: Peer>(&mut self, peer: &mut P) {
-        let dropped = std::mem::take(&mut self.waiting).len();
-        if dropped > 0 {
-            self.out.note("what was waiting is dropped").await;
+        let waiting: Vec<_> = self.waiting.drain(..).filter_map(Line::into_text).collect();
+        if !waiting.is_empty() && self.is_terminal {
+            let text = waiting.join("\n");
+            self.out.people([ChatEvent::Unsent(text)]).await;
         }
         self.is_stopped = true;
         let stopping = ChatEvent::Activity("stopping".to_owned());

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::gateway::engine::{Engine, Forgotten, Reply};
+use crate::gateway::engine::{Engine, Forgotten, PageChat, Reply, unix_seconds};
 use crate::gateway::memory::Turn;
 use crate::web::{self, answer, text};
 
@@ -37,6 +37,8 @@ const MAX_RUNS: usize = 256;
 const MAX_BEHIND: usize = 4096;
 /// Most past turns that a page shows.
 const MAX_TURNS: usize = 1000;
+/// Most chats that a search looks at.
+const MAX_SEARCHED: usize = 500;
 /// The channel of the page's sessions. The peer is the chat's id.
 const CHANNEL: &str = "web";
 const ACCOUNT: &str = "browser";
@@ -58,6 +60,24 @@ struct Question {
     /// Its name. A question with the name of the last one takes its place, with its answer.
     id: String,
     content: String,
+    /// Another model than the configured one.
+    model: Option<String>,
+    /// Where the chat begins, if it is new.
+    from: Option<Place>,
+}
+
+/// What is looked for, and where.
+#[derive(Debug, Deserialize)]
+struct Search {
+    words: String,
+    chats: Vec<String>,
+}
+
+/// A question of another chat.
+#[derive(Debug, Deserialize)]
+struct Place {
+    chat: String,
+    turn: String,
 }
 
 /// What a page wants forgotten.
@@ -129,10 +149,8 @@ struct Run {
 
 impl Chat {
     fn new(id: &str) -> Arc<Self> {
-        let mut session = SessionRef::new(CHANNEL, ACCOUNT);
-        session.peer = Some(id.into());
         Arc::new(Self {
-            session,
+            session: session(id),
             state: Mutex::default(),
             news: broadcast::Sender::new(MAX_BEHIND),
             pages: watch::Sender::new(0),
@@ -145,7 +163,7 @@ impl Chat {
         if state.run.is_some() {
             return None;
         }
-        let asked = json!({ "id": question.id, "content": question.content });
+        let asked = json!({ "id": question.id, "content": question.content, "at": unix_seconds() });
         let line = line(&json!({ "event": "asked", "data": asked }));
         let stop = Arc::new(Notify::new());
         state.changes += 1;
@@ -325,20 +343,35 @@ impl Chats {
     }
 
     /// Begins to answer a question.
-    pub fn ask(&self, id: &str, body: &Bytes) -> Response<Bytes> {
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the question unanswered. A chat that begins as a copy may be there without it.
+    pub async fn ask(&self, id: &str, body: &Bytes) -> Response<Bytes> {
         let question = rpc_core::json::from_slice::<Question>(body).ok();
-        let fits = |it: &Question| is_id(&it.id) && !it.content.trim().is_empty();
+        let fits = |it: &Question| {
+            is_id(&it.id)
+                && !it.content.trim().is_empty()
+                && it.from.as_ref().is_none_or(|from| is_id(&from.chat))
+        };
         let Some(question) = question.filter(fits) else {
             let why = "send an id of 32 hexadecimal digits and a content";
             return text(StatusCode::BAD_REQUEST, why);
         };
+        let chat = self.open.enter(id);
+        if let Some(Place { chat: other, turn }) = &question.from {
+            let copied = self.engine.copy(&session(other), turn, &chat.session).await;
+            if let Err(error) = copied {
+                self.open.leave(id);
+                let why = error.message().to_owned();
+                return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+            }
+        }
         let mut runs = self.runs.lock();
         while runs.try_join_next().is_some() {}
         if runs.len() >= MAX_RUNS {
             let why = "too many questions are being answered; try again";
             return text(StatusCode::SERVICE_UNAVAILABLE, why);
         }
-        let chat = self.open.enter(id);
         let Some(stop) = chat.begin(&question) else {
             let why = "another question of this chat is being answered";
             return text(StatusCode::CONFLICT, why);
@@ -353,6 +386,35 @@ impl Chats {
             open.leave(&id);
         });
         text(StatusCode::ACCEPTED, "")
+    }
+
+    /// Returns the configured model, and those that the provider lists.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn models(&self) -> Response<Bytes> {
+        let models = self.engine.models().await;
+        web::json(json!({ "model": self.engine.model(), "models": models }).to_string())
+    }
+
+    /// Returns which of some chats have these words in a question or an answer.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn search(&self, body: &Bytes) -> Response<Bytes> {
+        let Ok(Search { words, chats }) = rpc_core::json::from_slice(body) else {
+            return text(StatusCode::BAD_REQUEST, "send words, and the ids of chats");
+        };
+        let words = words.to_lowercase();
+        let mut found = Vec::new();
+        for id in chats.iter().filter(|id| is_id(id)).take(MAX_SEARCHED) {
+            let turns = self.engine.kept(&session(id), MAX_TURNS).await;
+            let has = |text: &str| text.to_lowercase().contains(&words);
+            if turns.is_ok_and(|turns| turns.iter().any(|it| has(&it.user) || has(&it.assistant))) {
+                found.push(id);
+            }
+        }
+        web::json(json!(found).to_string())
     }
 
     /// Stops the answer of a chat, if there is one.
@@ -435,8 +497,12 @@ async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Noti
     let mut ask = ChatSend::new(CHANNEL, ACCOUNT, &*question.content);
     ask.session.peer.clone_from(&chat.session.peer);
     let mut reply = PageReply(Arc::clone(chat));
+    let page = PageChat {
+        id: Some(&question.id),
+        model: question.model.as_deref(),
+    };
     let outcome = tokio::select! {
-        outcome = engine.answer(&ask, Some(&question.id), &mut reply) => outcome,
+        outcome = engine.answer(&ask, page, &mut reply) => outcome,
         () = stop.notified() => Err(Gone.into()),
         () = chat.alone() => Err(Gone.into()),
     };
@@ -453,12 +519,19 @@ async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Noti
     }
 }
 
+/// Returns the session of a chat.
+fn session(id: &str) -> SessionRef {
+    let mut session = SessionRef::new(CHANNEL, ACCOUNT);
+    session.peer = Some(id.into());
+    session
+}
+
 /// The event with what was said before.
 fn past(turns: &[Turn]) -> Bytes {
     let turns = turns.iter().map(|turn| {
         json!({
-            "id": turn.id, "user": turn.user, "assistant": turn.assistant,
-            "mark": turn.mark.as_ref().map(ToString::to_string),
+            "id": turn.id, "user": turn.user, "assistant": turn.assistant, "asked": turn.asked, "at": turn.at,
+            "mark": turn.mark.as_ref().map(ToString::to_string), "usage": turn.usage,
         })
     });
     line(&json!({ "event": "past", "data": turns.collect::<Vec<_>>() }))
@@ -475,7 +548,7 @@ mod tests {
 
     use super::*;
     use crate::gateway::config::AgentConfig;
-    use crate::gateway::engine::{EngineParts, unix_seconds};
+    use crate::gateway::engine::EngineParts;
     use crate::gateway::store::{GatewayStore, GatewayStoreConfig};
     use crate::gateway::tool::Tools;
     use crate::model::{ChatModel, ChatRequest, Deltas, ModelError};
@@ -512,7 +585,8 @@ mod tests {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let still = tokio::task::spawn_blocking(move || ended.recv());
         let body = json!({ "id": CHAT, "content": "think" }).to_string();
-        assert_eq!(chats.ask(CHAT, &body.into()).status(), StatusCode::ACCEPTED);
+        let asked = chats.ask(CHAT, &body.into()).await;
+        assert_eq!(asked.status(), StatusCode::ACCEPTED);
         is_asked.notified().await;
         drop(end);
         assert!(still.await.unwrap().is_err());

@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use rpc_core::net::Cancellation;
-use rpc_core::net::server::Body;
+use rpc_core::net::server::{Body, is_read};
 use serde::de::IgnoredAny;
 use serde_json::json;
 
@@ -27,6 +27,10 @@ pub const SECRET_VARIABLE: &str = "EXOCLAW_WEBHOOK_SECRET";
 const SECRET_HEADERS: [&str; 2] = ["x-webhook-secret", "x-telegram-bot-api-secret-token"];
 /// What the path of a chat begins with.
 const CHATS: &str = "/chats/";
+/// Where the page finds the models.
+const MODELS: &str = "/models";
+/// Where the page looks for words in chats.
+const SEARCH: &str = "/search";
 /// Longest answer to a webhook, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
 
@@ -61,6 +65,8 @@ impl Site {
     /// - `/chats/{id}`: a chat of the page. `GET` returns what was said and what happens, `POST` asks, `DELETE`
     ///   forgets it, `DELETE /chats/{id}/answer` stops its answer. `GET /chats/{id}/memory` returns what is known
     ///   from it, and `DELETE` forgets a relation of a subject.
+    /// - `GET /models`: the model that answers, and those that the provider lists.
+    /// - `POST /search`: which chats have some words in them.
     /// - `GET /ready`: 503 while this gateway counts as gone in its cluster. `/health` is 200 meanwhile: it
     ///   comes back by itself.
     /// - Anything else: [`gateway::respond`].
@@ -81,6 +87,12 @@ impl Site {
         }
         match path.strip_prefix(CHATS) {
             Some(chat) => self.chat(&parts, chat, &body).await,
+            None if path == MODELS && is_read(&parts.method) => {
+                self.chats.models().await.map(Body::from)
+            }
+            None if path == SEARCH && parts.method == Method::POST => {
+                self.chats.search(&body).await.map(Body::from)
+            }
             None => gateway::respond(&parts.method, path).map(Body::from),
         }
     }
@@ -100,7 +112,7 @@ impl Site {
                 let why = "the content type has to be application/json";
                 text(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
             }
-            (&Method::POST, None) => self.chats.ask(id, body),
+            (&Method::POST, None) => self.chats.ask(id, body).await,
             (&Method::DELETE, None) => self.chats.delete(id).await,
             (&Method::DELETE, Some(Part::Answer)) => self.chats.stop(id),
             (&Method::GET, Some(Part::Memory)) => self.chats.memory(id).await,
@@ -144,8 +156,9 @@ impl Site {
         if self.adapter(parts).is_some() {
             return Some(Door::Webhook);
         }
-        let chat = parts.uri.path().strip_prefix(CHATS).and_then(chat_of);
-        chat.map(|_| Door::Chat)
+        let path = parts.uri.path();
+        let is_chat = path.strip_prefix(CHATS).and_then(chat_of).is_some();
+        (is_chat || [MODELS, SEARCH].contains(&path)).then_some(Door::Chat)
     }
 
     /// Returns the channel of a webhook, and its adapter.

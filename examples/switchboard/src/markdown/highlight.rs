@@ -61,6 +61,8 @@ pub enum Token {
     /// Nothing special.
     #[default]
     Plain,
+    /// Code in no language, or in one that is not known.
+    Unknown,
     /// A comment.
     Comment,
     /// A word of the language.
@@ -79,11 +81,13 @@ pub enum Token {
     Deleted,
 }
 
-/// Splits code that comes line by line into its tokens. Code in an unknown language, lines of more than 2,000
-/// bytes, and what follows 64 KiB are [plain](Token::Plain).
+/// Splits code that comes line by line into its tokens. Lines of more than 2,000 bytes, and what follows 64 KiB, are
+/// [plain](Token::Plain).
 pub struct Highlighter {
     /// `None` in an unknown language, and after a failure.
     state: Option<(ParseState, ScopeStack)>,
+    /// What a line is without tokens.
+    whole: Token,
     /// How many bytes may still be coloured.
     left: usize,
 }
@@ -92,13 +96,26 @@ impl Highlighter {
     /// Creates a highlighter for the first line of code. `language` is the word behind the fence, such as `rust`.
     pub fn new(language: &str) -> Self {
         let state = find(language).map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
-        let left = MAX_CODE;
-        Self { state, left }
+        let whole = match state {
+            Some(_) => Token::Plain,
+            None => Token::Unknown,
+        };
+        Self {
+            state,
+            whole,
+            left: MAX_CODE,
+        }
+    }
+
+    /// Returns a line whose end has not come yet.
+    pub fn open_line<'a>(&self, line: &'a str) -> [(Token, &'a str); 1] {
+        [(self.whole, line)]
     }
 
     /// Splits the next line, which ends in `\n` unless it is the last one.
     pub fn line<'a>(&mut self, line: &'a str) -> Vec<(Token, &'a str)> {
-        let plain = || vec![(Token::Plain, line)];
+        let whole = self.whole;
+        let plain = || vec![(whole, line)];
         let Some(left) = self.left.checked_sub(line.len()) else {
             self.state = None;
             return plain();
@@ -140,7 +157,8 @@ fn find(language: &str) -> Option<&'static SyntaxReference> {
     let name = name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name.as_str(), |(_, name)| name);
-    SYNTAXES.find_syntax_by_token(name)
+    let found = SYNTAXES.find_syntax_by_token(name);
+    found.filter(|it| it.name != SYNTAXES.find_syntax_plain_text().name)
 }
 
 /// Returns `None` if the line cannot be parsed.
@@ -238,8 +256,8 @@ mod tests {
         ] {
             assert!(find(language).is_some(), "{language}");
         }
-        for unknown in ["", " ", "brainwaves"] {
-            assert_eq!(highlight(unknown, "fn a"), [(Token::Plain, "fn a")]);
+        for unknown in ["", " ", "brainwaves", "text"] {
+            assert_eq!(highlight(unknown, "fn a"), [(Token::Unknown, "fn a")]);
         }
     }
 

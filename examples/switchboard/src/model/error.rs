@@ -57,7 +57,7 @@ pub enum ModelError {
         message: String,
     },
     /// The answer broke off.
-    #[error("the answer broke off: the provider closed the connection before the end; try again")]
+    #[error("the provider closed the connection before the end of the answer; try again")]
     Cut,
     /// The answer, or an event of it, is over the size limit.
     #[error("the answer has a part of more than {max} bytes: ask for a shorter one")]

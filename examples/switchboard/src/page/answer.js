@@ -1,6 +1,6 @@
 // What a conversation consists of: questions, and answers with their texts, tools, remarks and failures.
 
-import { button, duration, make, show } from "./dom.js";
+import { button, duration, make, show, timeOf } from "./dom.js";
 import { Markdown, sourceOf } from "./markdown.js";
 
 function article(className, name) {
@@ -9,10 +9,17 @@ function article(className, name) {
   return element;
 }
 
-/** What the user has said. `remarks` are lines below it, such as the names of files. */
-export function question(text, remarks = []) {
+/** What the user has said, and when. `remarks` are lines below it, such as the names of files. */
+export function question(text, at, remarks = []) {
   const element = article("user", "You");
-  element.append(make("p", "text", text), ...remarks.map((remark) => make("p", "small", remark)));
+  const said = make("p", "text", text);
+  said.dir = "auto";
+  const foot = make("div", "foot");
+  const edit = button("edit", "Edit");
+  edit.setAttribute("aria-label", "Edit this message");
+  foot.append(edit);
+  if (at) foot.append(timeOf(at));
+  element.append(said, ...remarks.map((remark) => make("p", "small", remark)), foot);
   return element;
 }
 
@@ -39,7 +46,7 @@ export function failure(text) {
 
 /** Splits a message into what happened and the rest, which is what a provider or another program says. */
 function inWords(text) {
-  const [, said] = /^(?:provider|agent) error: (.*)$/s.exec(text) ?? [null, text];
+  const [, said] = /^(?:(?:provider|agent) error|failed|broken off): (.*)$/s.exec(text) ?? [null, text];
   const end = said.search(/\n| \S+ says: |:? *[{[]"/);
   const words = end < 0 ? said : said.slice(0, end).trim();
   if (words.trim() === "") return ["The answer has failed.", text];
@@ -218,6 +225,12 @@ export class Answer {
 
   usage(input, output) {
     this.#usage.textContent = `${input} tokens in, ${output} out`;
+  }
+
+  /** When it was complete. */
+  set at(at) {
+    this.#foot.querySelector("time")?.remove();
+    if (at) this.#foot.append(timeOf(at));
   }
 
   /** Nothing comes any more. */

@@ -1,27 +1,44 @@
 // The chats of this browser: a list beside the conversation, and a drawer where there is no room. Each has an address,
 // so that the browser's own buttons lead back and forth. What was said is kept elsewhere; here is how to find it.
 
-import { browser, button, get, make, randomId } from "./dom.js";
+import { browser, button, get, make, randomId, tab, when } from "./dom.js";
 
 /** So many are shown at first, and with each press of the button below. */
 const PAGE = 50;
 const MAX_TITLE = 80;
+/** How long nothing is typed before the chats themselves are searched. */
+const TYPED_MS = 250;
+const NONE = get("no-chats").textContent;
 
-const [list, none, more, panel, opener, closer, shade, fresh] =
-  ["chat-list", "no-chats", "more-chats", "chats", "chats-open", "chats-close", "shade", "fresh"].map(get);
+const [list, none, more, panel, opener, closer, shade, fresh, name, search] =
+  ["chat-list", "no-chats", "more-chats", "chats", "chats-open", "chats-close", "shade", "fresh", "title", "search"].map(get);
 const rest = [...document.querySelectorAll("header, main, footer")];
 
 const isId = (id) => /^[0-9a-f]{32}$/.test(id ?? "");
 const isChat = (chat) => isId(chat?.id) && typeof chat.title === "string" && Number.isFinite(chat.at);
 
+const titleOf = (text) => text.trim().split("\n")[0].slice(0, MAX_TITLE) || "Chat";
+
 /** Keeps the list under a name that begins with `prefix`. `open` is called with the chat to show. `gone` is called with
- * one that is to be deleted, and returns why that failed, or nothing. */
-export function chats(prefix, { open, gone }) {
+ * one that is to be deleted, and returns why that failed, or nothing. `find` returns the ids of those chats that have some
+ * words in them. */
+export function chats(prefix, { open, gone, find }) {
   const place = `${prefix}-chats`;
+  /** The chat that this tab has begun last, of which nothing can be known elsewhere. */
+  const begun = `${prefix}-begun`;
   let items = read();
   let shown = PAGE;
-  let current = here() ?? items[0]?.id ?? randomId();
+  /** The chats that have the words that are searched. */
+  let found = new Set();
+  const isWrong = location.hash.length > 1 && here() === null;
+  let current = here() ?? ((!isWrong && items[0]?.id) || (isWrong ? randomId() : begin()));
   history.replaceState(null, "", `#${current}`);
+
+  function begin() {
+    const id = randomId();
+    tab.write(begun, id);
+    return id;
+  }
 
   function here() {
     const id = location.hash.slice(1);
@@ -49,9 +66,10 @@ export function chats(prefix, { open, gone }) {
     open(id);
   }
 
-  /** Goes to another chat, from where the browser leads back. */
-  function select(id) {
+  /** Goes to another chat, from where the browser leads back. A new one may have a title already. */
+  function select(id, title) {
     if (id === current) return close();
+    if (title !== undefined) put(id, title);
     location.hash = id;
   }
 
@@ -65,20 +83,39 @@ export function chats(prefix, { open, gone }) {
     items = read().filter((item) => item.id !== id);
     write();
     if (id !== current) return;
-    history.replaceState(null, "", `#${items[0]?.id ?? randomId()}`);
+    history.replaceState(null, "", `#${items[0]?.id ?? begin()}`);
     follow();
   }
 
+  const item = () => items.find(({ id }) => id === current);
+
   function draw() {
-    none.hidden = items.length > 0 && browser.read(place) !== null;
-    list.replaceChildren(...items.slice(0, shown).map((item) => entry(item)));
-    more.hidden = items.length <= shown;
+    const words = search.value.trim().toLowerCase();
+    const isMeant = ({ id, title }) => words === "" || title.toLowerCase().includes(words) || found.has(id);
+    const meant = items.filter(isMeant);
+    none.hidden = meant.length > 0 && browser.read(place) !== null;
+    if (meant.length === 0) none.textContent = words === "" ? NONE : "No chat has these words.";
+    list.replaceChildren(...meant.slice(0, shown).map((item) => entry(item)));
+    more.hidden = meant.length <= shown;
+    const title = item()?.title ?? "";
+    if (document.activeElement !== name) name.value = title;
+    document.title = title === "" ? `${get("name").textContent} chat` : title;
+  }
+
+  /** Puts a chat first in the list, with this title if it has none. */
+  function put(id, title, isEmpty) {
+    const known = read();
+    const old = known.find((it) => it.id === id);
+    items = [{ id, title: old?.title ?? titleOf(title), at: Date.now(), isEmpty }, ...known.filter((it) => it !== old)];
+    write();
   }
 
   function entry({ id, title, at }) {
     const line = make("li");
     const name = button("chat", "", () => select(id));
-    name.append(make("span", "title", title), make("span", "small", when(at)));
+    const words = make("span", "title", title);
+    words.dir = "auto";
+    name.append(words, make("span", "small", when(at)));
     if (id === current) name.setAttribute("aria-current", "true");
     const away = button("remove");
     const harmless = () => {
@@ -106,7 +143,36 @@ export function chats(prefix, { open, gone }) {
     draw();
   });
   addEventListener("hashchange", follow);
-  fresh.addEventListener("click", () => select(randomId()));
+  fresh.addEventListener("click", () => select(begin()));
+  name.addEventListener("change", () => {
+    const title = name.value.trim();
+    if (title === "") return draw();
+    if (!item()) return put(current, title, true);
+    items = read().map((it) => (it.id === current ? { ...it, title } : it));
+    write();
+  });
+  name.addEventListener("keydown", (event) => {
+    if (event.isComposing || !["Enter", "Escape"].includes(event.key)) return;
+    event.preventDefault();
+    if (event.key === "Escape") name.value = item()?.title ?? "";
+    name.blur();
+    get("input").focus();
+  });
+  name.addEventListener("blur", draw);
+  let timer = 0;
+  search.addEventListener("input", () => {
+    found = new Set();
+    draw();
+    clearTimeout(timer);
+    const words = search.value.trim();
+    if (words === "") return;
+    timer = setTimeout(async () => {
+      const ids = await find(words, items.map(({ id }) => id)).catch(() => []);
+      if (search.value.trim() !== words) return;
+      found = new Set(ids);
+      draw();
+    }, TYPED_MS);
+  });
   more.addEventListener("click", () => {
     const first = shown;
     shown += PAGE;
@@ -119,24 +185,26 @@ export function chats(prefix, { open, gone }) {
     get current() {
       return current;
     },
+    get title() {
+      return item()?.title ?? "";
+    },
+    select,
     /** Something was said in the current chat, which then is the first of the list. */
     said(text) {
-      const known = read();
-      const old = known.find(({ id }) => id === current);
-      const title = old?.title || text.trim().split("\n")[0].slice(0, MAX_TITLE) || "Chat";
-      items = [{ id: current, title, at: Date.now() }, ...known.filter(({ id }) => id !== current)];
-      write();
+      put(current, text);
+    },
+    /** The current chat has something in it, which begins with this text; the list may not know it. */
+    has(text) {
+      if (!item()) put(current, text);
+    },
+    /** What to say of the current chat if there is nothing in it: how it came to be empty. */
+    get absence() {
+      if (item()?.isEmpty || (!item() && tab.read(begun) === current)) return null;
+      return item()
+        ? "This chat was deleted, or is not kept any more. What you write begins it again."
+        : "There is no chat at this address: it was deleted, or the address is not complete. What you write begins a new one.";
     },
   };
-}
-
-/** The time of today, or the day. */
-function when(at) {
-  const date = new Date(at);
-  const isToday = date.toDateString() === new Date().toDateString();
-  return isToday
-    ? date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
-    : date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
 }
 
 function show(isOpen) {

@@ -1,6 +1,6 @@
-// The field for what the user says: Enter sends, Shift+Enter starts a new line, Escape stops.
+// The field for what the user says: Enter sends, Shift+Enter starts a new line, Escape stops. Examples fill it.
 
-import { browser, get } from "./dom.js";
+import { browser, get, isTouched, sends } from "./dom.js";
 
 const [form, stopButton] = ["composer", "stop"].map(get);
 export const input = get("input");
@@ -55,8 +55,7 @@ export function start({ submit, stop, changed }) {
     changed();
   });
   input.addEventListener("keydown", (event) => {
-    // Enter also ends the composition of a character.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    if (!sends(event)) return;
     event.preventDefault();
     form.requestSubmit();
   });
@@ -64,5 +63,15 @@ export function start({ submit, stop, changed }) {
     if (event.key === "Escape" && !event.isComposing && !event.defaultPrevented) stop();
   });
   stopButton.addEventListener("click", stop);
+  get("examples").addEventListener("click", ({ target }) => {
+    if (!target.matches(".example")) return;
+    input.value = target.textContent;
+    keep();
+    grow();
+    changed();
+    input.focus();
+    form.requestSubmit();
+  });
+  if (isTouched()) input.enterKeyHint = "enter";
   if (document.activeElement === document.body) input.focus();
 }

@@ -17,7 +17,8 @@ export async function request(name, method, path, body, headers = {}) {
     throw new Error(`${name} cannot be reached.`);
   });
   // What is to be deleted may be gone.
-  if (!response.ok && !(method === "DELETE" && response.status === 404)) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
+  const isDone = response.ok || (method === "DELETE" && response.status === 404);
+  if (!isDone) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
   return response;
 }
 

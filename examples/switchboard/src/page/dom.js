@@ -78,6 +78,28 @@ export async function copy(text) {
   }
 }
 
+/** The time of today, or the day and the time. */
+export function when(at) {
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date().toDateString();
+  const day = isToday ? {} : { day: "numeric", month: "short", year: "numeric" };
+  return date.toLocaleString([], { hour: "2-digit", minute: "2-digit", ...day });
+}
+
+/** The element of a time, in milliseconds since 1970. */
+export function timeOf(at) {
+  const time = make("time", "small", when(at));
+  time.dateTime = new Date(at).toISOString();
+  return time;
+}
+
+/** Whether fingers write: then Enter begins a new line, and a button sends. */
+export const isTouched = () => matchMedia("(pointer: coarse)").matches;
+
+/** Whether a key sends what is written. Enter also ends the composition of a character. */
+export const sends = (event) =>
+  event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229 && !isTouched();
+
 /** A duration in words: `8 s`, `2 min 5 s`. */
 export function duration(ms) {
   const seconds = Math.floor(ms / 1000);

@@ -7,8 +7,13 @@ pub mod gateway;
 pub(crate) mod tests;
 
 use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::json;
 
-use crate::web::Asset;
+use crate::web::{Asset, answer};
+
+/// The path of a page's [manifest](Skeleton::manifest).
+pub const MANIFEST: &str = "/manifest.json";
 
 /// Entries of [`FILES`]: files of this folder, by their names.
 macro_rules! files {
@@ -17,10 +22,10 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, Asset); 15] = files! {
+const FILES: [(&str, Asset); 17] = files! {
     style "base.css" style "app.css" style "answer.css"
     script "answer.js" script "chats.js" script "composer.js" script "connection.js" script "dom.js"
-    script "markdown.js" script "nodes.js" script "view.js"
+    script "edit.js" script "markdown.js" script "nodes.js" script "theme.js" script "view.js"
     script "vendor/highlight.mjs" script "vendor/markdown-it.mjs" script "vendor/purify.mjs"
     script "vendor/remend.mjs"
 };
@@ -36,8 +41,8 @@ pub fn file(path: &str) -> Option<Asset> {
 pub struct Skeleton {
     /// Who answers.
     pub name: &'static str,
-    /// What an empty conversation says.
-    pub hint: &'static str,
+    /// What can be asked at first.
+    pub examples: [&'static str; 3],
     /// The form for visitors who are not admitted yet.
     pub entry: &'static str,
     /// What is above the field for messages.
@@ -49,13 +54,28 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
+    /// Returns what a home screen has to know of the page: its name, and its icon.
+    pub fn manifest(&self) -> Response<Bytes> {
+        let Self { name, .. } = self;
+        let manifest = json!({
+            "name": name, "short_name": name, "start_url": "./", "display": "standalone",
+            "background_color": "#14191b", "theme_color": "#1c666f",
+            "icons": [{ "src": "icon.svg", "sizes": "any", "type": "image/svg+xml" }],
+        });
+        let body = manifest.to_string().into();
+        answer(StatusCode::OK, "application/manifest+json", body)
+    }
+
     /// Returns the page for this path. Its links are relative, so that it also works below a path of another
     /// server.
     pub fn page(&self, path: &str) -> Bytes {
         let root = "../".repeat(path.matches('/').count().saturating_sub(1));
+        let examples = self
+            .examples
+            .map(|text| format!("<button type=\"button\" class=\"quiet example\">{text}</button>"));
         let page = include_str!("page.html")
             .replace("{name}", self.name)
-            .replace("{hint}", self.hint)
+            .replace("{examples}", &examples.concat())
             .replace("{entry}", self.entry)
             .replace("{extras}", self.extras)
             .replace("{attach}", self.attach)

@@ -38,7 +38,10 @@ function complete(content, level) {
   for (const item of content.querySelectorAll("li")) {
     const text = item.firstElementChild?.localName === "p" ? item.firstElementChild.firstChild : item.firstChild;
     if (text?.nodeType !== Node.TEXT_NODE) continue;
-    text.data = text.data.replace(/^\[([ xX])\] /, (_, mark) => (mark === " " ? "☐ " : "☑ "));
+    const box = /^\[([ xX])\] /.exec(text.data);
+    if (box === null) continue;
+    text.data = (box[1] === " " ? "☐ " : "☑ ") + text.data.slice(box[0].length);
+    item.className = "task";
   }
   for (const pre of content.querySelectorAll("pre")) {
     const code = pre.firstElementChild ?? pre;
@@ -52,6 +55,8 @@ function complete(content, level) {
     frame.prepend(head);
     pre.tabIndex = 0;
   }
+  // Each block has the direction of its own text.
+  for (const block of content.children) block.dir = block.matches(".code") ? "ltr" : "auto";
   for (const head of content.querySelectorAll("th")) head.scope = "col";
   for (const table of content.querySelectorAll("table")) framed(table, "table", "Table").tabIndex = 0;
   return level;

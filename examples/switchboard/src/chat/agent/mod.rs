@@ -24,6 +24,7 @@ use self::question::{Meant, Question};
 use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::{Failure, Service, Urls};
+use crate::text::printable;
 
 /// What messages say of the server.
 pub(crate) const SERVICE: Service = Service {
@@ -51,6 +52,8 @@ pub(crate) enum PeerEvent {
 /// An agent in a conversation.
 pub(crate) struct Agent {
     pub(crate) client: Client,
+    /// What the agent says of itself: its name, its model and its folder.
+    pub(crate) found: Vec<String>,
     /// Where it should be.
     pub(crate) url: Urls,
     pub(crate) events: Events,
@@ -196,7 +199,7 @@ impl Peer for Agent {
 
     fn commands(&self) -> Vec<Command> {
         vec![
-            Command::new("new", "", "begin another conversation"),
+            Command::new("new", "", "begin a new conversation"),
             Command::new(
                 "mode",
                 "MODE",
@@ -228,6 +231,12 @@ impl Peer for Agent {
 
     fn takes_more(&self) -> bool {
         true
+    }
+
+    async fn about(&self) -> Vec<String> {
+        let session = self.client.session().session_id;
+        let session = session.map(|id| format!("session {}", printable(&id)));
+        self.found.iter().cloned().chain(session).collect()
     }
 
     // Also without a connection: what was asked is answered.
@@ -294,9 +303,14 @@ impl Peer for Agent {
                 said.map_err(|failure| failure.to_string())
             }
             _ => {
+                let before = self.client.session().session_id;
                 let begun = self.client.new_session(false).await;
                 begun.map_err(|reason| reason.to_string())?;
-                out.tell("new", json!({}), "another conversation").await;
+                let back = before
+                    .as_deref()
+                    .map(|id| format!("; --resume={id} comes back to the one before"));
+                let words = format!("a new conversation{}", back.unwrap_or_default());
+                out.tell("new", json!({ "before": before }), &words).await;
                 Ok(())
             }
         }

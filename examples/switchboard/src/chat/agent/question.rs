@@ -10,9 +10,9 @@ use connectonion_proto::frame::{
 use rpc_core::{Json, Refused};
 use serde_json::{Map, Value};
 
+use crate::chat::ALLOW;
 use crate::text::{counted, printable, printable_lines};
 
-const YES_OR_NO: &str = "y/n/always, or say what to do instead";
 const TURNS: &str = "Write a number of turns to go on, a mode, or nothing to stop";
 /// The answer when no one is there to give one.
 const NOBODY: &str = "No one is here to answer. This is not an approval.";
@@ -114,8 +114,8 @@ impl Question {
                 lines
             }
             Kind::Approval(needed) => {
-                let line = format!("? The agent wants to {}. Allow?", wanted(needed));
-                vec![line, format!("  {YES_OR_NO}")]
+                let line = format!("? The agent wants to {}.", wanted(needed));
+                vec![line, format!("  {ALLOW}")]
             }
             Kind::Plan(plan) => vec![
                 "? The agent's plan:".to_owned(),
@@ -147,10 +147,7 @@ impl Question {
                 let chosen = choose(text, &options(ask), ask.multi_select);
                 Answer::AskUser(Json::of(&chosen)?)
             }
-            Kind::Approval(_) => match approval(text) {
-                Some(approval) => Answer::Approval(approval),
-                None => return Ok(Meant::More(format!("  {YES_OR_NO}"))),
-            },
+            Kind::Approval(_) => Answer::Approval(approval(text)),
             Kind::Plan(_) => Answer::PlanReview(text.into()),
             Kind::Turns(_) => match (text.parse(), super::parse_mode(text)) {
                 (Ok(turns), _) => Answer::Ulw(Ulw::go_on(turns)),
@@ -228,20 +225,19 @@ fn choose(text: &str, options: &[String], several: bool) -> Value {
     by_number(text).map_or_else(|| text.into(), Value::from)
 }
 
-/// The decision that a line means; `None` if it means none.
-fn approval(text: &str) -> Option<Approval> {
+/// The decision that a line means. An empty one refuses.
+fn approval(text: &str) -> Approval {
     let (word, why) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let why = why.trim();
     match (
         word.to_lowercase().trim_end_matches([',', ':', '.', '!']),
         why,
     ) {
-        ("y" | "yes", "") => Some(Approval::granted(Scope::Once)),
-        ("a" | "always" | "s" | "session", "") => Some(Approval::granted(Scope::Session)),
-        ("n" | "no", "") => Some(Approval::refused(Rejection::Hard)),
-        ("n" | "no", why) => Some(Approval::refused(Rejection::Soft).with_feedback(why)),
-        ("", _) => None,
-        _ => Some(Approval::refused(Rejection::Soft).with_feedback(text)),
+        ("y" | "yes", "") => Approval::granted(Scope::Once),
+        ("a" | "always" | "s" | "session", "") => Approval::granted(Scope::Session),
+        ("n" | "no" | "", "") => Approval::refused(Rejection::Hard),
+        ("n" | "no", why) => Approval::refused(Rejection::Soft).with_feedback(why),
+        _ => Approval::refused(Rejection::Soft).with_feedback(text),
     }
 }
 
@@ -271,21 +267,23 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_approves() {
-        let granted = |text| approval(text).filter(|it| it.approved);
-        assert_eq!(granted("Yes"), Some(Approval::granted(Scope::Once)));
+        assert_eq!(approval("Yes"), Approval::granted(Scope::Once));
         for word in ["a", "Always", "s"] {
-            assert_eq!(granted(word), Some(Approval::granted(Scope::Session)));
+            assert_eq!(approval(word), Approval::granted(Scope::Session));
         }
-        for text in ["", " "] {
-            assert_eq!(approval(text), None, "{text:?}");
+        for text in ["", " ", "n", "No."] {
+            assert_eq!(
+                approval(text),
+                Approval::refused(Rejection::Hard),
+                "{text:?}"
+            );
         }
         for text in ["maybe", "yes but not now", "1", "ye"] {
             let why = Approval::refused(Rejection::Soft).with_feedback(text);
-            assert_eq!(approval(text), Some(why), "{text}");
+            assert_eq!(approval(text), why, "{text}");
         }
-        assert_eq!(approval("n"), Some(Approval::refused(Rejection::Hard)));
         let why = Approval::refused(Rejection::Soft).with_feedback("use another name");
-        assert_eq!(approval("no, use another name"), Some(why));
+        assert_eq!(approval("no, use another name"), why);
     }
 
     #[test]

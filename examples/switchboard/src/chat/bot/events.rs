@@ -1,7 +1,7 @@
 //! [`Channel::happened`]: what the events of a Snek server change in a conversation.
 
-use rpc_core::CloseReason;
 use rpc_core::net::{LinkEvent, LinkState};
+use rpc_core::{CloseReason, Str};
 use serde_json::json;
 use snek_proto::client::{ClientEvent, Ready};
 use snek_proto::frame::{Final, Message, Typing};
@@ -143,15 +143,19 @@ impl Channel {
         let about = json!({ "channel": channel, "username": username, "nick": nick,
             "text": text, "final": bool::from(message.is_final), "own": is_own });
         out.program("message", about).await;
+        // Known to be posted by the answer to the call, or because it came back.
+        let was_said = self.posted > 0 || self.sending.is_some() && self.own.is_empty();
         if message.is_final == Final::No {
-            return self.growing.add(channel, username, nick, Some(text));
+            self.growing.add(channel, username, nick, Some(text));
+            if !is_own && was_said && self.channels.is_current(channel) && self.answered == 0 {
+                self.print(username, text, out).await;
+            }
+            return;
         }
         self.growing.remove(channel, username);
         let is_it = |own: &Post| own.0 == *channel && own.1 == **text;
         let own = self.own.iter().position(is_it).filter(|_| is_own);
         let is_back = own.and_then(|at| self.own.remove(at)).is_some();
-        // Known to be posted by the answer to the call, or because it came back.
-        let was_said = self.posted > 0 || self.sending.is_some() && self.own.is_empty();
         // The lines of a pipe may have changed the channel meanwhile.
         let is_here = !self.is_once() || self.channels.is_current(channel);
         let is_answer = !is_own && was_said && is_here;
@@ -161,12 +165,34 @@ impl Channel {
         match self.is_once() {
             _ if is_shown => {}
             true if is_answer && self.answered == 1 => {
-                let answer = ChatEvent::Text(text.to_string());
-                out.people([answer, ChatEvent::Ended]).await;
+                self.print(username, text, out).await;
+                out.people([ChatEvent::Ended]).await;
             }
             true => {}
             false => self.message_of(channel, nick, "", text, out).await,
         }
+    }
+
+    /// Prints what is new of the only answer; all of it if it is another one than was printed so far.
+    async fn print(&mut self, username: &Str, text: &Str, out: &Out) {
+        let is_whole = !self.growing.has(username);
+        if !is_whole && !self.streams() {
+            return;
+        }
+        let printed = self
+            .printed
+            .get_or_insert_with(|| (username.clone(), Str::default()));
+        let new = match text.strip_prefix(&*printed.1) {
+            Some(new) if printed.0 == *username => new,
+            // Somebody else writes, too: the first one is printed as it grows.
+            _ if !is_whole => return,
+            _ => {
+                out.people([ChatEvent::TextEnd]).await;
+                text
+            }
+        };
+        out.people([ChatEvent::Text(new.to_owned())]).await;
+        *printed = (username.clone(), text.clone());
     }
 
     /// Shows a message.

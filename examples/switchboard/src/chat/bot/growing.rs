@@ -68,6 +68,11 @@ impl Growing {
         self.0.iter().map(|entry| entry.until).min()
     }
 
+    /// Whether a sender's message is not complete.
+    pub(super) fn has(&self, username: &str) -> bool {
+        self.0.iter().any(|entry| *entry.username == *username)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::channels::Channels;
 use self::growing::Growing;
-use crate::chat::terminal::{ChatEvent, Command};
+use crate::chat::terminal::{self, ChatEvent, Command};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 
@@ -67,6 +67,8 @@ pub(crate) struct Channel {
     own: VecDeque<Post>,
     posted: usize,
     answered: usize,
+    /// Who gives the only answer, and what is printed of it.
+    printed: Option<(Str, Str)>,
     /// No more texts come.
     is_silent: bool,
     /// When to give up waiting for answers or for the server, unless a person is at the terminal.
@@ -106,6 +108,7 @@ impl Channel {
             own: VecDeque::new(),
             posted: 0,
             answered: 0,
+            printed: None,
             is_silent: false,
             deadline: None,
         }
@@ -116,13 +119,20 @@ impl Channel {
         self.is_once
     }
 
+    /// Whether the only answer is printed piece by piece, as where nothing can be drawn twice.
+    fn streams(&self) -> bool {
+        self.is_once && !terminal::is_watched()
+    }
+
     /// Shows the channel in the prompt, and above it who writes what there.
     async fn draw(&mut self, out: &Out) {
         let current = self.channels.current.as_deref();
         let name = current.map(|uid| self.channels.name(uid));
         let name: String = name.unwrap_or_default().chars().take(LABEL).collect();
         let here = current.map(|uid| self.growing.shown_in(uid));
-        let here = here.unwrap_or_default();
+        let mut here = here.unwrap_or_default();
+        // Its one answer grows as it is.
+        here.retain(|_| !self.streams());
         let is_gone = |drawn: &&(Str, Str)| !here.iter().any(|(nick, _)| *nick == drawn.0);
         let gone = self.drawn.iter().filter(is_gone);
         let gone = gone.map(|(from, _)| ChatEvent::Gone(from.to_string()));
@@ -284,6 +294,12 @@ impl Peer for Channel {
 
     fn takes_more(&self) -> bool {
         true
+    }
+
+    async fn about(&self) -> Vec<String> {
+        let current = self.channels.current.as_deref();
+        let channel = current.map(|uid| format!("channel {}", self.channels.name(uid)));
+        channel.into_iter().collect()
     }
 
     async fn silence(&mut self) {

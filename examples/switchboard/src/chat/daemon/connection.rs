@@ -90,6 +90,10 @@ fn skill(text: &str) -> Result<Skill, String> {
 }
 
 impl ChatOptions {
+    pub(crate) fn workspace(&self) -> Option<&str> {
+        self.workspace.as_deref()
+    }
+
     pub(crate) fn request(&self, message: &str, status: &Status) -> ChatRequest {
         let model = match &self.model {
             Some(model) => model.as_str(),

@@ -21,9 +21,10 @@ use serde_json::json;
 use self::connection::Connection;
 use self::show::words;
 use crate::chat::terminal::{ChatEvent, Command, Waits};
-use crate::chat::{Out, Peer, State};
+use crate::chat::{ALLOW, Out, Peer, State};
 use crate::cli::Failure;
 use crate::daemon::ask_first::{ASK_FIRST, AWAITING_INPUT};
+use crate::text::printable;
 
 pub(crate) use self::connection::{ChatOptions, Server, api_key};
 pub(crate) use self::show::status_lines;
@@ -32,8 +33,6 @@ pub(crate) use self::show::status_lines;
 const SAID: usize = 100;
 /// How much of an answer, in bytes, is compared with the whole that ends it.
 const MAX_SHOWN: usize = 4 * 1024 * 1024;
-/// What can be answered to a step.
-const ALLOW: &str = "Allow? y/N/always, or say what to do instead:";
 /// What the user is asked about a server that cannot be held to asking.
 const MAY_WORK: &str =
     "This server may edit files and run commands without asking. Let it work? y/N";
@@ -253,7 +252,7 @@ impl Peer for Daemon<'_> {
 
     fn commands(&self) -> Vec<Command> {
         vec![
-            Command::new("new", "", "begin another conversation"),
+            Command::new("new", "", "begin a new conversation"),
             Command::new("status", "", "show the tasks of the server").waits(Waits::InPipe),
         ]
     }
@@ -303,6 +302,17 @@ impl Peer for Daemon<'_> {
         Ok(())
     }
 
+    async fn about(&self) -> Vec<String> {
+        let model = &*self.connection.status.model;
+        let model = (!model.is_empty()).then(|| format!("model {}", printable(model)));
+        let folder = self
+            .wishes
+            .workspace()
+            .map(|folder| format!("folder {}", printable(folder)));
+        let session = format!("session {}", self.session);
+        model.into_iter().chain(folder).chain([session]).collect()
+    }
+
     async fn begin(&mut self, out: &Out) {
         if self.question == Some(Question::Work) {
             out.people([ChatEvent::Question(MAY_WORK.to_owned())]).await;
@@ -330,8 +340,11 @@ impl Peer for Daemon<'_> {
     async fn command(&mut self, name: &str, _: &str, out: &Out) -> Result<(), String> {
         if name == "new" {
             self.said.clear();
-            self.session = SessionId::random(entropy());
-            out.tell("new", json!({}), "another conversation").await;
+            let before = std::mem::replace(&mut self.session, SessionId::random(entropy()));
+            let words =
+                format!("a new conversation; --session {before} comes back to the one before");
+            out.tell("new", json!({ "before": before.as_str() }), &words)
+                .await;
             return Ok(());
         }
         self.reconnect(out).await.map_err(|it| it.to_string())?;

@@ -6,14 +6,17 @@ use exoclaw_proto::DecodeError;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef};
+use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{Client, Events, connect_with, dialer, link_config};
 use rpc_core::backoff::{Backoff, BackoffPolicy};
-use rpc_core::net::ws::{Socket, WsDialer, WsStream};
+use rpc_core::net::ws::{Socket, WsDialer, WsStream, urls};
 use rpc_core::net::{DialError, Dialer, LinkEvent, Node};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Secret, Str};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::chat;
 use crate::cli::{self, Failure, LineArgs, Service, Urls};
@@ -60,6 +63,9 @@ pub(crate) struct Server {
 
 /// How long the gateway may take to say hello.
 const HELLO: Duration = Duration::from_secs(5);
+/// How long the page of a gateway may take to name the model, and most bytes of it.
+const ABOUT: Duration = Duration::from_secs(1);
+const MAX_ABOUT: usize = 1024 * 1024;
 /// The longest message from standard input, in bytes.
 pub(crate) const MAX_TEXT: usize = 512 * 1024;
 
@@ -88,6 +94,31 @@ impl Server {
             chat_idle_timeout: self.idle_timeout.filter(|time| !time.is_zero()),
             ..ClientConfig::default()
         }
+    }
+
+    /// The model that answers, if the gateway has a page that names it.
+    pub(crate) async fn model(&self) -> Option<String> {
+        let dialer = dialer(self.url.expose(), &self.config()).ok()?;
+        let mut dialer = self.line.to(&self.url).ok()?.dialer(dialer);
+        let token = cli::secret_or("--token", self.token.as_ref(), "EXOCLAW_TOKEN").ok()?;
+        if let Some(token) = token {
+            let bearer = Secret::from(format!("Bearer {}", token.expose()));
+            dialer = dialer.with_secret_header("authorization", &bearer).ok()?;
+        }
+        let first = urls(self.url.expose()).next()?;
+        let place = first.split_once("://").map_or(first, |(_, place)| place);
+        let path = place
+            .find('/')
+            .and_then(|at| place.get(at..))
+            .unwrap_or_default();
+        let path = path.trim_end_matches('/').trim_end_matches(WS_PATH);
+        let path = format!("{path}/models");
+        let asked = dialer.get(&path, MAX_ABOUT);
+        let (status, body) = timeout(ABOUT, asked).await.ok()?.ok()?;
+        let about: Value = serde_json::from_slice(&body)
+            .ok()
+            .filter(|_| status == 200)?;
+        Some(printable(about["model"].as_str()?).into_owned())
     }
 
     pub(crate) fn message(&self, text: &str) -> ChatSend {

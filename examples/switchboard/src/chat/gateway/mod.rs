@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::chat::terminal::{ChatEvent, Command};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
+use crate::text::printable;
 
 pub(crate) use self::connection::{Connected, MAX_TEXT, Query, Server, ask, explain};
 
@@ -184,7 +185,7 @@ impl Peer for Gateway<'_> {
     const MAX_BYTES: usize = MAX_TEXT;
 
     fn commands(&self) -> Vec<Command> {
-        let new = Command::new("new", "", "begin another conversation");
+        let new = Command::new("new", "", "begin a new conversation");
         let has = |method: &str| self.extensions.iter().any(|it| it.as_str() == method);
         let known = QUERIES.iter().filter(|(method, _)| has(method));
         [new].into_iter().chain(known.map(|it| it.1)).collect()
@@ -202,6 +203,13 @@ impl Peer for Gateway<'_> {
             let node = self.connected.as_ref().and_then(Connected::node);
             out.connected(node.as_deref(), false).await;
         }
+    }
+
+    async fn about(&self) -> Vec<String> {
+        let peer = self.peer.as_deref().unwrap_or(&self.args.peer);
+        let model = self.args.model().await.map(|name| format!("model {name}"));
+        let conversation = format!("conversation {}", printable(peer));
+        model.into_iter().chain([conversation]).collect()
     }
 
     async fn next(&mut self) -> Self::Event {
@@ -271,7 +279,10 @@ impl Peer for Gateway<'_> {
         let query = match (name, rest) {
             ("new", _) => {
                 let peer = format!("{}-{:08x}", self.args.peer, entropy() >> 32);
-                let words = format!("another conversation; --peer {peer} comes back to it");
+                let before = self.peer.as_deref().unwrap_or(&self.args.peer);
+                let words = format!(
+                    "a new conversation; --peer {peer} comes back to it, --peer {before} to the one before"
+                );
                 out.tell("new", json!({ "peer": peer }), &words).await;
                 self.peer = Some(peer.into());
                 return Ok(());

@@ -18,6 +18,8 @@ pub enum ChatEvent {
     Info(String),
     /// The prefix of the edited line, such as `#general> `.
     Prompt(String),
+    /// What was written and is not sent: it goes back to the edited line.
+    Unsent(String),
     /// What goes on now, such as `thinking`, in the status line, which counts its seconds. The events
     /// below set it, too.
     Activity(String),
@@ -122,6 +124,7 @@ impl ChatEvent {
             Self::Line(text)
             | Self::Info(text)
             | Self::Prompt(text)
+            | Self::Unsent(text)
             | Self::Activity(text)
             | Self::User(text)
             | Self::Text(text)

@@ -82,6 +82,15 @@ impl Line {
         Self::Command(name.to_owned(), rest.trim().to_owned())
     }
 
+    /// Returns the line as it was written, unless it is a key.
+    pub(in crate::chat) fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Command(name, rest) => Some(format!("/{name} {rest}").trim_end().to_owned()),
+            _ => None,
+        }
+    }
+
     /// Returns whether nothing is read after it.
     pub(super) fn is_last(&self) -> bool {
         matches!(self, Self::Command(name, _) if name == "quit")

@@ -116,6 +116,25 @@ impl History {
         Some(line)
     }
 
+    /// Returns the last line with these words, or if it `goes_back`, the one before the shown line.
+    pub(super) fn find(&mut self, words: &str, goes_back: bool, shown: &str) -> Option<String> {
+        if self.at >= self.lines.len() {
+            shown.clone_into(&mut self.written);
+        }
+        let end = if goes_back { self.at } else { self.lines.len() };
+        let mut before = self.lines.iter().take(end).enumerate().rev();
+        let has = |line: &str| !words.is_empty() && line.contains(words);
+        let (at, line) = before.find(|(_, line)| has(line) && !(goes_back && *line == shown))?;
+        let line = line.clone();
+        self.at = at;
+        Some(line)
+    }
+
+    /// Returns the text before the first step back, if a line of the history is shown.
+    pub(super) fn written(&self) -> Option<String> {
+        (self.at < self.lines.len()).then(|| self.written.clone())
+    }
+
     /// Resets the position after a change of the shown line.
     pub(super) fn leave(&mut self) {
         self.at = self.lines.len();

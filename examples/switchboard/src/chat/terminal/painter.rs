@@ -53,7 +53,10 @@ pub(super) fn draw(
     prompt.fit(view, terminal::size().unwrap_or_default());
     let now = Instant::now();
     for event in events {
-        view.show(event, now);
+        match event {
+            ChatEvent::Unsent(text) => prompt.restore(&text),
+            event => view.show(event, now),
+        }
     }
     let rows = view.live(now, prompt.max_live());
     let lines = view.take_lines();

@@ -147,6 +147,7 @@ impl Show for Plain {
             ChatEvent::Text(text) => return self.text(text),
             // For the terminal only.
             ChatEvent::Prompt(_)
+            | ChatEvent::Unsent(_)
             | ChatEvent::Activity(_)
             | ChatEvent::Usage(_)
             | ChatEvent::Partial { .. }

@@ -7,6 +7,7 @@ mod completion;
 mod keys;
 mod layout;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crossterm::event::Event;
@@ -52,6 +53,8 @@ pub(super) struct Prompt {
     commands: Vec<Command>,
     /// The prefix of the first line.
     label: String,
+    /// What is searched among the earlier lines.
+    search: Option<String>,
     /// The rows between the lines above and the prompt, which change.
     live: Vec<String>,
     /// The rows below the prompt, until the next key.
@@ -76,6 +79,7 @@ impl Prompt {
             history,
             commands,
             label: String::new(),
+            search: None,
             live: Vec::new(),
             hints: Vec::new(),
             columns: usize::from(USUAL.0),
@@ -160,13 +164,29 @@ impl Prompt {
 
     /// The rows of the label and the line.
     fn layout(&self) -> Layout {
-        let text = format!("{}{}", self.label, self.input.value());
+        let text = format!("{}{}", self.prefix(), self.input.value());
         layout(&text, self.columns)
     }
 
-    /// The number of the character at the cursor, counted from the label's first.
+    /// What stands before the line: its label, or what is searched.
+    fn prefix(&self) -> Cow<'_, str> {
+        match &self.search {
+            Some(words) => format!("search \"{words}\": ").into(),
+            None => (&*self.label).into(),
+        }
+    }
+
+    /// The number of the character at the cursor, counted from the prefix's first.
     fn place(&self) -> usize {
-        self.label.chars().count() + self.input.cursor()
+        self.prefix().chars().count() + self.input.cursor()
+    }
+
+    /// Puts a text before what is written now.
+    pub(super) fn restore(&mut self, text: &str) {
+        let written = [text, self.input.value()];
+        let written = written.iter().copied().filter(|it| !it.is_empty());
+        self.set(written.collect::<Vec<_>>().join("\n"));
+        self.is_stale = true;
     }
 
     /// Removes what is drawn, until the next [`update`](Self::update).
@@ -190,6 +210,7 @@ impl Prompt {
             Event::Key(key) if !key.is_release() => return self.key(key, event),
             Event::Paste(text) => {
                 let text = text.replace("\r\n", "\n").replace('\r', "\n");
+                self.search = None;
                 self.insert(&text);
             }
             // The size is asked for before each drawing.

@@ -4,17 +4,22 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use connectonion_proto::auth::Address;
+use connectonion_proto::client::Resume;
 use connectonion_proto::frame::Mode;
-use connectonion_proto::net::{AgentOptions, FindError, connect_with, dialer, find_with, look_up};
+use connectonion_proto::net::{
+    AgentOptions, FindError, Found, connect_with, dialer, find_with, look_up,
+};
 use rpc_core::net::DialError;
 use rpc_core::net::ws::urls;
 use rpc_core::{CloseReason, ConnectErrorKind, Secret};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::home::Home;
 use crate::chat::agent::{Agent, Attachments, LastSession, SERVICE, Status, Steps, parse_mode};
 use crate::chat::{self, Options, Peer as _, terminal};
 use crate::cli::{self, Failure, Line, LineArgs, Urls};
+use crate::text::printable;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
@@ -59,9 +64,9 @@ pub(crate) struct Args {
     /// command lines.
     #[arg(long, value_name = "CODE")]
     invite: Option<Secret>,
-    /// Continue the last session with this agent.
-    #[arg(long)]
-    resume: bool,
+    /// Continue the last session with this agent, or the one with this id.
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    resume: Option<String>,
     /// A file to send with the first prompt, for the agent's tools; may be repeated.
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -118,24 +123,35 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if args.relay.is_none() {
         dialer(place.unwrap_or(&args.agent).expose(), &options)?;
     }
-    let (url, host) = whereabouts(&args, &line).await?;
+    let Whereabouts { url, host, about } = whereabouts(&args, &line).await?;
     options.host = host;
     let code = cli::secret_or("--invite", args.invite.as_ref(), "AGENT_INVITE")?;
     let offers_code = code.is_some();
     if let Some(code) = code {
         options.invite_code = Some(code);
     }
-    if args.resume {
-        let last = keeper.load()?;
-        options.resume = last.ok_or_else(|| {
-            Failure::new("there is no session with this agent yet: run without --resume")
-        })?;
+    if let Some(id) = &args.resume {
+        let last = keeper
+            .load()?
+            .filter(|last| id.is_empty() || last.session_id.as_deref() == Some(id));
+        options.resume = match last {
+            Some(last) => last,
+            None if !id.is_empty() => Resume {
+                session_id: Some(id.as_str().into()),
+                ..Resume::default()
+            },
+            None => {
+                let why = "there is no session with this agent yet: run without --resume";
+                return Err(Failure::new(why));
+            }
+        };
     }
     let dialer = dialer(url.expose(), &options)?;
     let (client, events, connection) = connect_with(line.dialer(dialer), key, options);
     Ok(Agent {
         run: client.attach(),
         client,
+        found: about,
         url,
         events,
         connection: tokio::spawn(async move {
@@ -169,8 +185,30 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Where the agent is, and its address as far as it is known.
-async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>), Failure> {
+/// Where the agent is, and what is known of it.
+struct Whereabouts {
+    url: Urls,
+    host: Option<Address>,
+    about: Vec<String>,
+}
+
+/// What an agent says of itself, for people.
+fn about(found: &Found) -> Vec<String> {
+    let info: Value = found.info.parse().unwrap_or_default();
+    let named = ["name", "model", "folder"]
+        .into_iter()
+        .filter_map(|member| {
+            let text = printable(info[member].as_str()?).into_owned();
+            Some(if member == "name" {
+                text
+            } else {
+                format!("{member} {text}")
+            })
+        });
+    named.collect()
+}
+
+async fn whereabouts(args: &Args, line: &Line) -> Result<Whereabouts, Failure> {
     let wanted = Address::parse(args.agent.expose()).ok();
     let place = args.endpoint.as_ref().unwrap_or(&args.agent);
     let found = match (&wanted, &args.relay) {
@@ -189,12 +227,20 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<(Urls, Option<Address>)
         }
     };
     match found {
-        Ok(found) => Ok((found.url.into(), Some(found.address))),
+        Ok(found) => Ok(Whereabouts {
+            about: about(&found),
+            host: Some(found.address),
+            url: found.url.into(),
+        }),
         // It need not say who it is, unless that matters.
         Err(FindError::Status(_) | FindError::Document(_))
             if wanted.is_none() || is_elsewhere(place.expose()) =>
         {
-            Ok((place.clone(), wanted))
+            Ok(Whereabouts {
+                url: place.clone(),
+                host: wanted,
+                about: Vec::new(),
+            })
         }
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
         Err(error) => {

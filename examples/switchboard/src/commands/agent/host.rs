@@ -304,6 +304,11 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let policy = RequestPolicy::default().with_silence(SILENCE);
     let (model, config) = args.model.build(scripted, policy)?;
     let place = config.place();
+    let name = folder.path().file_name().unwrap_or_default();
+    let about = [
+        ("model", (*config.model).into()),
+        ("folder", name.to_string_lossy().into()),
+    ];
     let mut worker = Worker::new(model, config.model, tools(Some(&folder)));
     worker.folder = Some(folder);
     worker.limits.tokens = config.context_tokens;
@@ -340,6 +345,10 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
         metrics.unwrap_or_else(|| page::agent::respond(request.method(), request.uri().path()))
     });
     options.name.clone_from(&args.name);
+    options.about = about
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect();
     options.tools = worker.tools().map(ToOwned::to_owned).collect();
     options.http = http;
     options.shutdown_timeout = DRAIN;

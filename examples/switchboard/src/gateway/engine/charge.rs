@@ -89,8 +89,12 @@ pub(super) struct Charge<'e> {
     reservation: Option<Reservation>,
     turn: Option<Held>,
     question: String,
+    /// When it was asked.
+    asked: u64,
     /// The name of the turn.
     name: String,
+    /// The model, if it is another than that of the configuration.
+    pub(super) model: Option<String>,
     /// The tokens that the session has counted for it.
     pub(super) noted: u64,
     /// The text of the answer so far.
@@ -118,7 +122,9 @@ impl<'e> Charge<'e> {
             reservation: Some(reservation),
             turn: Some(turn),
             question: question.to_owned(),
+            asked: engine.now(),
             name: name.to_owned(),
+            model: None,
             noted: 0,
             said: String::new(),
             extra: Map::new(),
@@ -213,12 +219,14 @@ impl<'e> Charge<'e> {
                 Turn::marked(question, "", at, empty)
             }),
         };
+        let usage = self.settle(reservation, ending, at);
         // It takes the place of the question that was stored.
         let turn = Turn {
+            asked: Some(self.asked),
             extra: take(&mut self.extra),
+            usage: (usage.tokens() > 0).then_some((usage.input_tokens, usage.output_tokens)),
             ..turn.with_id(Some(&self.name))
         };
-        let usage = self.settle(reservation, ending, at);
         let lesson = Lesson::of(&self.key, &turn);
         let mut commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
@@ -231,10 +239,12 @@ impl<'e> Charge<'e> {
     fn settle(&mut self, reservation: Reservation, ending: Ending, at: u64) -> UsageEntry {
         self.call_ended();
         reservation.settle(self.used.total());
+        let entry = entry(&self.engine.parts.agent.model, &self.key, at, self.used);
         UsageEntry {
+            model: self.model.take().unwrap_or(entry.model),
             estimated: self.estimated,
             ending,
-            ..entry(&self.engine.parts.agent.model, &self.key, at, self.used)
+            ..entry
         }
     }
 }

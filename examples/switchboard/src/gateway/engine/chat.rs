@@ -14,7 +14,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::{Engine, Held, NOT_STORED, Reply, internal};
+use super::{Engine, Held, NOT_STORED, PageChat, Reply, internal};
 use crate::assistant::{self, Step, many_rounds};
 use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
@@ -70,11 +70,10 @@ impl Engine {
     /// reply was complete and is being stored, that continues. The question is stored before it is answered, with an
     /// estimate of its tokens, in case the process ends.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
-        self.answer(chat, None, reply).await
+        self.answer(chat, PageChat::default(), reply).await
     }
 
-    /// Answers a chat like [`chat`](Self::chat), whose turn has a [name](Turn::id): it takes the place of the
-    /// last one if that has the same.
+    /// Answers a chat of the page like [`chat`](Self::chat). If its turn has a name, a refusal is remembered, too.
     ///
     /// # Errors
     /// As for [`chat`](Self::chat).
@@ -84,7 +83,7 @@ impl Engine {
     pub async fn answer(
         &self,
         chat: &ChatSend,
-        id: Option<&str>,
+        PageChat { id, model: wanted }: PageChat<'_>,
         reply: &mut dyn Reply,
     ) -> Result<(), ChatError> {
         let content = &*chat.content;
@@ -93,12 +92,19 @@ impl Engine {
 
         // The turn takes the place of its question by this name.
         let own = format!("run-{:016x}", rpc_core::net::entropy());
-        let model = match &self.parts.model {
+        let model = match (&self.parts.model, wanted) {
+            (Ok(_), Some(name)) if !self.has_model(name).await => Err(format!(
+                "the provider lists no model {name:?}: choose another one"
+            )),
+            (Ok(model), _) => Ok(model),
+            (Err(problem), _) => Err(problem.clone()),
+        };
+        let model = match model {
             Ok(model) => model,
             Err(problem) => {
-                let mark = Mark::failed(problem, false);
+                let mark = Mark::failed(&problem, false);
                 let unanswered = Turn::marked(content, "", self.now(), mark).with_id(id);
-                let error = RpcError::provider(problem);
+                let error = RpcError::provider(&problem);
                 return Err(self.refuse(&key, turn, Some(unanswered), error).await);
             }
         };
@@ -115,7 +121,8 @@ impl Engine {
                 let (turn, noted) = self.note(&key, turn, (content, name), estimate).await?;
                 let mut charge = Charge::new(self, &key, turn, (content, name), reservation);
                 charge.noted = noted;
-                let run = self.run(model, talk, &mut charge, &mut *reply);
+                charge.model = wanted.map(str::to_owned);
+                let run = self.run((model, wanted), talk, &mut charge, &mut *reply);
                 let Ended {
                     ending,
                     mark,
@@ -133,7 +140,12 @@ impl Engine {
                     outcome => outcome,
                 }
             }
-            Err(error) => Err(self.refuse(&key, turn, None, error).await),
+            Err(error) => {
+                let mark = Mark::failed(error.message(), false);
+                let unanswered = Turn::marked(content, "", self.now(), mark);
+                let unanswered = id.map(|_| unanswered.with_id(id));
+                Err(self.refuse(&key, turn, unanswered, error).await)
+            }
         }
     }
 
@@ -247,7 +259,7 @@ impl Engine {
 
     async fn run<'e>(
         &'e self,
-        model: &Arc<dyn ChatModel>,
+        (model, name): (&Arc<dyn ChatModel>, Option<&str>),
         turn: assistant::Turn,
         charge: &mut Charge<'e>,
         reply: &mut dyn Reply,
@@ -255,6 +267,7 @@ impl Engine {
         let run = ChatRun {
             engine: self,
             model,
+            name,
             charge: &mut *charge,
             reply,
             room: MAX_RESULTS,
@@ -312,6 +325,8 @@ fn size(message: &ChatMessage) -> usize {
 struct ChatRun<'t, 'e> {
     engine: &'e Engine,
     model: &'t Arc<dyn ChatModel>,
+    /// The provider's name of another model than the configured one.
+    name: Option<&'t str>,
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
     /// The bytes left for tool results.
@@ -364,7 +379,7 @@ impl ChatRun<'_, '_> {
             .call_started(context.iter().copied().map(size).sum());
         let tools = self.engine.parts.tools.definitions();
         let before = self.charge.length();
-        let asked = turn.ask(context, &**self.model, None, tools).await;
+        let asked = turn.ask(context, &**self.model, self.name, tools).await;
         let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;
         while let Some(delta) = answer.next().await {
             match delta.map_err(|error| self.failed(turn.on_error(error, true)))? {

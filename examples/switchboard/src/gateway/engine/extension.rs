@@ -101,6 +101,28 @@ impl Engine {
         recalled.map_err(unreadable)
     }
 
+    /// Begins a session with the turns of another one that come before the one with this name, unless there is one
+    /// already.
+    ///
+    /// # Errors
+    /// As for [`history`](Self::history).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it either done or not done.
+    pub async fn copy(
+        &self,
+        from: &SessionRef,
+        before: &str,
+        to: &SessionRef,
+    ) -> Result<(), RpcError> {
+        let from = self.session(from, Method::ChatHistory)?;
+        let to = self.session(to, Method::ChatSend)?;
+        let copied = self
+            .store
+            .copy(from.as_str(), before, to.as_str(), self.now());
+        copied.await.map_err(unreadable)
+    }
+
     /// Forgets all of a session but its usage, once its turn has ended.
     ///
     /// # Errors

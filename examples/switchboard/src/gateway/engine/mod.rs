@@ -19,6 +19,7 @@ use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent, Usag
 use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
+use rpc_core::sync::Mutex;
 use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, MemoryConfig};
@@ -75,6 +76,15 @@ pub trait Reply: Send {
     async fn done(&mut self) -> Result<(), Gone> {
         Ok(())
     }
+}
+
+/// What a chat of the page has beyond one of the protocol.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PageChat<'a> {
+    /// The [name](super::memory::Turn::id) of its turn, which takes the place of the last one if that has the same.
+    pub id: Option<&'a str>,
+    /// Another model of the provider than the configured one.
+    pub model: Option<&'a str>,
 }
 
 /// The parts of an [`Engine`].
@@ -144,6 +154,8 @@ type Written = oneshot::Receiver<(Result<(), StoreError>, Option<Held>)>;
 pub struct Engine {
     parts: EngineParts,
     soul: Option<Soul>,
+    /// The models that the provider has listed, when it was last asked.
+    models: Mutex<Vec<String>>,
     turns: SessionTurns,
     store: Arc<GatewayStore>,
     writing: Writing,
@@ -156,6 +168,7 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Self {
         Self {
             soul: parts.agent.soul_path.clone().map(Soul::new),
+            models: Mutex::default(),
             turns: SessionTurns::default(),
             store: Arc::clone(&parts.store),
             writing: Writing::default(),
@@ -201,6 +214,36 @@ impl Engine {
             .cloned()
             .map(Plugin::new)
             .collect()
+    }
+
+    /// Returns the name of the configured model.
+    pub fn model(&self) -> &str {
+        self.parts.agent.model.model_name()
+    }
+
+    /// Asks the provider for the names of its models; one that lists none has those it listed before.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn models(&self) -> Vec<String> {
+        if let Ok(model) = &self.parts.model {
+            let listed = model.models().await;
+            if !listed.is_empty() {
+                *self.models.lock() = listed;
+            }
+        }
+        self.models.lock().clone()
+    }
+
+    /// Returns whether chats may ask this model: it is the configured one, or the provider lists it.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub async fn has_model(&self, name: &str) -> bool {
+        let is_it = |known: &String| known == name;
+        name == self.model()
+            || self.models.lock().iter().any(is_it)
+            || self.models().await.iter().any(is_it)
     }
 
     /// Returns the usage of the last replies, newest first.

@@ -38,12 +38,7 @@ impl Mark {
 
     /// Returns the mark of an answer that failed with this error of the model. Whether it `has_begun`.
     pub fn of(error: &ModelError, has_begun: bool) -> Self {
-        match error {
-            ModelError::Cut if has_begun => {
-                Self::failed("the provider closed the connection before the end", true)
-            }
-            error => Self::failed(&error.to_string(), has_begun),
-        }
+        Self::failed(&error.to_string(), has_begun)
     }
 }
 
@@ -66,6 +61,9 @@ pub struct Turn {
     pub assistant: String,
     /// When the turn ended, in seconds since 1970.
     pub at: u64,
+    /// When it began, in seconds since 1970, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
     /// The outcome of an answer that is not whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
@@ -75,6 +73,9 @@ pub struct Turn {
     /// What the provider of the answer gets back with it, and no other.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+    /// The tokens that the model has read and written for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<(u64, u64)>,
 }
 
 impl Turn {
@@ -186,7 +187,7 @@ mod tests {
             (
                 ModelError::Cut,
                 true,
-                "broken off: the provider closed the connection before the end",
+                "broken off: the provider closed the connection before the end of the answer; try again",
             ),
             (refused(Refusal::Key, Some(401)), false, "failed: no"),
             (refused(Refusal::Request, Some(400)), false, "failed: no"),

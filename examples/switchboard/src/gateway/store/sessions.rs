@@ -499,6 +499,36 @@ impl GatewayStore {
         Ok(is_known)
     }
 
+    /// Begins a session with the turns of another one that come before the one with this name, unless there is one
+    /// already. Its tokens are its own.
+    ///
+    /// # Errors
+    /// [`StoreError`] if nothing was begun. Trying again is safe.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves it done or not done.
+    pub async fn copy(
+        &self,
+        from: &str,
+        before: &str,
+        to: &str,
+        now: u64,
+    ) -> Result<(), StoreError> {
+        let mut turns = self.recall(from, None, usize::MAX).await?;
+        let end = turns
+            .iter()
+            .position(|turn| turn.id.as_deref() == Some(before));
+        turns.truncate(end.unwrap_or(turns.len()));
+        let record = Record {
+            session: to.to_owned(),
+            created: now,
+            active: now,
+            count: turns.len() as u64,
+            ..Record::default()
+        };
+        self.import_session(record, turns).await
+    }
+
     /// Takes over a session of an earlier version, unless it is there.
     pub(super) async fn import_session(
         &self,

@@ -10,6 +10,7 @@ use crate::text::Colour;
 
 const BULLET: &str = "• ";
 const QUOTE: &str = "│ ";
+const FENCE: &str = "```";
 const CODE: Look = Look::colour(Colour::Cyan);
 
 /// A block quote or an item of a list, around what is rendered.
@@ -382,9 +383,19 @@ impl Renderer {
 
     fn write_code(&mut self, language: &str, code: &str) {
         self.write_gap();
+        self.write_fence();
         let mut highlighter = Highlighter::new(language);
         for line in code.split_inclusive('\n') {
             self.write_code_line(&highlighter.line(line));
+        }
+        self.write_fence();
+    }
+
+    /// Marks where code begins or ends, where colours do not.
+    pub(super) fn write_fence(&mut self) {
+        if !self.style.colour {
+            let fence = Span::new(FENCE, Look::PLAIN);
+            self.put(&fence.pieces().collect::<Vec<_>>());
         }
     }
 
@@ -427,6 +438,7 @@ fn address(url: &str) -> String {
 fn look(token: Token) -> Look {
     match token {
         Token::Plain => Look::PLAIN,
+        Token::Unknown => CODE,
         Token::Comment => Look::DIM,
         Token::Keyword => Look::colour(Colour::Magenta),
         Token::String | Token::Inserted => Look::colour(Colour::Green),

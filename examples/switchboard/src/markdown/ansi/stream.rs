@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, Tag};
 
-use super::super::highlight::Highlighter;
+use super::super::highlight::{Highlighter, Token};
 use super::super::{closed, events};
 use super::blocks::Renderer;
 use super::{Style, render};
@@ -21,10 +21,10 @@ pub(super) const MAX_OPEN: usize = 16 * 1024;
 /// assert_eq!(stream.push("tle\nSome ", 80), ["# Title", ""]);
 /// // What is open is drawn below, and redrawn when it has changed.
 /// assert_eq!(stream.open(80), ["Some"]);
-/// assert_eq!(stream.push("code:\n```sh\nls\ncd /t", 80), ["Some code:", "", "ls"]);
+/// assert_eq!(stream.push("code:\n```sh\nls\ncd /t", 80), ["Some code:", "", "```", "ls"]);
 /// assert_eq!(stream.open(80), ["cd /t"]);
 /// stream.push("mp", 80);
-/// assert_eq!(stream.finish(80), ["cd /tmp", ""]);
+/// assert_eq!(stream.finish(80), ["cd /tmp", "```", ""]);
 /// ```
 #[derive(Debug, Default)]
 pub struct Stream {
@@ -76,6 +76,7 @@ impl Stream {
             if self.code.is_none() {
                 break;
             }
+            lines.append(&mut self.fence(width));
         }
         lines = self.unreturned(lines);
         lines.append(&mut self.cut_open(width));
@@ -133,10 +134,7 @@ impl Stream {
             }
             Some(code) if code.is_end(&self.open) || self.open.is_empty() => Vec::new(),
             // It is coloured when it is complete.
-            Some(_) => {
-                let mut highlighter = Highlighter::new("");
-                self.code_line(&mut highlighter, &self.open, width)
-            }
+            Some(code) => self.code_line(&code.highlighter.open_line(&self.open), width),
         }
     }
 
@@ -154,9 +152,10 @@ impl Stream {
         };
         let mut lines = Vec::new();
         if !code.is_end(&open) && !open.is_empty() {
-            lines = self.code_line(&mut code.highlighter, &open, width);
+            lines = self.code_line(&code.highlighter.line(&open), width);
             code.is_empty = false;
         }
+        lines.append(&mut self.fence(width));
         lines.extend((!code.is_empty).then(String::new));
         not_returned(lines, returned)
     }
@@ -173,8 +172,10 @@ impl Stream {
         {
             rest = after;
             if code.is_end(line) {
-                lines.extend((!code.is_empty).then(String::new));
+                let is_empty = code.is_empty;
                 self.code = None;
+                lines.append(&mut self.fence(width));
+                lines.extend((!is_empty).then(String::new));
             } else {
                 code.is_empty = false;
                 let mut renderer = Renderer::new(width, self.style);
@@ -186,9 +187,15 @@ impl Stream {
         lines
     }
 
-    fn code_line(&self, highlighter: &mut Highlighter, line: &str, width: usize) -> Vec<String> {
+    fn code_line(&self, line: &[(Token, &str)], width: usize) -> Vec<String> {
         let mut renderer = Renderer::new(width, self.style);
-        renderer.write_code_line(&highlighter.line(line));
+        renderer.write_code_line(line);
+        renderer.into_lines()
+    }
+
+    fn fence(&self, width: usize) -> Vec<String> {
+        let mut renderer = Renderer::new(width, self.style);
+        renderer.write_fence();
         renderer.into_lines()
     }
 
@@ -206,7 +213,8 @@ impl Stream {
         let code = Code {
             fence: fence.to_owned(),
             highlighter: Highlighter::new(language.trim()),
-            is_empty: true,
+            // Without colours there are its fences.
+            is_empty: self.style.colour,
         };
         self.open = rest.to_owned();
         Some(code)

@@ -108,10 +108,14 @@ fn items_begin_behind_their_markers() {
 #[test]
 fn code_keeps_its_lines_and_every_character() {
     let text = "```c\n\tif (a)\n\n  b = \"a long string of words\";\n```\n    old\n";
-    let expected = "    if (a)\n\n  b = \"a long string of words\";\n\nold";
+    let expected = "```\n    if (a)\n\n  b = \"a long string of words\";\n```\n\n```\nold\n```";
     assert_eq!(shown(text, 20), expected);
     let lines = render("```diff\n-a\n+b\n```", 80, COLOUR);
     assert_eq!(lines[..2], ["\x1b[31m-a\x1b[0m", "\x1b[32m+b\x1b[0m"]);
+    for unknown in ["```\na b\n```", "```text\na b\n```", "    a b"] {
+        let marked = ["\x1b[36ma b\x1b[0m", ""];
+        assert_eq!(render(unknown, 80, COLOUR), marked, "{unknown}");
+    }
 }
 
 #[test]

@@ -32,6 +32,10 @@ use crate::model::{Delta, Deltas, ModelError, Notice, Refusal};
 /// The most bytes to read of an answer that reports an error.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
 
+/// The most bytes of a list of models, and how long it may take.
+const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// What a lost connection is called.
 const LOST: &str = "connection lost";
 
@@ -86,6 +90,25 @@ impl Asker {
             config,
             learnt: Mutex::default(),
         })
+    }
+
+    /// Returns what the server has at another address, if that is no error and comes soon.
+    pub(super) async fn get(&self, url: Url) -> Option<Vec<u8>> {
+        let mut headers = self.auth.lock().headers.clone();
+        headers.remove(CONTENT_TYPE);
+        let asked = async {
+            let mut response = self.client.get(url).headers(headers).send().await.ok()?;
+            response = response.error_for_status().ok()?;
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await.ok()? {
+                body.extend_from_slice(&chunk);
+                if body.len() > MAX_LIST_BYTES {
+                    return None;
+                }
+            }
+            Some(body)
+        };
+        timeout(LIST_TIMEOUT, asked).await.ok()?
     }
 
     /// Asks when the answer is first polled, and again until there is one or a retry cannot help.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::Url;
+use serde_json::Value;
 
 use super::ask::{Asker, Query};
 use super::client::{endpoint, is_loopback};
@@ -82,6 +83,11 @@ impl ChatModel for HttpModel {
     fn origin(&self) -> String {
         extra::origin(&self.0.config)
     }
+
+    async fn models(&self) -> Vec<String> {
+        let list = self.0.get(list_of(&self.0.url)).await;
+        list.map_or_else(Vec::new, |list| names(&list))
+    }
 }
 
 rpc_core::debug_fields!([] HttpModel, this => {
@@ -89,6 +95,41 @@ rpc_core::debug_fields!([] HttpModel, this => {
     host: this.0.url.host_str(),
     model: this.0.config.model,
 });
+
+/// Returns where a server lists its models, beside the interface at this address.
+fn list_of(url: &Url) -> Url {
+    let mut list = url.clone();
+    let path = url.path();
+    let root = |end| path.strip_suffix(end).map(str::to_owned);
+    let path = match root("/api/chat") {
+        Some(root) => root + "/api/tags",
+        None => {
+            root("/chat/completions")
+                .or_else(|| root("/messages"))
+                .unwrap_or_default()
+                + "/models"
+        }
+    };
+    list.set_path(&path);
+    list
+}
+
+/// Returns the names in a list of models: of the first member that is a list, by `id` or `name`.
+fn names(list: &[u8]) -> Vec<String> {
+    let Ok(Value::Object(members)) = serde_json::from_slice(list) else {
+        return Vec::new();
+    };
+    let models = members.values().find_map(Value::as_array);
+    let name = |model: &Value| {
+        Some(
+            ["id", "name"]
+                .iter()
+                .find_map(|it| model[*it].as_str())?
+                .to_owned(),
+        )
+    };
+    models.into_iter().flatten().filter_map(name).collect()
+}
 
 /// Returns the whole address of an interface. `base` is its root, and may also be the whole.
 fn address(config: &ModelConfig) -> Result<Url, ModelError> {

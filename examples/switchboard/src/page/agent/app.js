@@ -5,11 +5,12 @@ import { along } from "./along.js";
 import { reply } from "./ask.js";
 import { chats } from "./page/chats.js";
 import * as composer from "./page/composer.js";
-import { address, browser, get, show } from "./page/dom.js";
+import { address, browser, get, randomId, setText, show } from "./page/dom.js";
+import { onEdit, onExport } from "./page/edit.js";
 import { REMINDER, heard, onRepeat, openQuestion, spoken } from "./events.js";
-import { onAnswer, put, showAll, showProgress } from "./items.js";
+import { elementOf, onAnswer, put, showAll, showProgress } from "./items.js";
 import { line } from "./line.js";
-import { forget, load, memory, reload, restore, save, write } from "./memory.js";
+import { create, forget, has, load, memory, reload, restore, save, write } from "./memory.js";
 import { questionOf } from "./page/answer.js";
 import * as view from "./page/view.js";
 
@@ -20,6 +21,10 @@ const { input, send } = composer;
 
 const draftOf = (id) => `agent-draft-${id}`;
 
+/** What is to be said as soon as there is a conversation for it: once more, and in a chat that begins. */
+let again = null;
+let next = null;
+
 function update() {
   const isGated = view.stateNow() === "gate";
   composer.setRunning(memory.running, true);
@@ -28,10 +33,8 @@ function update() {
   gate.hidden = !isGated;
   form.hidden = isGated;
   hint.hidden = isGated || log.childElementCount > 0;
+  setText(get("greeting"), (next === null && list.absence) || "What should the agent do?");
 }
-
-/** What is to be said as soon as there is a conversation for it. */
-let again = null;
 
 // --- the line -----------------------------------------------------------------------------------
 
@@ -60,6 +63,7 @@ const list = chats("agent", {
     }
     browser.write(draftOf(id), null);
   },
+  find: async (words, ids) => ids.filter((id) => has(id, words)),
 });
 load(list.current);
 composer.draft(draftOf(list.current));
@@ -71,6 +75,10 @@ const agent = line({
     if (frame.type !== "CONNECTED") return;
     if (again !== null) say(again.text, again);
     again = null;
+    if (next?.id === list.current) {
+      say(next.text);
+      next = null;
+    }
     if (memory.replaced !== null) replace();
   },
   deleted() {
@@ -79,7 +87,7 @@ const agent = line({
   },
   info,
   state(state, text) {
-    const words = { gate: "Invite code wanted", refused: `Not let in: ${text}` }[state] ?? text;
+    const words = { gate: "Waiting for an invite code", refused: `The agent refuses this page: ${text}` }[state] ?? text;
     view.setStatus(state === "refused" ? "lost" : state, words);
     if (state === "gate") gateError.textContent = text;
     update();
@@ -92,6 +100,7 @@ async function info() {
   try {
     const about = await (await fetch(address("info"))).json();
     if (typeof about.name === "string") get("name").textContent = about.name;
+    setText(get("details"), [about.model, about.folder].filter((it) => typeof it === "string").map((it) => ` · ${it}`).join(""));
     return typeof about.address === "string" ? about.address : null;
   } catch {
     return null;
@@ -130,7 +139,7 @@ function answer(item, response, words) {
 }
 
 function interrupt() {
-  if (memory.running && agent.send({ type: "INTERRUPT" })) put({ kind: "notice", text: "Asked it to stop." });
+  if (memory.running && agent.send({ type: "INTERRUPT" })) put({ kind: "notice", text: "You asked the agent to stop." });
 }
 
 onAnswer(answer);
@@ -158,14 +167,36 @@ async function replace() {
   }
 }
 
+/** What the session has of the question at a place among the items: where it is, its parts and its whole text. */
+function stored(at) {
+  const messages = memory.session?.messages ?? [];
+  const after = memory.items.slice(at + 1).filter((item) => item.kind === "user").length;
+  const all = messages.flatMap((message, index) => (message.role === "user" ? [index] : []));
+  const asked = all.at(-1 - after) ?? -1;
+  const parts = [messages[asked]?.content ?? []].flat();
+  const whole = show(parts[0]?.text ?? parts[0] ?? "");
+  return { messages, asked, parts, whole, isThere: spoken(whole) === memory.items[at].text };
+}
+
+/** Says something else in the place of a question, in a chat of its own that begins as this one. */
+function change(asked, text) {
+  const at = memory.items.findLastIndex((item) => item.kind === "user" && elementOf(item) === asked);
+  const { messages, asked: place, isThere } = stored(at);
+  const before = memory.items.slice(0, at);
+  const isFirst = !before.some((item) => item.kind === "user");
+  if (!isFirst && !isThere) return "The agent has not kept what was said before this message.";
+  const { session_id, trace, ...rest } = memory.session ?? {};
+  const session = isFirst ? null : { ...rest, messages: messages.slice(0, place) };
+  const [id, title] = [randomId(), isFirst ? text : list.title];
+  create(id, { session, items: before });
+  list.select(id, title);
+  next = { id, text };
+}
+
 /** Says the last thing again, in a conversation as it was before. */
 function sayAgain(text) {
   const at = memory.items.findLastIndex((item) => item.kind === "user");
-  const messages = memory.session?.messages ?? [];
-  const asked = messages.findLastIndex((message) => message.role === "user");
-  const parts = [messages[asked]?.content ?? []].flat();
-  const whole = show(parts[0]?.text ?? parts[0] ?? "");
-  const isThere = spoken(whole) === text;
+  const { messages, asked, parts, whole, isThere } = stored(at);
   // Without a copy of what was said before, the host's is all there is, and goes on.
   if (memory.session === null && memory.items.slice(0, at).some((item) => item.kind === "user")) {
     put({ kind: "notice", text: "The conversation is too long to take an answer back: the agent is asked once more." });
@@ -196,6 +227,10 @@ function sayAgain(text) {
 view.onAgain((asked) => {
   if (!memory.running && view.stateNow() === "ready") sayAgain(questionOf(asked));
 });
+
+onEdit(async (asked, text) =>
+  view.stateNow() === "ready" ? change(asked, text) : "Not sent: there is no connection.");
+onExport(() => list.title);
 
 const goesAlong = along(get("along"), (why) => {
   put({ kind: "notice", text: why });

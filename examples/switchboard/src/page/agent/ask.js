@@ -39,7 +39,7 @@ function details({ details, diff }) {
   const pre = code(show(details));
   if (!diff?.preview) return pre;
   const folded = make("details");
-  folded.append(make("summary", "", "What the tool gets"), pre);
+  folded.append(make("summary", "", "Arguments of the tool"), pre);
   return folded;
 }
 

@@ -37,7 +37,7 @@ const answers = {
       if (frame.session !== undefined) memory.session = frame.session;
       // What is still running is sent as events.
       if (!memory.running) {
-        memory.items = frame.chat_items.map(shownBefore).filter(Boolean);
+        memory.items = asBefore(memory.items, frame.chat_items.map(shownBefore).filter(Boolean));
         const [asked, answered] = ["user", "agent"].map((who) => memory.items.findLastIndex(({ kind }) => kind === who));
         // The agent ended before it answered, or failed.
         if (asked > answered) memory.items.push({ kind: "failure", text: "There is no answer. Ask again if you like." });
@@ -200,6 +200,31 @@ function end(kind, text) {
     if (item.live) put(Object.assign(item, { live: false }));
   }
   if (kind !== undefined) put({ kind, text });
+}
+
+/** The items as the agent remembers them, with what only this browser has kept of them: times, files, and what they have
+ * cost. */
+function asBefore(old, items) {
+  const turns = [];
+  for (const item of old) {
+    if (item.kind === "user") turns.push({ asked: item, rest: [] });
+    else turns.at(-1)?.rest.push(item);
+  }
+  const all = [];
+  let turn = null;
+  const end = () => all.push(...(turn?.rest.filter(({ kind }) => kind === "usage") ?? []));
+  for (const item of items) {
+    if (item.kind === "user") {
+      end();
+      turn = turns.find(({ asked }) => asked.text === item.text) ?? null;
+      if (turn) turns.splice(0, turns.indexOf(turn) + 1);
+    }
+    const same = [turn?.asked, ...(turn?.rest ?? [])].find((it) => it && it.kind === item.kind && it.text === item.text);
+    const { at, files } = same ?? {};
+    all.push({ ...item, ...(at && { at }), ...(files && { files }) });
+  }
+  end();
+  return all;
 }
 
 /** Where a host names the files of a prompt for the agent. */

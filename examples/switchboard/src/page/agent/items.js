@@ -23,13 +23,19 @@ export function onAnswer(then) {
 
 /** Puts an item at the end, or shows a known one anew. */
 export function put(item) {
-  if (!memory.items.includes(item)) memory.items.push(item);
+  if (!memory.items.includes(item)) {
+    item.at ??= Date.now();
+    memory.items.push(item);
+  }
   const known = shown.get(item);
   if (known) known.update();
   else show(item);
   // The host tells again what is not whole.
   if (!item.live) save();
 }
+
+/** The element that shows an item. */
+export const elementOf = (item) => shown.get(item)?.element;
 
 /** Shows another conversation. */
 export function showAll() {
@@ -50,6 +56,7 @@ function show(item) {
     view.add(part.element);
   } else if (item.kind !== "usage") {
     current().put(part.element);
+    if (item.kind === "agent" && item.at) current().at = item.at;
   }
   view.stay();
 }
@@ -80,7 +87,7 @@ function replaced(make) {
 const parts = {
   user: (item) =>
     replaced(() => {
-      const element = question(item.text, [...(item.files ?? []), ...(item.queued ? [QUEUED] : [])]);
+      const element = question(item.text, item.at, [...(item.files ?? []), ...(item.queued ? [QUEUED] : [])]);
       element.classList.toggle("queued", Boolean(item.queued));
       return element;
     }),

@@ -61,6 +61,17 @@ function makeRoom() {
   }
 }
 
+/** Keeps a chat that begins with something. */
+export function create(id, kept) {
+  browser.write(PREFIX + id, { ...empty(), ...kept });
+}
+
+/** Whether a chat has these words, as far as this browser knows it. */
+export function has(id, words) {
+  const items = browser.read(PREFIX + id)?.items ?? [];
+  return items.some(({ text }) => typeof text === "string" && text.toLowerCase().includes(words.toLowerCase()));
+}
+
 /** Forgets a chat, and returns what there was. */
 export function forget(id) {
   if (id === chat && timer !== 0) write();

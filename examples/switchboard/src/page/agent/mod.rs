@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use rpc_core::net::server::is_read;
 
-use crate::page::{Skeleton, file};
+use crate::page::{MANIFEST, Skeleton, file};
 use crate::web::{Asset, not_allowed, page, text};
 
 #[cfg(test)]
@@ -12,8 +12,11 @@ mod tests;
 
 const PAGE: Skeleton = Skeleton {
     name: "Agent",
-    hint: "What it does on the way shows up here, folded. You can say more while it works. Reload the page \
-           whenever you like: the work goes on, and the conversation is still here.",
+    examples: [
+        "What is in this folder, and what is it for?",
+        "Find what is left to do in these files",
+        "Write a README for this folder",
+    ],
     entry: include_str!("entry.html"),
     extras: include_str!("extras.html"),
     attach: include_str!("attach.html"),
@@ -45,8 +48,9 @@ pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     let found = own.map(|(_, asset)| *asset).or_else(|| file(path));
     match (path, found, is_read(method)) {
         ("/", _, true) => page(PAGE.page(path)),
+        (MANIFEST, _, true) => PAGE.manifest(),
         (_, Some(asset), true) => asset.respond(),
-        ("/", ..) | (_, Some(_), false) => not_allowed("GET, HEAD"),
+        ("/" | MANIFEST, ..) | (_, Some(_), false) => not_allowed("GET, HEAD"),
         _ => text(
             StatusCode::NOT_FOUND,
             "there is nothing here; the page is at /",

@@ -4,14 +4,18 @@
 import { Answer, Tool, answerOf, failure, notice, question, questionOf } from "./page/answer.js";
 import { chats } from "./page/chats.js";
 import * as composer from "./page/composer.js";
-import { browser, get, isObject, randomId, show } from "./page/dom.js";
+import { browser, get, isObject, make, randomId, setText, show } from "./page/dom.js";
+import { onEdit, onExport } from "./page/edit.js";
 import { line, onToken, request } from "./line.js";
 import { Markdown } from "./page/markdown.js";
 import { memory } from "./memory.js";
 import * as view from "./page/view.js";
 
-const [auth, log, hint, waits, retry] = ["auth", "log", "hint", "waits", "retry"].map(get);
+const [auth, log, hint, waits, retry, models] = ["auth", "log", "hint", "waits", "retry", "models"].map(get);
 const draftOf = (id) => `gateway-draft-${id}`;
+/** What there was of an answer when the line to it broke. */
+const halfOf = (id) => `gateway-half-${id}`;
+const MODEL_KEY = "gateway-model";
 
 // --- chats --------------------------------------------------------------------------------------
 
@@ -26,6 +30,8 @@ function conversation(id) {
     state(...status) {
       ours.status = status;
       ours.isReady = status[0] === "ready";
+      if (status[0] === "lost") keepHalf(ours);
+      if (ours.isReady) offerModels();
       if (ours === chat) showStatus();
     },
   });
@@ -75,55 +81,111 @@ const list = chats("gateway", {
     }
     known.get(id)?.line.leave();
     known.delete(id);
-    browser.write(draftOf(id), null);
+    for (const kept of [draftOf(id), halfOf(id)]) browser.write(kept, null);
   },
+  find: async (words, ids) => (await request("POST", "search", { words, chats: ids })).json(),
 });
+
+// --- models -------------------------------------------------------------------------------------
+
+let configured = null;
+
+/** Names the model, and lets the user choose among those that the provider lists. */
+async function offerModels() {
+  if (configured !== null) return;
+  configured = "";
+  try {
+    const about = await (await request("GET", "models")).json();
+    configured = show(about.model);
+    const names = new Set([configured, ...about.models.filter((name) => typeof name === "string").sort()]);
+    models.replaceChildren(...[...names].map((name) => make("option", "", name)));
+    const kept = browser.read(MODEL_KEY);
+    models.value = names.has(kept) ? kept : configured;
+    get("modes").hidden = names.size < 2;
+    showModel();
+  } catch {
+    // The next connection asks again.
+    configured = null;
+  }
+}
+
+const showModel = () => setText(get("details"), ` · ${models.value}`);
+
+models.addEventListener("change", () => {
+  browser.write(MODEL_KEY, models.value === configured ? null : models.value);
+  showModel();
+});
+
+/** The model that is to answer, if it is another than the usual one. */
+const wanted = () => (models.value && models.value !== configured ? { model: models.value } : {});
 
 // --- turns --------------------------------------------------------------------------------------
 
 const STOPPED = () => notice("Stopped.");
 
-function newTurn(id, content) {
-  return { id, content, question: question(content), ...unanswered() };
+function newTurn(id, content, asked) {
+  return { id, content, question: question(content, asked), ...unanswered() };
 }
 
 /** `isLocal`: whether the gateway has not said yet that it knows of it. */
 const unanswered = () => ({ answer: new Answer(), tools: new Map(), input: 0, output: 0, isDone: false, isLocal: false });
 
-/** A turn as the gateway remembers it. */
-function remembered({ id, user, assistant, mark }) {
-  const turn = newTurn(id ?? randomId(), show(user));
+/** A turn as the gateway remembers it. `half`: what this browser has seen of its answer. */
+function remembered({ id, user, assistant, asked, ...end }, half) {
+  const turn = newTurn(id ?? randomId(), show(user), inMs(asked));
   const said = show(assistant);
-  if (said.trim() !== "" || typeof mark !== "string") turn.answer.put(new Markdown(said).element);
+  const text = half?.id === id && said.trim() === "" ? half.text : said;
+  if (text.trim() !== "" || typeof end.mark !== "string") turn.answer.put(new Markdown(text).element);
+  return complete(turn, end);
+}
+
+/** Ends a turn as the gateway remembers its end. */
+function complete(turn, { mark, at, usage }) {
   if (mark === "stopped") turn.answer.put(STOPPED());
   else if (typeof mark === "string") turn.answer.put(failure(mark));
+  if (Array.isArray(usage)) turn.answer.usage(...usage);
+  turn.answer.at = inMs(at);
   turn.answer.finish();
   turn.isDone = true;
   return turn;
 }
 
+const inMs = (seconds) => (Number.isFinite(seconds) ? 1000 * seconds : undefined);
+
 const withoutBlanks = (text) => text.replace(/\s+/g, "");
+
+/** Keeps in the browser what there is of an answer, in case that the gateway has ended. */
+function keepHalf({ id, running }) {
+  const text = running === null ? "" : answerOf(running.answer.element);
+  if (text !== "") browser.write(halfOf(id), { id: running.id, text });
+}
 
 /** Shows what was said before. Turns that have not changed stay as they are. */
 function showPast(ours, past) {
   const old = new Map(ours.turns.map((turn) => [turn.id, turn]));
+  const half = browser.read(halfOf(ours.id));
   const stored = past.filter(isObject).map((it) => {
     const turn = old.get(it.id);
     old.delete(it.id);
-    const isSame = turn?.isDone && withoutBlanks(answerOf(turn.answer.element)) === withoutBlanks(show(it.assistant));
-    return isSame ? turn : remembered(it);
+    const [seen, said] = [turn ? answerOf(turn.answer.element) : "", show(it.assistant)].map(withoutBlanks);
+    // The gateway has ended: there is no more of it than what was seen.
+    if (turn?.isDone === false && typeof it.mark === "string" && seen.startsWith(said)) return complete(turn, it);
+    const isSame = turn?.isDone && (seen === said || (said === "" && typeof it.mark === "string"));
+    return isSame ? turn : remembered(it, half);
   });
   const local = [...old.values()].filter((turn) => turn.isLocal);
   ours.running = local.find((turn) => !turn.isDone) ?? null;
   ours.turns = [...stored, ...local];
+  if (ours === chat && stored.length > 0) list.has(stored[0].content);
   draw(ours);
+  if (ours === chat) update();
 }
 
 /** A question is being answered: one of this page, one of another, or one that is asked again. */
-function begin(ours, id, content) {
+function begin(ours, id, content, at = Date.now()) {
   let turn = ours.turns.find((turn) => turn.id === id);
   if (turn === undefined) {
-    turn = newTurn(id, content);
+    turn = newTurn(id, content, at);
     ours.turns.push(turn);
     if (ours === chat) view.add(turn.question, turn.answer.element);
   } else if (turn.isDone) {
@@ -144,7 +206,7 @@ async function ask(content, id = randomId()) {
   update();
   view.toEnd();
   try {
-    await request("POST", `chats/${ours.id}`, { id, content });
+    await request("POST", `chats/${ours.id}`, { id, content, ...wanted() });
   } catch (error) {
     if (turn.isLocal) end(ours, failure(`Not sent. ${error.message}`));
   }
@@ -155,7 +217,7 @@ function heard(ours, { event, data }) {
     showPast(ours, data);
     sendQueued();
   } else if (event === "asked" && isObject(data)) {
-    begin(ours, data.id, show(data.content)).isLocal = false;
+    begin(ours, data.id, show(data.content), inMs(data.at)).isLocal = false;
     update();
   } else if (ours.running !== null && Object.hasOwn(EVENTS, event)) {
     EVENTS[event](ours.running, data, ours);
@@ -204,6 +266,7 @@ function end(ours, last) {
   turn.isDone = true;
   if (last !== undefined) turn.answer.put(last);
   else if (turn.answer.isEmpty) turn.answer.put(notice("The answer is empty."));
+  turn.answer.at = Date.now();
   turn.answer.finish();
   rest(ours);
   if (ours !== chat) return;
@@ -240,6 +303,7 @@ function update() {
   composer.setRunning(chat.running !== null);
   composer.send.disabled = !chat.isReady || !composer.hasText();
   hint.hidden = !auth.hidden || log.childElementCount > 0;
+  setText(get("greeting"), (chat.isReady && list.absence) || "What would you like to know?");
 }
 
 function submit() {
@@ -264,6 +328,19 @@ view.onAgain((asked) => {
   const turn = chat.turns.find((it) => it.question === asked);
   if (chat.isReady && chat.running === null) ask(questionOf(asked), turn.id);
 });
+onEdit(async (asked, content) => {
+  const { id: from, turns } = chat;
+  const turn = turns.find((it) => it.question === asked);
+  const [to, title] = [randomId(), turn === turns[0] ? content : list.title];
+  try {
+    const place = { chat: from, turn: turn.id };
+    await request("POST", `chats/${to}`, { id: randomId(), content, from: place, ...wanted() });
+  } catch (error) {
+    return `Not sent. ${error.message}`;
+  }
+  list.select(to, title);
+});
+onExport(() => list.title);
 onToken(() => chat.line.open());
 retry.addEventListener("click", () => chat.line.open());
 addEventListener("online", () => {

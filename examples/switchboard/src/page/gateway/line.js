@@ -77,7 +77,7 @@ export function line(id, { heard, state }) {
     tab.write(TOKEN_KEY, null);
     link.leave();
     askForToken(why);
-    state("token", "Token wanted");
+    state("token", "Waiting for the token");
   }
 
   function received(lines) {

@@ -5,7 +5,7 @@ use exoclaw_proto::limits::{HEALTH_PATH, WS_PATH};
 use http::{Method, Response, StatusCode};
 use rpc_core::net::server::is_read;
 
-use crate::page::{Skeleton, file};
+use crate::page::{MANIFEST, Skeleton, file};
 use crate::web::{Asset, not_allowed, page, text};
 
 #[cfg(test)]
@@ -13,8 +13,11 @@ mod tests;
 
 const PAGE: Skeleton = Skeleton {
     name: "Gateway",
-    hint: "Its tools and what they return show up in the answer, folded. Reload the page whenever you like: the \
-           answer goes on for two minutes without it, and the conversation is still here.",
+    examples: [
+        "Show markdown: compare three sorting algorithms in a table, with code for one of them",
+        "Count to 12 in French and in German",
+        "What can you help me with?",
+    ],
     entry: include_str!("entry.html"),
     extras: "",
     attach: "",
@@ -29,6 +32,7 @@ const ICON: Asset = Asset::drawing(include_bytes!("icon.svg"));
 enum Resource<'a> {
     Page,
     Asset(Asset),
+    Manifest,
     Health,
     /// A check that does not exist: the page in its place would pass for a healthy gateway.
     UnknownCheck,
@@ -44,6 +48,7 @@ impl<'a> Resource<'a> {
             "/line.js" => Self::Asset(LINE),
             "/memory.js" => Self::Asset(MEMORY),
             "/icon.svg" => Self::Asset(ICON),
+            MANIFEST => Self::Manifest,
             HEALTH_PATH => Self::Health,
             WS_PATH => Self::WebSocket,
             _ if path.starts_with("/health") || path.starts_with("/ready") => Self::UnknownCheck,
@@ -79,6 +84,7 @@ pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
     match (&resource, is_read(method)) {
         (Resource::Page, true) => page(PAGE.page(path)),
         (Resource::Asset(asset), true) => asset.respond(),
+        (Resource::Manifest, true) => PAGE.manifest(),
         (Resource::Health, true) => text(StatusCode::OK, "ok"),
         (Resource::UnknownCheck, true) => {
             let why = "The checks of this gateway are /health and /ready.";

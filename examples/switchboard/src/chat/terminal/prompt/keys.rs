@@ -12,7 +12,13 @@ impl Prompt {
         let is_alt = key.modifiers == KeyModifiers::ALT;
         self.is_stale = true;
         let had_hints = !std::mem::take(&mut self.hints).is_empty();
+        if let Some(words) = self.search.take()
+            && self.searches(words, key)
+        {
+            return None;
+        }
         match key.code {
+            KeyCode::Char('r') if is_control => self.search = Some(String::new()),
             KeyCode::Enter if is_alt || key.modifiers == KeyModifiers::SHIFT => self.insert("\n"),
             KeyCode::Enter => return self.enter(),
             KeyCode::Char('j') if is_control => return self.enter(),
@@ -58,6 +64,40 @@ impl Prompt {
             }
         }
         None
+    }
+
+    /// Takes a key while earlier lines are searched for words; `false` if it ends the search with what was found, and is
+    /// to do what it does otherwise.
+    fn searches(&mut self, mut words: String, key: &KeyEvent) -> bool {
+        let is_control = key.modifiers == KeyModifiers::CONTROL;
+        let mut goes_back = false;
+        match key.code {
+            KeyCode::Char('r') if is_control => goes_back = true,
+            KeyCode::Backspace => drop(words.pop()),
+            KeyCode::Char(c) if !is_control && key.modifiers != KeyModifiers::ALT => words.push(c),
+            KeyCode::Esc => {
+                self.leave_search();
+                return true;
+            }
+            KeyCode::Char('c' | 'g') if is_control => {
+                self.leave_search();
+                return true;
+            }
+            _ => return false,
+        }
+        if let Some(line) = self.history.find(&words, goes_back, self.input.value()) {
+            self.set(line);
+        }
+        self.search = Some(words);
+        true
+    }
+
+    /// Brings back what was written before the search.
+    fn leave_search(&mut self) {
+        if let Some(written) = self.history.written() {
+            self.set(written);
+        }
+        self.history.leave();
     }
 
     fn edit(&mut self, request: InputRequest) {
@@ -127,7 +167,7 @@ impl Prompt {
         let Some(&(row, column)) = layout.places.get(self.place()) else {
             return;
         };
-        let label = self.label.chars().count();
+        let label = self.prefix().chars().count();
         let wanted = row.checked_add_signed(rows);
         // The last place of the row that is not right of the cursor, or its first one.
         let places = layout.places.iter().enumerate().skip(label);

@@ -53,7 +53,7 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
     let chat = from("ann", "hello?");
     {
         let mut heard = Heard::default();
-        let mut asked = Box::pin(one.engine.answer(&chat, Some("1"), &mut heard));
+        let mut asked = Box::pin(one.engine.answer(&chat, named("1"), &mut heard));
         at_gate(asked.as_mut(), &mut one.heard).await;
         one.store().kill();
         // No destructor runs.
@@ -63,7 +63,7 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
     assert_eq!(turns(&two.engine, "ann").await, [["hello?", "", ended]]);
     // The same question again takes its place.
     let mut heard = Heard::default();
-    let again = two.engine.answer(&chat, Some("1"), &mut heard);
+    let again = two.engine.answer(&chat, named("1"), &mut heard);
     again.await.unwrap();
     assert_eq!(turns(&two.engine, "ann").await, [["hello?", "next", ""]]);
     let sessions = two.store().sessions(9).await.unwrap();

@@ -14,7 +14,7 @@ use snek_proto::llm::tool::ToolDefinition;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::gateway::config::AgentConfig;
-use crate::gateway::engine::{Engine, EngineParts, Reply};
+use crate::gateway::engine::{Engine, EngineParts, PageChat, Reply};
 use crate::gateway::store::{GatewayStore, GatewayStoreConfig};
 use crate::gateway::tool::{Tool, ToolOutput, Tools, builtin};
 use crate::gateway::usage::UsageEntry;
@@ -404,6 +404,14 @@ pub(super) async fn turns(engine: &Engine, account: &str) -> Vec<[String; 3]> {
 
 pub(super) fn from(account: &str, content: &str) -> ChatSend {
     ChatSend::new("ws", account, content)
+}
+
+/// The chat of a page whose turn has this name.
+pub(super) fn named(id: &str) -> PageChat<'_> {
+    PageChat {
+        id: Some(id),
+        model: None,
+    }
 }
 
 /// The error of a chat that failed on its way.

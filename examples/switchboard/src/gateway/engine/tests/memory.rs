@@ -56,7 +56,7 @@ async fn a_repeated_question_is_sent_once_without_its_first_answer() {
     ] {
         let mut reply = Heard::default();
         let chat = from("ann", content);
-        let answered = harness.engine.answer(&chat, Some(id), &mut reply).await;
+        let answered = harness.engine.answer(&chat, named(id), &mut reply).await;
         answered.unwrap();
     }
     let first = ["user: first", "assistant: one", "user: second"];
