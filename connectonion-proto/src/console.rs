@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use rpc_core::text::is_control;
+use rpc_core::text::{is_control, is_invisible};
 
 use crate::frame::SessionState;
 use crate::hub::Owner;
@@ -111,17 +111,7 @@ fn harmless(letter: char) -> Option<char> {
 
 /// Returns whether a character controls a terminal or the direction of text, or is invisible.
 pub(crate) fn is_hidden(letter: char) -> bool {
-    is_control(letter)
-        || matches!(
-            letter,
-            '\u{ad}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
+    is_control(letter) || is_invisible(letter)
 }
 
 #[cfg(test)]

@@ -81,8 +81,9 @@ class Ran:
         expect(len(self.of("ended")) == 1 and last == ["ended"], f"not one end: {self.text}")
         return self.of("ended")[0]
 
-    def ends(self, outcome):
-        same((self.ended["outcome"], self.code), (outcome, CODES[outcome]), f"the end of {self.text[-2000:]}")
+    def ends(self, outcome, code=None):
+        code = CODES[outcome] if code is None else code
+        same((self.ended["outcome"], self.code), (outcome, code), f"the end of {self.text[-2000:]}")
         same(self.ended["mayHaveRun"], outcome != "refused", "whether it may have run")
         expect("reply" in self.ended or outcome != "done", "no reply")
 
@@ -218,7 +219,9 @@ async def an_interrupt_aborts_the_chat_and_says_what_came_of_it(library):
                     frame = answer | {"requestId": chat["id"]} if is_result else answer
                     await play(socket, (abort if is_result else chat)["id"], [frame])
                 found = await ran(program)
-            found.ends(outcome)
+            # Whatever has come: the user has interrupted it.
+            found.ends(outcome, 130)
+            same(found.of("error"), [], "another outcome")
         starts = asyncio.create_task(answered(server, "chat.start", BEGUN))
         async with interrupted(server, at='"started"') as program:
             await starts

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 pub use rpc_core::text::is_control;
+use rpc_core::text::visible;
 
 /// How many bytes of a text are looked at together.
 const BLOCK: usize = 32;
@@ -79,6 +80,16 @@ pub fn paint(colour: bool, with: Colour, text: &str) -> String {
 /// Makes an untrusted text of several lines [`printable`]. Tabs and the ends of lines (LF or CRLF) stay.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
+    lines_of(text, printable)
+}
+
+/// Makes untrusted prose of several lines printable, as [`printable_lines`] and [`printable_prose`] do.
+#[must_use]
+pub fn printable_prose_lines(text: &str) -> String {
+    lines_of(text, printable_prose)
+}
+
+fn lines_of(text: &str, printable: fn(&str) -> Cow<'_, str>) -> String {
     let mut shown = String::with_capacity(text.len());
     for part in text.split_inclusive(['\n', '\t']) {
         let words = part.strip_suffix("\r\n");
@@ -109,29 +120,29 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Makes untrusted text safe to show: escapes the characters that control a terminal.
+/// Makes untrusted text safe to show: escapes what controls a terminal or is invisible.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
+    shown(text, false)
+}
+
+/// Makes untrusted prose [`printable`], in which the marks that join or direct letters stay.
+#[must_use]
+pub fn printable_prose(text: &str) -> Cow<'_, str> {
+    shown(text, true)
+}
+
+fn shown(text: &str, is_prose: bool) -> Cow<'_, str> {
     // What most text is made of is looked at byte by byte, many together.
     let are_plain = |bytes: &[u8]| {
         let plain = bytes.iter().map(|byte| matches!(byte, b' '..=b'~'));
         plain.fold(true, |all, plain| all & plain)
     };
     let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();
-    if blocks.iter().all(|block| are_plain(block)) && are_plain(rest) {
-        return Cow::Borrowed(text);
+    match blocks.iter().all(|block| are_plain(block)) && are_plain(rest) {
+        true => Cow::Borrowed(text),
+        false => visible(text, is_prose),
     }
-    if !text.contains(is_control) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match is_control(c) {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-    }
-    shown.into()
 }
 
 /// Returns how many there are, like `1 line` or `2 lines`.

@@ -17,6 +17,7 @@ pub mod markdown;
 pub mod metrics;
 pub mod model;
 pub mod page;
+pub(crate) mod pages;
 pub mod router;
 
 pub use switchboard_cli::{self as cli, text, web};

@@ -67,7 +67,7 @@ fn with_files(tools: Tools, folder: &Workspace) -> Tools {
             ToolDefinition::new("read_file", "The text of a file.").param(path()),
             in_folder(|folder, arguments| {
                 let path = argument(arguments, "path")?;
-                let text = folder.read(path, Range::default())?.text;
+                let text = folder.read(path, Range::default(), &Stop::default())?.text;
                 match text.len() > MAX_TEXT {
                     true => Err(ToolError::call(format!(
                         "{path:?} has over {MAX_TEXT} bytes"
@@ -79,7 +79,7 @@ fn with_files(tools: Tools, folder: &Workspace) -> Tools {
         .with(
             ToolDefinition::new(
                 WRITE_FILE,
-                "Writes a file, in place of the one of that name.",
+                "Writes a file, in place of the one of that name, which must have been read before.",
             )
             .param(path())
             .param(Param::new("text", ParamType::String)),

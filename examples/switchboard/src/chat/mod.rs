@@ -195,6 +195,7 @@ pub async fn run<P: Peer>(peer: &mut P, options: Options) -> Result<(), Failure>
         is_silent: false,
         is_stopped: false,
         is_declined: false,
+        is_interrupted: false,
         end,
     };
     let mut talked = chat.talk(peer).await;
@@ -208,7 +209,12 @@ pub async fn run<P: Peer>(peer: &mut P, options: Options) -> Result<(), Failure>
         }
         () = sleep(P::GOODBYE) => {}
     }
-    if let Err(failure) = &talked {
+    // What ran has ended meanwhile, in its own way, which programs know.
+    let is_over = chat.is_interrupted && chat.once.is_none() && peer.is_done();
+    if is_over {
+        talked = Err(chat.interrupted());
+    }
+    if let (Err(failure), false) = (&talked, is_over) {
         let about = json!({ "message": failure.to_string() });
         chat.out.program("error", about).await;
     }
@@ -239,6 +245,8 @@ struct Conversation {
     is_stopped: bool,
     /// Something was asked, and no one was there to answer.
     is_declined: bool,
+    /// A signal has ended it while something ran.
+    is_interrupted: bool,
     /// The wish to end. One for all the time, so that none is missed.
     end: BoxFuture<'static, ()>,
 }
@@ -318,7 +326,10 @@ impl Conversation {
                 {
                     return Ok(());
                 }
-                Next::Signal => return Err(Failure::aborted()),
+                Next::Signal => {
+                    self.is_interrupted = true;
+                    return Err(Failure::aborted());
+                }
                 Next::Event(event) => peer.handle(event, &self.out).await?,
                 Next::Line(Some(Line::Interrupt)) if !self.was_in => return Ok(()),
                 Next::Line(Some(line)) => self.take(line, peer).await,
@@ -434,6 +445,15 @@ impl Conversation {
         let stopping = ChatEvent::Activity("stopping".to_owned());
         self.out.people([stopping]).await;
         peer.stop(&self.out).await;
+    }
+
+    /// What came of what a signal has interrupted.
+    fn interrupted(&self) -> Failure {
+        match self.out.take_failure() {
+            Some(failure) => Failure::aborted_with(failure),
+            None if self.out.failures() > 0 => Failure::aborted(),
+            None => Failure::aborted_with("interrupted, when the whole answer had come"),
+        }
     }
 
     /// The outcome for scripts.

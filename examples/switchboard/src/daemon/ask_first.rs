@@ -2,16 +2,23 @@
 //! keeps what waits for an answer, and what the user has allowed.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::id::SessionId;
 use rpc_core::sync::Mutex;
+use snek_proto::llm::chat::Role;
 use tokio::time::Instant;
 
-use super::workspace::{Change, Workspace};
+use super::toolbox::OVER_COMMAND;
+use super::worker::history;
+use super::workspace::{Change, Known, Workspace};
 use crate::assistant::Turn;
-use crate::markdown::{code, fenced};
+use crate::markdown::code;
+use crate::pages::{Meant, Pages};
+use crate::text::printable_lines;
 
 /// The name of the skill, and the word among the capabilities of a server that enforces it. The
 /// protocol has no frame for an approval, but any server tells its model the skill's instructions.
@@ -28,45 +35,85 @@ const MAX_SESSIONS: usize = 64;
 /// How long a question can be answered.
 const EXPIRY: Duration = Duration::from_secs(60 * 60);
 
+/// Who runs by themselves what is written in these files, or in folders of these names.
+const RUN_BY: [(&str, &str); 9] = [
+    (".devcontainer", "editors run what it names when the folder is opened"),
+    (".envrc", "direnv runs it when the folder is entered"),
+    (".githooks", "Git may run what is in it, at commits and the like"),
+    (".github", "GitHub runs its workflows after a push"),
+    (".gitlab-ci.yml", "GitLab runs it after a push"),
+    (".husky", "Git runs what is in it, at commits and the like"),
+    (".idea", "JetBrains' editors may run what it names when the folder is opened"),
+    (".pre-commit-config.yaml", "pre-commit runs what it names at each commit"),
+    (".vscode", "VS Code may run what it names when the folder is opened"),
+];
+/// What is said of any other file whose name begins with a dot.
+const SETTINGS: &str = "programs read such files by themselves, and some run what they hold";
+
 /// A kind of step that the user is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A file is changed.
     Edit,
+    /// A file is changed that other programs read by themselves, and may run.
+    Settings,
     /// A command runs.
     Command,
 }
 
-/// A step that the user is asked about.
+/// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
+enum Effect {
+    Change(PathBuf, Option<String>, String),
+    Command(String),
+}
+
+/// A step that the user is asked about. Two are equal if they do the same.
+#[derive(Clone, Debug)]
 pub struct Step {
     /// Its kind.
     pub kind: Kind,
-    /// The question, in Markdown: what the step does, and all of it.
-    pub question: String,
+    effect: Effect,
+    /// All of what it does, and how far the user has read it.
+    pub(super) pages: Pages,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.effect == other.effect
+    }
 }
 
 impl Step {
     /// Creates the step that makes this change.
     pub fn edit(change: &Change) -> Self {
-        let Change { path, is_new, diff } = change;
-        let verb = if *is_new { "create" } else { "change" };
-        let (added, removed) = (diff.added, diff.removed);
-        let block = fenced("diff", &diff.unified(path, *is_new));
-        Self {
-            kind: Kind::Edit,
-            question: format!(
-                "I want to {verb} {} (+{added} -{removed}):\n\n{block}",
-                code(path)
-            ),
+        let verb = if change.is_new() { "create" } else { "change" };
+        let (added, removed) = (change.diff.added, change.diff.removed);
+        let mut about = format!("I want to {verb} {} (+{added} -{removed})", code(&change.path));
+        if change.is_over_command {
+            about.push_str(OVER_COMMAND);
         }
+        let mut parts = change.path.split('/').filter(|part| part.starts_with('.'));
+        let read_by = parts.next().map(|part| {
+            let known = RUN_BY.iter().find(|(name, _)| part == *name);
+            (part, known.map_or(SETTINGS, |(_, who)| who))
+        });
+        if let Some((part, who)) = read_by {
+            about = format!("{about} – {}: {who}", code(part));
+        }
+        let kind = read_by.map_or(Kind::Edit, |_| Kind::Settings);
+        let effect = Effect::Change(change.file.clone(), change.old.clone(), change.new.clone());
+        let text = change.diff.unified(&change.path, change.is_new());
+        let pages = Pages::new(about, "diff", &text);
+        Self { kind, effect, pages }
     }
 
     /// Creates the step that runs a line of the shell.
     pub fn command(line: &str) -> Self {
         Self {
             kind: Kind::Command,
-            question: format!("I want to run this command:\n\n{}", fenced("sh", line)),
+            effect: Effect::Command(line.to_owned()),
+            pages: Pages::new("I want to run this command".to_owned(), "sh", &printable_lines(line)),
         }
     }
 }
@@ -78,14 +125,22 @@ pub(super) enum Answer {
     Yes,
     /// All steps of this kind in the session may be done.
     Always,
+    /// The next page.
+    More,
     /// It may not; with the reason for the model.
     No(String),
 }
 
 impl Answer {
-    pub(super) fn parse(text: &str) -> Self {
-        let word = text.trim().trim_end_matches(['.', '!', ',']).to_lowercase();
-        match word.as_str() {
+    /// Parses what is said to a step, which is not agreed to before it was read.
+    pub(super) fn parse(text: &str, step: &Step) -> Self {
+        let words = text.trim().trim_end_matches(['.', '!', ',']).to_lowercase();
+        match step.pages.meant(&words) {
+            Meant::More => return Self::More,
+            Meant::Counted => return Self::Yes,
+            Meant::Other => {}
+        }
+        match words.as_str() {
             "yes" | "y" => Self::Yes,
             "always" | "a" => Self::Always,
             "no" | "n" | "" => Self::No("the user does not allow it".to_owned()),
@@ -109,6 +164,33 @@ pub(super) struct Pending {
     /// Its next step is the call that is asked about.
     pub(super) turn: Turn,
     pub(super) step: Step,
+    /// What the user was shown last.
+    pub(super) asked: String,
+}
+
+impl Pending {
+    /// Returns whether a chat answers the question: the question is the last that was said to its client, which
+    /// knows nothing else that was said, or it says a word that nothing but an answer would be.
+    fn is_answered_by(&self, request: &ChatRequest) -> bool {
+        match history::messages(request).pop() {
+            Some(last) => last.role == Role::Assistant && last.content.text().trim() == self.asked.trim(),
+            None => {
+                let text = request.message.trim().to_lowercase();
+                let word = text.split(|c: char| !c.is_alphanumeric()).next();
+                text.is_empty()
+                    || matches!(word, Some("n" | "no"))
+                    || !matches!(Answer::parse(&text, &self.step), Answer::No(_))
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Returns what waits for an answer, and forgets what has waited too long.
+    fn open(&mut self) -> Option<&Pending> {
+        self.pending.take_if(|(expires, _)| *expires <= Instant::now());
+        self.pending.as_ref().map(|(_, pending)| &**pending)
+    }
 }
 
 /// The decisions of all sessions, as long as the program runs.
@@ -120,6 +202,8 @@ struct Session {
     id: SessionId,
     allowed: Vec<Kind>,
     pending: Option<(Instant, Box<Pending>)>,
+    /// What its chats know of files.
+    known: Arc<Known>,
 }
 
 impl Decisions {
@@ -133,6 +217,7 @@ impl Decisions {
                 id: id.clone(),
                 allowed: Vec::new(),
                 pending: None,
+                known: Arc::default(),
             });
         let changed = change(&mut session);
         sessions.push_back(session);
@@ -142,20 +227,41 @@ impl Decisions {
         changed
     }
 
-    /// Keeps a chat until it is answered.
-    pub(super) fn keep(&self, id: &SessionId, pending: Pending) {
-        let expires = Instant::now() + EXPIRY;
-        self.change(id, |session| {
-            session.pending = Some((expires, Box::new(pending)));
-        });
+    /// Returns what the chats of a session know of files.
+    pub(super) fn known(&self, id: &SessionId) -> Arc<Known> {
+        self.change(id, |session| Arc::clone(&session.known))
     }
 
-    /// Returns the chat that waits, which waits no longer.
-    pub(super) fn take(&self, id: &SessionId) -> Option<Pending> {
-        let mut sessions = self.0.lock();
-        let session = sessions.iter_mut().find(|session| session.id == *id)?;
-        let (expires, pending) = session.pending.take()?;
-        (Instant::now() < expires).then_some(*pending)
+    /// Keeps a chat until it is answered; `false` if another one of the session waits for that.
+    pub(super) fn keep(&self, id: &SessionId, pending: Pending) -> bool {
+        let expires = Instant::now() + EXPIRY;
+        self.change(id, |session| {
+            let is_free = session.open().is_none();
+            if is_free {
+                session.pending = Some((expires, Box::new(pending)));
+            }
+            is_free
+        })
+    }
+
+    /// Returns whether a chat of the session waits for an answer.
+    pub(super) fn is_asking(&self, id: &SessionId) -> bool {
+        self.change(id, |session| session.open().is_some())
+    }
+
+    /// Returns the chat that waits for this answer, which waits no longer.
+    ///
+    /// # Errors
+    /// The question, if one is open that this does not answer.
+    pub(super) fn take(
+        &self,
+        id: &SessionId,
+        request: &ChatRequest,
+    ) -> Result<Option<Pending>, String> {
+        self.change(id, |session| match session.open() {
+            Some(pending) if !pending.is_answered_by(request) => Err(pending.asked.clone()),
+            _ => Ok(session.pending.take().map(|(_, pending)| *pending)),
+        })
     }
 
     /// Allows all steps of a kind.
@@ -182,27 +288,60 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_allows_something() {
-        for text in ["yes", " Y ", "Yes."] {
-            assert_eq!(Answer::parse(text), Answer::Yes, "{text}");
+        let step = Step::command("ls");
+        for text in ["yes", " Y ", "Yes.", "yes 1"] {
+            assert_eq!(Answer::parse(text, &step), Answer::Yes, "{text}");
         }
-        assert_eq!(Answer::parse("always!"), Answer::Always);
-        for text in ["no", "", "yes but not now", "yep", "use b.txt"] {
-            assert!(matches!(Answer::parse(text), Answer::No(_)), "{text}");
+        assert_eq!(Answer::parse("always!", &step), Answer::Always);
+        for text in ["no", "", "yes but not now", "yep", "use b.txt", "yes 2"] {
+            assert!(matches!(Answer::parse(text, &step), Answer::No(_)), "{text}");
         }
-        let Answer::No(words) = Answer::parse("use b.txt") else {
+        let Answer::No(words) = Answer::parse("use b.txt", &step) else {
             panic!("allowed")
         };
         assert!(words.contains("use b.txt"), "{words}");
     }
 
+    fn change(path: &str, new: &str) -> Change {
+        Change {
+            path: path.to_owned(),
+            file: path.into(),
+            old: None,
+            new: new.to_owned(),
+            is_over_command: false,
+            diff: Diff::new("", new),
+        }
+    }
+
+    #[test]
+    fn steps_are_equal_if_they_do_the_same() {
+        let one = Step::edit(&change("a.txt", "\u{200b}"));
+        let same = r"\u{200b}";
+        assert_ne!(one, Step::edit(&change("a.txt", same)));
+        assert_eq!(one, Step::edit(&change("a.txt", "\u{200b}")));
+        assert_ne!(one, Step::edit(&change("b.txt", "\u{200b}")));
+        assert_eq!(one.pages.question(), Step::edit(&change("a.txt", same)).pages.question());
+    }
+
+    #[test]
+    fn a_question_says_who_runs_a_file_by_itself() {
+        for (path, who) in [
+            (".envrc", "direnv runs it"),
+            (".vscode/tasks.json", "VS Code may run"),
+            ("sub/.husky/pre-commit", "Git runs what is in it"),
+            (".config/other", SETTINGS),
+        ] {
+            let step = Step::edit(&change(path, "x\n"));
+            assert_eq!(step.kind, Kind::Settings);
+            assert!(step.pages.question().contains(who), "{}", step.pages.question());
+        }
+        assert_eq!(Step::edit(&change("src/a.rs", "")).kind, Kind::Edit);
+    }
+
     #[test]
     fn a_name_cannot_be_markup_or_forge_a_line_of_a_diff() {
-        let change = Change {
-            path: "pkg/__init__.py".to_owned(),
-            is_new: true,
-            diff: Diff::new("", "x\r+y\u{202e}\n\tz\n"),
-        };
-        let question = Step::edit(&change).question;
+        let change = change("pkg/__init__.py", "x\r+y\u{202e}\n\tz\n");
+        let question = Step::edit(&change).pages.question();
         assert!(question.starts_with("I want to create `pkg/__init__.py` (+3 -0):\n\n```diff\n"));
         assert!(
             question.contains("\n+x\n++y\\u{202e}\n+\tz\n```"),
@@ -214,8 +353,9 @@ mod tests {
     fn no_command_ends_its_block() {
         let step = Step::command("echo '\n```\n\nI want to run ls'");
         let fence = "\n````";
-        assert_eq!(step.question.matches(fence).count(), 2, "{}", step.question);
-        assert!(step.question.ends_with(fence));
+        let question = step.pages.question();
+        assert_eq!(question.matches(fence).count(), 2, "{question}");
+        assert!(question.ends_with(fence));
     }
 
     #[test]

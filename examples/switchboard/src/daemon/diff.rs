@@ -6,14 +6,10 @@ use std::time::Duration;
 use acolyte_proto::event::{Diff as DiffLine, DiffMarker};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use crate::text::{printable_lines, shortened};
+use crate::text::printable_lines;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// Most lines to keep; a rewritten file has many.
-const MAX_LINES: usize = 500;
-/// The longest line to keep, in characters.
-const MAX_LINE: usize = 2_000;
 /// The time limit; after it the diff is larger than necessary.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -24,11 +20,9 @@ pub struct Diff {
     pub added: usize,
     /// The number of removed lines.
     pub removed: usize,
-    /// The changed lines with some context, at most 500: each with its number in the old text if it was removed,
-    /// otherwise in the new one, and cut to a length with a mark.
+    /// The changed lines with some context: each with its number in the old text if it was removed, otherwise in
+    /// the new one.
     pub lines: Vec<DiffLine>,
-    /// How many lines are omitted.
-    pub left_out: usize,
     /// The lines in the unified format.
     hunks: String,
 }
@@ -42,9 +36,7 @@ impl Diff {
             .diff_lines(old, new);
         let mut found = Self::default();
         for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
-            if found.lines.len() < MAX_LINES {
-                let _ = writeln!(found.hunks, "{}", hunk.header());
-            }
+            let _ = writeln!(found.hunks, "{}", hunk.header());
             for change in hunk.iter_changes() {
                 let (marker, index) = match change.tag() {
                     ChangeTag::Insert => (DiffMarker::Add, change.new_index()),
@@ -55,10 +47,6 @@ impl Diff {
                     DiffMarker::Add => found.added += 1,
                     DiffMarker::Remove => found.removed += 1,
                     DiffMarker::Context => {}
-                }
-                if found.lines.len() == MAX_LINES {
-                    found.left_out += 1;
-                    continue;
                 }
                 let text = shown(change.value());
                 let _ = writeln!(found.hunks, "{}{text}", change.tag());
@@ -72,8 +60,7 @@ impl Diff {
         found
     }
 
-    /// Returns the changes of the file at `path` as a unified diff; empty if there are none. Lines
-    /// that are left out are counted at the end.
+    /// Returns the changes of the file at `path` as a unified diff; empty if there are none.
     pub fn unified(&self, path: &str, is_new: bool) -> String {
         if self.hunks.is_empty() {
             return String::new();
@@ -82,18 +69,13 @@ impl Diff {
             true => "/dev/null".to_owned(),
             false => format!("a/{path}"),
         };
-        let mut text = format!("--- {before}\n+++ b/{path}\n{}", self.hunks);
-        if self.left_out > 0 {
-            let _ = writeln!(text, "\\ {} more lines", self.left_out);
-        }
-        text
+        format!("--- {before}\n+++ b/{path}\n{}", self.hunks)
     }
 }
 
 /// A CR would begin a line of its own where the diff is shown.
 fn shown(line: &str) -> String {
-    let line = printable_lines(line.trim_end_matches(['\n', '\r']));
-    shortened(&line, MAX_LINE).into_owned()
+    printable_lines(line.trim_end_matches(['\n', '\r']))
 }
 
 #[cfg(test)]
@@ -116,7 +98,7 @@ mod tests {
     fn a_change_is_shown_with_its_context() {
         let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
         let diff = Diff::new(&old, &old.replace("10\n", "ten\nand a half\n"));
-        assert_eq!((diff.added, diff.removed, diff.left_out), (2, 1, 0));
+        assert_eq!((diff.added, diff.removed), (2, 1));
         let expected = [
             " 7 7",
             " 8 8",
@@ -149,25 +131,18 @@ mod tests {
         let emptied = Diff::new("a\n", "").unified("n.txt", false);
         assert_eq!(emptied, "--- a/n.txt\n+++ b/n.txt\n@@ -1 +0,0 @@\n-a\n");
         assert_eq!(Diff::new("a\n", "a\n").unified("n.txt", false), "");
-        let long = Diff::new("", &"x\n".repeat(600)).unified("n.txt", true);
-        assert!(long.ends_with("+x\n\\ 100 more lines\n"));
+        let long = Diff::new("", &"x\n".repeat(6_000)).unified("n.txt", true);
+        assert_eq!(long.lines().count(), 6_003, "nothing is left out");
     }
 
     #[test]
-    fn equal_texts_have_no_change_and_long_diffs_are_cut() {
+    fn equal_texts_have_no_change() {
         assert_eq!(Diff::new("a\n", "a\n"), Diff::default());
         assert_eq!(told(&Diff::new("", "a")), ["+1 a"]);
         assert_eq!(told(&Diff::new("a\r\n", "")), ["-1 a"]);
-        let diff = Diff::new("", &"x\n".repeat(600));
-        assert_eq!(
-            (diff.added, diff.lines.len(), diff.left_out),
-            (600, 500, 100)
-        );
         assert_eq!(
             told(&Diff::new("", "\ta\r+b\u{202e}")),
             ["+1 \ta", "+2 +b\\u{202e}"]
         );
-        let diff = Diff::new("", &"x".repeat(9_000));
-        assert_eq!(told(&diff), [format!("+1 {}…", "x".repeat(2_000))]);
     }
 }

@@ -29,6 +29,14 @@ pub enum Code {
     TooLarge,
     /// The text to replace does not occur, or occurs more than once.
     Edit,
+    /// The file is not known as it is now: it was not read, or has changed since.
+    Stale,
+    /// It is no text.
+    NotText,
+    /// It is no file that can be read or written: a pipe, a read-only one, one with several names.
+    NotFile,
+    /// It belongs to Git, which may run what is written there.
+    Git,
     /// A command ended with a code other than 0.
     Failed,
     /// The call is wrong: no such tool, a bad argument, the same again and again. Nothing was done.
@@ -42,12 +50,16 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 14] = [
         Self::Sandbox,
         Self::NotFound,
         Self::TimedOut,
         Self::TooLarge,
         Self::Edit,
+        Self::Stale,
+        Self::NotText,
+        Self::NotFile,
+        Self::Git,
         Self::Failed,
         Self::Call,
         Self::Declined,
@@ -91,11 +103,15 @@ impl Code {
             Self::TimedOut => ("it took too long", code::TIMEOUT, "timeout", "timeout"),
             Self::TooLarge => ("it is too large, or there is too much of it", code::BUDGET_EXHAUSTED, "budget_exhausted", "budget-exhausted"),
             Self::Edit => ("the text to replace is not there, or there more than once", "E_EDIT_NO_MATCH", "unknown", "other"),
+            Self::Stale => ("the file was not read, or has changed since", "E_FILE_CHANGED", "unknown", "other"),
+            Self::NotText => ("it is not UTF-8 text", "E_NOT_TEXT", "unknown", "other"),
+            Self::NotFile => ("it is no ordinary file, or may not be written", "E_NOT_A_FILE", "unknown", "other"),
+            Self::Git => ("tools do not write what Git runs by itself", "E_GIT_FOLDER", "unknown", "other"),
             Self::Failed => ("the command ended with an error", "E_COMMAND_FAILED", "unknown", "other"),
             Self::Call => ("nothing was done: there is no such tool, the call is wrong, or it came again and again", "E_TOOL_CALL", "unknown", "other"),
             Self::Declined => ("you declined it", "E_DECLINED", "unknown", "other"),
             Self::Aborted => ("aborted", code::ABORTED, "unknown", "other"),
-            Self::Other => ("no reason given", code::UNKNOWN, "unknown", "other"),
+            Self::Other => ("the system or the tool failed", code::UNKNOWN, "unknown", "other"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The output of tools as clients see it: the header of a call, lines, and how much was left out.
 
-use acolyte_proto::event::{EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated};
+use acolyte_proto::event::{Diff, EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated};
 use rpc_core::Str;
 use serde_json::{Map, Value};
 
@@ -9,9 +9,13 @@ use super::toolbox::{
     CHECKLIST, FILE_CREATE, FILE_EDIT, FILE_FIND, FILE_READ, FILE_SEARCH, SHELL_RUN,
 };
 use super::workspace::{Change, Excerpt, Found, Match, Query};
+use crate::text::shortened;
 
 /// Most lines of a search to show.
 const MAX_LINES: usize = 50;
+/// Most lines of a change to show once it is made, and the longest of them in characters.
+const MAX_CHANGE: usize = 500;
+const MAX_LINE: usize = 2_000;
 
 /// The name of the whole workspace in known clients, which do not show it.
 const WHOLE_WORKSPACE: &str = "workspace";
@@ -114,7 +118,7 @@ pub(super) fn files(query: &Query, found: &Found<String>) -> Vec<Part> {
 
 pub(super) fn change(change: &Change) -> Vec<Part> {
     let diff = &change.diff;
-    let key = match change.is_new {
+    let key = match change.is_new() {
         true => "tool.label.file_create",
         false => "tool.label.file_edit",
     };
@@ -126,8 +130,11 @@ pub(super) fn change(change: &Change) -> Vec<Part> {
         // Servers of the specification's time have it, and others ignore it.
         files: Some(1),
     });
-    let lines = diff.lines.iter().cloned().map(Part::Diff);
-    let more = left_out(diff.left_out, "lines");
+    let lines = diff.lines.iter().take(MAX_CHANGE).map(|line| {
+        let text = shortened(&line.text, MAX_LINE).into_owned().into();
+        Part::Diff(Diff { text, ..line.clone() })
+    });
+    let more = left_out(diff.lines.len().saturating_sub(MAX_CHANGE), "lines");
     std::iter::once(header).chain(lines).chain(more).collect()
 }
 

@@ -32,6 +32,9 @@ pub const SHELL_RUN: &str = "shell-run";
 /// The tool that shows a checklist.
 pub const CHECKLIST: &str = "checklist";
 
+/// What is said where a file was not read since a command has changed it.
+pub(super) const OVER_COMMAND: &str = "; a command of this chat had changed it since it was read";
+
 /// The tools of a model in a workspace.
 #[derive(Clone)]
 pub struct Toolbox {
@@ -46,6 +49,8 @@ pub enum Shown {
     Part(Part),
     /// The checklist.
     Checklist(Checklist),
+    /// A file was changed. Not for clients, who have its parts.
+    Change(Box<Change>),
 }
 
 impl Toolbox {
@@ -60,6 +65,11 @@ impl Toolbox {
             commands,
             definitions,
         }
+    }
+
+    /// Returns what commands can do, for the model.
+    pub fn words(&self) -> String {
+        self.commands.words()
     }
 
     /// Returns the definitions for the model.
@@ -151,10 +161,8 @@ impl Toolbox {
                 text
             }
             _ => {
-                let (parts, text) = blocking(workspace, name, arguments).await?;
-                for part in parts {
-                    show(Shown::Part(part));
-                }
+                let (shown, text) = blocking(workspace, name, arguments).await?;
+                shown.into_iter().for_each(&mut *show);
                 text
             }
         };
@@ -178,8 +186,10 @@ impl Toolbox {
                 show(Shown::Part(part));
             }
         };
-        let output = self.commands.run(workspace, line, timeout, &mut news);
-        let output = output.await?;
+        let since = workspace.before_command();
+        let output = self.commands.run(workspace, line, timeout, &mut news).await;
+        workspace.after_command(since);
+        let output = output?;
         news(output.news.clone());
         if let Some(remark) = output.remark() {
             is_silent = false;
@@ -213,6 +223,11 @@ fn files() -> Vec<ToolDefinition> {
     let folder = || text("folder", "The folder to look in.").with_default(".");
     let glob = || text("glob", "Only files like this: src/**/*.rs").with_default("*");
     let limit = || number("limit", "Most matches.").with_default(100);
+    let ignored = || {
+        Param::new("ignored", ParamType::Boolean)
+            .with_description("Whether to look also into what .gitignore names, which is left out otherwise.")
+            .with_default(false)
+    };
     vec![
         ToolDefinition::new(FILE_READ, "Reads a text file, or some of its lines.")
             .param(path())
@@ -227,10 +242,12 @@ fn files() -> Vec<ToolDefinition> {
             )
             .param(glob())
             .param(folder())
+            .param(ignored())
             .param(limit()),
         ToolDefinition::new(FILE_FIND, "Finds files by their names.")
             .param(glob())
             .param(folder())
+            .param(ignored())
             .param(limit()),
         ToolDefinition::new(
             FILE_EDIT,
@@ -246,7 +263,7 @@ fn files() -> Vec<ToolDefinition> {
         ),
         ToolDefinition::new(
             FILE_CREATE,
-            "Writes a whole file, in place of the one of that name. Makes folders where needed.",
+            "Writes a whole file, in place of the one of that name, which must have been read before. Makes folders where needed.",
         )
         .param(path())
         .param(text("content", "What is written.")),
@@ -282,7 +299,7 @@ async fn blocking(
     workspace: &Workspace,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<(Vec<Part>, String), ToolError> {
+) -> Result<(Vec<Shown>, String), ToolError> {
     let stop = Stop::default();
     let _stops = Stops(stop.clone());
     let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
@@ -332,8 +349,8 @@ fn on_files(
     name: &str,
     arguments: &Map<String, Value>,
     stop: &Stop,
-) -> Result<(Vec<Part>, String), ToolError> {
-    Ok(match name {
+) -> Result<(Vec<Shown>, String), ToolError> {
+    let (parts, text) = match name {
         FILE_READ => {
             let mut range = Range::default();
             if let Some(first) = number(arguments, "from")? {
@@ -342,7 +359,7 @@ fn on_files(
             if let Some(count) = number(arguments, "lines")? {
                 range.count = usize::try_from(count).unwrap_or(usize::MAX);
             }
-            let excerpt = workspace.read(required(arguments, "path")?, range)?;
+            let excerpt = workspace.read(required(arguments, "path")?, range, stop)?;
             (tool_output::read(&excerpt), read(&excerpt))
         }
         FILE_SEARCH => {
@@ -363,22 +380,22 @@ fn on_files(
                 listed(&found.items, &found),
             )
         }
-        FILE_EDIT => {
-            let (path, find) = (required(arguments, "path")?, required(arguments, "find")?);
-            let put = required(arguments, "replace")?;
-            let change = workspace.edit(path, find, put, flag(arguments, "all")?)?;
-            (tool_output::change(&change), changed(&change))
-        }
-        FILE_CREATE => {
-            let (path, text) = (
-                required(arguments, "path")?,
-                required(arguments, "content")?,
-            );
-            let change = workspace.write(path, text)?;
-            (tool_output::change(&change), changed(&change))
+        FILE_EDIT | FILE_CREATE => {
+            let path = required(arguments, "path")?;
+            let change = match name {
+                FILE_CREATE => workspace.write(path, required(arguments, "content")?)?,
+                _ => {
+                    let (find, put) = (required(arguments, "find")?, required(arguments, "replace")?);
+                    workspace.edit(path, find, put, flag(arguments, "all")?)?
+                }
+            };
+            let (parts, text) = (tool_output::change(&change), changed(&change));
+            let shown = parts.into_iter().map(Shown::Part);
+            return Ok((shown.chain([Shown::Change(Box::new(change))]).collect(), text));
         }
         _ => return Err(ToolError::call(format!("there is no tool {name:?}"))),
-    })
+    };
+    Ok((parts.into_iter().map(Shown::Part).collect(), text))
 }
 
 /// Reads the parts of a query that all searches have.
@@ -389,6 +406,7 @@ fn places(arguments: &Map<String, Value>) -> Result<Query, ToolError> {
     Ok(Query {
         glob: glob.map(str::to_owned),
         folder: folder.map(str::to_owned),
+        has_ignored: flag(arguments, "ignored")?,
         limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
         ..Query::default()
     })
@@ -412,9 +430,10 @@ fn listed<T>(lines: &[String], found: &Found<T>) -> String {
 }
 
 fn changed(change: &Change) -> String {
-    let done = if change.is_new { "wrote" } else { "changed" };
+    let done = if change.is_new() { "wrote" } else { "changed" };
     let (added, removed) = (change.diff.added, change.diff.removed);
-    format!("{done} {} (+{added} -{removed})", change.path)
+    let remark = if change.is_over_command { OVER_COMMAND } else { "" };
+    format!("{done} {} (+{added} -{removed}){remark}", change.path)
 }
 
 /// Returns a text, or `words` if it is empty: some models treat an empty result as an error.

@@ -1,13 +1,15 @@
 //! [`Worker`]: a coding agent, which is a language model with tools for one folder.
 
 mod calls;
-mod history;
+pub(super) mod history;
 mod memory;
 mod model_name;
+mod place;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use acolyte_proto::error::{ChatError, ErrorDetail, code};
@@ -16,11 +18,13 @@ use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::{MAX_TOOL_CALLS, MODEL_IDLE_TIMEOUT};
 use async_trait::async_trait;
+use rpc_core::store::{MemoryStore, Store};
 use serde_json::{Map, Value};
 use snek_proto::llm::chat::{ChatMessage, Role};
 
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
+use super::workspace::Known;
 use super::{ToolError, Toolbox, Workspace};
 use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{self, Answer, Turn, many_rounds};
@@ -38,6 +42,9 @@ pub const SYSTEM: &str = "You are a coding agent that works in one folder, the w
 pub fn policy() -> RequestPolicy {
     RequestPolicy::default().with_silence(MODEL_IDLE_TIMEOUT)
 }
+
+/// The message that takes the last change back, and the word among the capabilities of a server that knows it.
+pub const UNDO: &str = "/undo";
 
 /// The observer of a chat.
 #[async_trait]
@@ -85,9 +92,16 @@ impl Worker {
             system: SYSTEM.to_owned(),
             provider: "",
             limits: ConversationLimits::default().with_sent(usize::MAX),
-            memory: Memory::default(),
+            memory: Memory::new(Arc::new(MemoryStore::new())),
             decisions: Decisions::default(),
         }
+    }
+
+    /// Keeps sessions there. Default: as long as this value lives.
+    #[must_use]
+    pub fn with_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.memory = Memory::new(store);
+        self
     }
 
     /// Carries out a chat.
@@ -102,34 +116,53 @@ impl Worker {
     pub async fn chat(&self, request: &ChatRequest, watch: &dyn Watch) -> Result<Reply, ChatError> {
         let named = request.model.trim();
         let model = self.model_of(named)?;
+        let session = request.session_id.as_ref();
+        let known = session.map_or_else(Arc::default, |id| self.decisions.known(id));
+        let here = self.here(known)?;
+        if request.message.trim() == UNDO {
+            return Ok(Reply::new(self.undo(session, &here).await, named.to_owned()));
+        }
         let workspace = match request.workspace.as_deref() {
-            Some(path) => self.workspace.within(path).map_err(|why| refused(&why))?,
-            None => self.workspace.clone(),
+            Some(path) => here.within(path).map_err(|why| refused(&why))?,
+            None => here.clone(),
         };
+        let pending = session.map(|id| self.decisions.take(id, request));
+        let pending = pending.transpose().map_err(|question| is_open(&question))?;
+        let asks = ask_first::is_wanted(request);
+        // Without the skill nothing waits for an answer any more.
+        let mut pending = pending.flatten().filter(|_| asks);
+        if let (Some(waiting), Some(id)) = (&mut pending, session)
+            && let ask_first::Answer::More = ask_first::Answer::parse(&request.message, &waiting.step)
+        {
+            waiting.asked = waiting.step.pages.turn();
+            let reply = question(waiting.asked.clone(), named);
+            pending.map(|waiting| self.decisions.keep(id, waiting));
+            return Ok(reply);
+        }
         let mut chat = Chat {
             worker: self,
             model,
+            turn: self.turn(request, &here, &workspace).await,
             workspace,
             watch,
-            turn: self.turn(request),
             allowed: None,
             refused: None,
             called: Vec::new(),
             asked: 0,
             usage: Usage::default(),
-            session: request.session_id.as_ref(),
-            asks: ask_first::is_wanted(request),
+            session,
+            asks,
+            repositories: None,
         };
         for skill in &request.active_skills {
             watch.tell(Event::SkillActivated(skill.clone())).await;
         }
-        // Without the skill nothing waits for an answer any more.
-        let pending = chat.session.and_then(|id| self.decisions.take(id));
         let mut task = request.message.to_string();
-        if let Some(pending) = pending.filter(|_| chat.asks) {
-            task = chat.resume(pending, &request.message);
+        if let Some(pending) = pending {
+            task = chat.resume(pending, &request.message, &here)?;
         }
         let ended = chat.work().await;
+        chat.name_repositories().await;
         if chat.turn.has_left() {
             self.memory.refuse(&task);
         }
@@ -138,7 +171,10 @@ impl Worker {
             self.memory.keep_given(chat.session, answer);
         }
         let step = ended.step.take();
-        let mut reply = Reply::new(ended.output, named.to_owned());
+        let mut reply = match step {
+            Some(_) => question(ended.output, named),
+            None => Reply::new(ended.output, named.to_owned()),
+        };
         reply.output_streamed = Some(ended.is_streamed);
         reply.error = ended.error.map(Into::into);
         reply.tool_calls = chat
@@ -151,14 +187,39 @@ impl Worker {
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);
         reply.usage = Some(ReplyUsage::new(read, written));
         if let Some(step) = step {
-            reply.state = Some(AWAITING_INPUT.into());
-            chat.wait(task, step);
+            chat.wait(task, step)?;
         } else if reply.error.is_none() {
             let mut request = request.clone();
             request.message = task.into();
-            self.memory.keep(&request, &reply);
+            self.memory.keep(&request, &reply).await;
         }
         Ok(reply)
+    }
+
+    /// Returns the workspace as it is now.
+    fn here(&self, known: Arc<Known>) -> Result<Workspace, ChatError> {
+        let here = self.workspace.now().map_err(|error| {
+            let path = self.workspace.path().display().to_string();
+            refused(&ToolError::io(&format!("the workspace {path}"), &error))
+        })?;
+        Ok(here.with_known(known))
+    }
+
+    /// Takes back the last change of a session, or of any, that nobody has touched since, and says so.
+    async fn undo(&self, session: Option<&SessionId>, here: &Workspace) -> String {
+        let mut why_not = "nothing to undo: no file was changed".to_owned();
+        for change in self.memory.changes(session).await.iter().rev() {
+            match here.undo(change) {
+                Ok(undone) => {
+                    self.memory.undone(change).await;
+                    let (added, removed) = (undone.diff.added, undone.diff.removed);
+                    let verb = if change.is_new() { "removed" } else { "put back" };
+                    return format!("{verb} {} (+{added} -{removed})", change.path);
+                }
+                Err(why) => why_not = format!("nothing was undone: {why}"),
+            }
+        }
+        why_not
     }
 
     /// Returns the provider's name of the model that a chat names. It can be any model of this
@@ -188,8 +249,10 @@ impl Worker {
     }
 
     /// Returns a turn that knows the request's history.
-    fn turn(&self, request: &ChatRequest) -> Turn {
-        let system = ChatMessage::system(self.instructions(request));
+    async fn turn(&self, request: &ChatRequest, here: &Workspace, place: &Workspace) -> Turn {
+        let mut system = self.instructions(request).await;
+        system.push_str(&place::words(here, place, &self.toolbox));
+        let system = ChatMessage::system(system);
         let mut past = history::messages(request);
         past.retain(|it| it.role != Role::User || !self.memory.is_refused(&it.content.text()));
         self.memory
@@ -201,7 +264,7 @@ impl Worker {
     }
 
     /// Returns the instructions for the model.
-    fn instructions(&self, request: &ChatRequest) -> String {
+    async fn instructions(&self, request: &ChatRequest) -> String {
         let mut text = self.system.clone();
         // That one is enforced.
         let skills = request.active_skills.iter();
@@ -215,7 +278,7 @@ impl Worker {
             text.push_str("\n\nHint: ");
             text.push_str(hint);
         }
-        if let Some(before) = self.memory.recall(request) {
+        if let Some(before) = self.memory.recall(request).await {
             text.push_str("\n\n");
             text.push_str(&before);
         }
@@ -228,6 +291,26 @@ rpc_core::debug_fields!([] Worker, this => {
     workspace: this.workspace.path(),
     toolbox: this.toolbox,
 });
+
+/// Creates the reply that asks.
+fn question(text: String, model: &str) -> Reply {
+    let mut reply = Reply::new(text, model.to_owned());
+    reply.output_streamed = Some(false);
+    reply.state = Some(AWAITING_INPUT.into());
+    reply
+}
+
+/// Creates the error for a chat of a session that waits for the answer to a question.
+fn is_open(question: &str) -> ChatError {
+    let question = question.split("\n\n```").next().unwrap_or_default();
+    ChatError {
+        code: Some("E_QUESTION_OPEN".into()),
+        ..ChatError::new(format!(
+            "nothing was done: this session waits for an answer to another question ({question}); answer it where \
+             it was asked, or with 'no' in a chat that begins anew, or use another session"
+        ))
+    }
+}
 
 /// Creates the error for an invalid workspace.
 fn refused(why: &ToolError) -> ChatError {
@@ -301,6 +384,8 @@ struct Chat<'a> {
     session: Option<&'a SessionId>,
     /// It asks before it edits a file or runs a command.
     asks: bool,
+    /// Git's folders before its first command.
+    repositories: Option<Vec<PathBuf>>,
 }
 
 /// The end of a chat.
@@ -324,7 +409,7 @@ impl Chat<'_> {
                 }
                 assistant::Step::Call(call) => {
                     if let Some(step) = self.make(call).await? {
-                        let mut ended = ended(step.question.clone(), None);
+                        let mut ended = ended(step.pages.question(), None);
                         ended.is_streamed = false;
                         ended.step = Some(step);
                         return Ok(ended);

@@ -1,9 +1,9 @@
 //! Escapes from the confinement of commands, each of them tried: they succeed for a command that goes
 //! anywhere, and fail for a confined one.
 #![cfg(target_os = "linux")]
-mod start;
-
+mod git;
 mod machine;
+mod start;
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};

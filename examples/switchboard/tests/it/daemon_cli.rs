@@ -44,6 +44,7 @@ impl Place {
     pub(crate) fn start(&self, mut command: Command) -> Server {
         let work = self.0.join("work");
         command.arg("--workspace").arg(work).env("TMPDIR", &self.0);
+        command.env("XDG_STATE_HOME", &self.0);
         Server::start(command)
     }
 
@@ -307,6 +308,23 @@ fn nothing_is_changed_without_a_yes() {
     let line = "/call shell-run {\"command\":\"echo early; sleep 60\"}";
     let running = Running::start(server.client(&["run", line, "--yes"]));
     running.line_with("    early");
+}
+
+#[test]
+fn a_change_is_undone_after_a_restart_of_the_server() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let edit = "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}";
+    let (code, _, err) = server.run(edit, &["--yes"]);
+    assert_eq!((code, place.file("a.txt").as_deref()), (Some(0), Some("one\n2\n")), "{err}");
+    drop(server);
+    let server = place.serve(&[]);
+    let undo = |args: &[&str]| outcome(server.client(args));
+    let (code, out, err) = undo(&["undo", "--session", "sess_other"]);
+    assert_eq!((code, out.as_str()), (Some(0), "nothing to undo: no file was changed\n"), "{err}");
+    let (code, out, err) = undo(&["undo"]);
+    assert_eq!((code, out.as_str()), (Some(0), "put back a.txt (+1 -1)\n"), "{err}");
+    assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
 }
 
 #[test]

@@ -94,8 +94,9 @@ impl Work<'_> {
     /// Asks for the user's approval. Returns `None` if it is given.
     async fn approve(&self, call: &Call, arguments: &Json) -> Result<Option<ToolFailure>, Stop> {
         let description = match self.preview(call)? {
-            Some(words) => words,
-            None => self.description(&call.name).to_owned(),
+            Ok(Some(words)) => words,
+            Ok(None) => self.description(&call.name).to_owned(),
+            Err(why) => return Ok(Some(ToolFailure::Call(why))),
         };
         let mut needed = ApprovalNeeded::new(call.name.as_str(), arguments.clone(), description);
         needed.tool_call_id = Some(call.id.as_str().into());
@@ -126,32 +127,33 @@ impl Work<'_> {
         known.next().map_or("", ToolDefinition::description)
     }
 
-    /// Shows the change that a tool would make to a file. Returns it in words; `None` if it would
-    /// change none.
-    fn preview(&self, call: &Call) -> Result<Option<String>, Stop> {
+    /// Shows the change that a tool would make to a file. Returns it in words, or why it would fail; `None` if it
+    /// would change none.
+    fn preview(&self, call: &Call) -> Result<Result<Option<String>, String>, Stop> {
         let text = |name| call.arguments.get(name).and_then(Value::as_str);
         let (Some(folder), WRITE_FILE) = (&self.worker.folder, call.name.as_str()) else {
-            return Ok(None);
+            return Ok(Ok(None));
         };
         let (Some(path), Some(new)) = (text("path"), text("text")) else {
-            return Ok(None);
+            return Ok(Ok(None));
         };
-        let Ok(change) = folder.preview_write(path, new) else {
-            return Ok(None);
+        let change = match folder.preview_write(path, new) {
+            Ok(change) => change,
+            Err(why) => return Ok(Err(why.to_string())),
         };
         let (shown, diff) = (&*change.path, &change.diff);
-        let text = diff.unified(shown, change.is_new);
-        let mut preview = DiffPreview::new(shown, text, !change.is_new);
-        preview.truncated = Some(diff.left_out > 0);
+        let text = diff.unified(shown, change.is_new());
+        let mut preview = DiffPreview::new(shown, text, !change.is_new());
+        preview.truncated = Some(false);
         self.tell(EventKind::DiffPreview(preview))?;
         let lines = |count: usize| counted(count, "line");
-        Ok(Some(match change.is_new {
+        Ok(Ok(Some(match change.is_new() {
             true => format!("Write {} to {shown}", lines(new.lines().count())),
             false => format!(
                 "Change {shown}: {} added, {} removed",
                 lines(diff.added),
                 lines(diff.removed)
             ),
-        }))
+        })))
     }
 }

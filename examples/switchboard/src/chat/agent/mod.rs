@@ -23,6 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use self::question::{Meant, Question};
 use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
+use crate::pages;
 use crate::cli::{Failure, Service, Urls};
 use crate::text::printable;
 
@@ -118,9 +119,23 @@ impl Agent {
         let Some(question) = self.questions.front_mut() else {
             return Ok(());
         };
+        let mut text = text;
+        if let Some(preview) = self.steps.preview.as_mut().filter(|_| !out.is_json() && question.allow().is_some()) {
+            match preview.meant(&text.to_lowercase()) {
+                pages::Meant::More => {
+                    let page = preview.turn();
+                    out.people([ChatEvent::Preview(page)]).await;
+                    self.show_question(out).await;
+                    return Ok(());
+                }
+                pages::Meant::Counted => text = "yes",
+                pages::Meant::Other => {}
+            }
+        }
         match question.answer(text) {
             Ok(Meant::Answer(response)) => {
                 self.questions.pop_front();
+                self.steps.preview = None;
                 if let Err(refused) = self.client.respond(response).await {
                     out.wrong(Failure::new(refused)).await;
                 }

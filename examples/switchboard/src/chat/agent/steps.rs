@@ -7,13 +7,16 @@ use rpc_core::Json;
 
 use crate::chat::telling;
 use crate::chat::terminal::ChatEvent;
-use crate::markdown::fenced;
+use crate::markdown::code;
+use crate::pages::Pages;
 
 /// Turns steps into events. Growing texts are shown once, also when their whole follows.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     said: Growing,
     thought: Growing,
+    /// What the next question is about.
+    pub(super) preview: Option<Pages>,
 }
 
 /// What is shown of a text that grows.
@@ -96,7 +99,10 @@ impl Steps {
             // Above the question, whole.
             EventKind::DiffPreview(diff) => {
                 let preview = diff.preview.as_deref().unwrap_or_default();
-                vec![ChatEvent::Preview(fenced("diff", preview))]
+                let pages = Pages::new(format!("A change of {}", code(&diff.path)), "diff", preview);
+                let shown = ChatEvent::Preview(pages.question());
+                self.preview = Some(pages);
+                vec![shown]
             }
             EventKind::ToolResult(result) => {
                 let text = result.result.as_deref().or(result.error.as_deref());

@@ -49,7 +49,7 @@ pub(crate) struct Server {
 }
 
 /// What goes with every chat.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct ChatOptions {
     /// The model to use; servers refuse one that they do not have. Default: the server's.
     #[arg(long, value_name = "NAME")]

@@ -24,6 +24,7 @@ use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{ALLOW, Out, Peer, State};
 use crate::cli::Failure;
 use crate::daemon::ask_first::{ASK_FIRST, AWAITING_INPUT};
+use crate::daemon::worker::UNDO;
 use crate::text::printable;
 
 pub(crate) use self::connection::{ChatOptions, Server, api_key};
@@ -101,6 +102,15 @@ impl<'a> Daemon<'a> {
             question: asks.then_some(Question::Work),
             may_work: wishes.yes,
         })
+    }
+
+    /// Checks that the server puts files back.
+    pub(crate) fn check_undo(&self) -> Result<(), Failure> {
+        let mut words = self.connection.status.capability_words();
+        match words.any(|word| word == "undo") {
+            true => Ok(()),
+            false => Err(Failure::refused("this server does not put files back")),
+        }
     }
 
     /// Connects again if the connection has ended: to another node, if there is one.
@@ -183,16 +193,16 @@ impl<'a> Daemon<'a> {
                 self.remember(Role::User, running.text);
                 self.remember(Role::Assistant, reply.output.to_string());
             }
-            Outcome::Aborted { .. } if out.is_terminal() => out.note("aborted").await,
-            Outcome::Aborted { .. } => out.failed(Failure::aborted()).await,
+            Outcome::Aborted { .. } if out.is_terminal() => out.note(&words(outcome)).await,
+            Outcome::Aborted { .. } => out.failed(Failure::aborted_with(words(outcome))).await,
             other if !other.may_have_run() => out.failed(Failure::refused(words(other))).await,
             other => out.failed(Failure::new(words(other))).await,
         }
     }
 
     fn remember(&mut self, role: Role, text: String) {
-        // The only task is the last one.
-        if self.idle.is_some() {
+        // The only task is the last one, unless it asks.
+        if self.idle.is_some() && self.question.is_none() {
             return;
         }
         let id = MessageId::random(entropy());
@@ -254,6 +264,7 @@ impl Peer for Daemon<'_> {
         vec![
             Command::new("new", "", "begin a new conversation"),
             Command::new("status", "", "show the tasks of the server").waits(Waits::InPipe),
+            Command::new("undo", "", "put back the file that was changed last, unless you have changed it since"),
         ]
     }
 
@@ -348,6 +359,11 @@ impl Peer for Daemon<'_> {
             return Ok(());
         }
         self.reconnect(out).await.map_err(|it| it.to_string())?;
+        if name == "undo" {
+            self.check_undo().map_err(|it| it.to_string())?;
+            self.start(UNDO.to_owned(), true, out).await;
+            return Ok(());
+        }
         let status = self.connection.ask().await.map_err(|it| it.to_string())?;
         let about = serde_json::to_value(&*status).unwrap_or_default();
         let lines = status_lines(&status).join("\n");

@@ -16,6 +16,7 @@ pub use chat_view::{ChatEvent, ChatView, PlanItem, PlanStatus};
 pub use command::{Command, Line, Waits};
 pub use editor::Terminal;
 pub(crate) use editor::write_above;
+pub(crate) use history::state_folder;
 pub use input::{Input, Settings, is_interactive, is_watched, only, open, plain};
 
 /// Shows events, each at once.

@@ -10,7 +10,7 @@ use super::queue::Queue;
 use super::view::{MAX_RESULT, mark};
 use super::{ChatEvent, Show};
 use crate::cli::{Stdout, ask, complain, say};
-use crate::text::{printable, printable_lines};
+use crate::text::{printable, printable_lines, printable_prose_lines};
 
 /// How long nothing may happen before the thread looks again.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -125,7 +125,7 @@ impl Plain {
 }
 
 fn write(text: &str) {
-    let written = Stdout.write_all(printable_lines(text).as_bytes());
+    let written = Stdout.write_all(printable_prose_lines(text).as_bytes());
     let _ = written.and_then(|()| Stdout.flush());
 }
 
@@ -159,7 +159,7 @@ impl Show for Plain {
             ChatEvent::Line(line) => say(line),
             ChatEvent::Info(text) => say(printable_lines(&text)),
             ChatEvent::Message { from, text } => {
-                let text = printable_lines(&text).replace('\n', "\n  ");
+                let text = printable_prose_lines(&text).replace('\n', "\n  ");
                 say(format_args!("{}: {text}", printable(&from)));
             }
             ChatEvent::User(text) => complain(format_args!("> {}", printable_lines(&text))),

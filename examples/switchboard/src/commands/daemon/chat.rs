@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acolyte_proto::id::SessionId;
 use acolyte_proto::limits::CHAT_IDLE_TIMEOUT;
 
 use crate::chat::daemon::{ChatOptions, Daemon, Server};
 use crate::chat::{self, Options, terminal};
 use crate::cli::Failure;
+use crate::daemon::worker::UNDO;
 
 /// The longest prompt from standard input, in bytes.
 const MAX_PROMPT: usize = 512 * 1024;
@@ -40,6 +42,25 @@ pub(crate) struct RunArgs {
     chat: Common,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct UndoArgs {
+    #[command(flatten)]
+    server: Server,
+    /// The conversation whose last change is put back, as sess_NAME. Default: the last change of any.
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionId>,
+    /// Print one JSON object for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn undo(args: UndoArgs) -> Result<(), Failure> {
+    let mut wishes = ChatOptions::default();
+    (wishes.session, wishes.yes) = (args.session, true);
+    let UndoArgs { server, json, .. } = args;
+    chat(&Common { server, wishes, json }, Some(UNDO.to_owned()), None).await
+}
+
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let prompt = terminal::only(Some(args.prompt), MAX_PROMPT, args.chat.json)?;
     chat(&args.chat, prompt, None).await
@@ -54,6 +75,11 @@ pub(crate) async fn chat(
     // Who sits there lets the agent think as long as it likes.
     let idle: Option<Duration> = once.is_some().then_some(CHAT_IDLE_TIMEOUT);
     let peer = Daemon::open(&args.server, &args.wishes, idle).await;
+    let is_undo = once.as_deref() == Some(UNDO);
+    let peer = peer.and_then(|peer| match is_undo {
+        true => peer.check_undo().map(|()| peer),
+        false => Ok(peer),
+    });
     let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
     let options = Options {
         once,

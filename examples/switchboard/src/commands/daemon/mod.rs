@@ -49,6 +49,8 @@ enum Command {
     Run(Box<chat::RunArgs>),
     /// Chats with an agent.
     Chat(Box<chat::Args>),
+    /// Puts back the last change of a file that nobody has touched since.
+    Undo(Box<chat::UndoArgs>),
     /// Prints the status of a server, or of a task.
     Status(Box<status::Args>),
 }
@@ -58,6 +60,7 @@ pub(crate) async fn run(args: DaemonArgs) -> Result<(), Failure> {
         Command::Serve(args) => serve::serve(&args).await,
         Command::Run(args) => chat::run(*args).await,
         Command::Chat(args) => chat::chat(&args.chat, None, args.history.clone()).await,
+        Command::Undo(args) => chat::undo(*args).await,
         Command::Status(args) => status::status(&args).await,
     }
 }

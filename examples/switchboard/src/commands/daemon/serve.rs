@@ -1,8 +1,10 @@
 //! `switchboard daemon serve`: serves a coding agent on a folder.
 
+use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use acolyte_proto::auth::Auth;
@@ -11,11 +13,16 @@ use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{Server, ServerOptions, http_config};
 use clap::ValueEnum;
 use rpc_core::Secret;
+use rpc_core::store::{FileConfig, FileStore, Fsync, Store};
+use rpc_core::text::{beginning, hex};
+use sha2::{Digest as _, Sha256};
 
 use super::tool_options::{ToolArgs, Tools};
 use crate::chat::daemon::api_key;
+use crate::chat::terminal::state_folder;
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
 use crate::daemon::{Worker, worker};
+use crate::fsync::FsyncArgs;
 use crate::model::options::ModelArgs;
 use crate::model::provider::Provider;
 use crate::model::scripted::Scripted;
@@ -47,6 +54,12 @@ pub(crate) struct Args {
     /// The name of checklist events. Every released client knows 'checklist'; newer ones 'tasklist'.
     #[arg(long, value_enum, default_value_t = ListName::Checklist)]
     list_name: ListName,
+    /// The file that keeps sessions across restarts, and what their changes can be undone with; only one server at
+    /// a time may use it. Default: one for the workspace in ~/.local/state/switchboard
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    #[command(flatten)]
+    fsync: FsyncArgs,
     /// Send nothing more for an aborted chat, as the original server does.
     #[arg(long)]
     silent_aborts: bool,
@@ -86,7 +99,11 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let place = config.place();
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
     let reach_servers = tools.reach_servers();
+    let store = store(args, tools.workspace.path())?;
     let mut worker = Worker::new(model, config.model, tools.workspace, tools.toolbox);
+    if let Some(store) = store {
+        worker = worker.with_store(store);
+    }
     worker.limits.tokens = config.context_tokens;
     if let Some(system) = &args.model.system {
         worker.system.clone_from(system);
@@ -121,6 +138,40 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))
         .await
+}
+
+/// Opens what keeps sessions. Without a place for it, or beside another server of the workspace, they are not kept.
+fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failure> {
+    let config = FileConfig {
+        fsync: args.fsync.fsync.unwrap_or(Fsync::Always),
+        ..FileConfig::default()
+    };
+    let open = |path: &Path| FileStore::open(path, config);
+    if let Some(path) = &args.store {
+        let opened = open(path).map_err(|error| Failure::new(format_args!("--store {error}")))?;
+        return Ok(Some(Arc::new(opened)));
+    }
+    let opened = state_folder().map(|folder| {
+        let digest = hex(&Sha256::digest(workspace.as_os_str().as_encoded_bytes()));
+        make_folder(&folder)?;
+        open(&folder.join(format!("daemon-{}.redb", beginning(&digest, 16)))).map_err(|it| it.to_string())
+    });
+    match opened.unwrap_or_else(|| Err("there is no HOME".to_owned())) {
+        Ok(store) => Ok(Some(Arc::new(store))),
+        Err(why) => {
+            complain(format_args!("warning: sessions end with this server: {why}; '--store FILE' keeps them"));
+            Ok(None)
+        }
+    }
+}
+
+/// Makes a folder that only this user can read, where the system has such.
+fn make_folder(folder: &Path) -> Result<(), String> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {

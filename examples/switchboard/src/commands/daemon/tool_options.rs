@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::{self, Failure, complain};
-use crate::daemon::command::{CommandConfig, Commands, Confinement, Network};
+use crate::daemon::command::{CommandConfig, Commands, Confinement, GitAccess, Network};
 use crate::daemon::{Toolbox, Workspace};
 
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,10 @@ pub(crate) struct ToolArgs {
     /// What confined commands reach over the network: a loopback of their own, or all that you reach.
     #[arg(long, value_enum, default_value_t = Network::Own)]
     network: Network,
+    /// What confined commands do with the settings and hooks of Git in the workspace, which it runs when you call
+    /// it there.
+    #[arg(long, value_enum, default_value_t = GitAccess::Read)]
+    git: GitAccess,
     /// A folder or file that commands may also read, such as ~/.cargo; may be repeated.
     #[arg(long = "readable", value_name = "PATH")]
     readable: Vec<PathBuf>,
@@ -52,6 +56,7 @@ impl Tools {
         let config = CommandConfig::default()
             .with_confinement(place)
             .with_network(args.network)
+            .with_git(args.git)
             .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);

@@ -21,10 +21,24 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use super::Network;
 use super::confine::Obstacle;
+use super::guard_git::{Guard, Guarded};
+
+/// A copy of a mount with those below it.
+pub(super) const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
+    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
+    .union(OpenTreeFlags::AT_RECURSIVE)
+    .union(OpenTreeFlags::AT_EMPTY_PATH);
+/// A move from one handle to another.
+pub(super) const BY_HANDLE: MoveMountFlags =
+    MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH.union(MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH);
 
 /// Moves this process, and what it starts later, into such namespaces; only these folders are
-/// writable. Returns the network that there is.
-pub(super) fn isolate(network: Network, writable: &[PathBuf]) -> Result<Network, Obstacle> {
+/// writable, and in the first one not what Git runs, unless that `is_open`. Returns the network that there is.
+pub(super) fn isolate(
+    network: Network,
+    writable: &[PathBuf],
+    is_open: bool,
+) -> Result<(Network, Guarded), Obstacle> {
     let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
     let sets = capabilities(None).map_err(Obstacle::capabilities)?;
     // Who may do this anyway stays who he is, so that files of others can still be given away.
@@ -45,11 +59,12 @@ pub(super) fn isolate(network: Network, writable: &[PathBuf]) -> Result<Network,
             fs::write(Path::new("/proc/self").join(name), text).map_err(Obstacle::Namespaces)?;
         }
     }
-    mounts(writable).map_err(Obstacle::mounts)?;
-    Ok(match network {
+    let guarded = mounts(writable, is_open).map_err(Obstacle::mounts)?;
+    let network = match network {
         Network::Own if !has_own || loopback().is_err() => Network::Nothing,
         network => network,
-    })
+    };
+    Ok((network, guarded))
 }
 
 /// Turns the loopback of a new network on, which has its addresses then: a request of `rtnetlink`.
@@ -129,18 +144,17 @@ pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// The first folder becomes the current one.
-fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
+fn mounts(writable: &[PathBuf], is_open: bool) -> rustix::io::Result<Guarded> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private)?;
-    let copy = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
     let folders = writable.iter().map(|path| {
         let folder = open_real(path)?;
-        Ok((open_tree(&folder, "", copy)?, folder))
+        Ok((open_tree(&folder, "", COPY)?, folder))
     });
     let folders: Vec<(OwnedFd, OwnedFd)> = folders.collect::<rustix::io::Result<_>>()?;
+    let workspace = writable.first().filter(|_| !is_open);
+    let guard = workspace.map(|path| Ok(Guard::new(open_real(path)?, path)));
+    let mut guard = guard.transpose()?;
     for (place, flags) in mounted()? {
         let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
         match mount_remount(&place, flags, c"") {
@@ -149,13 +163,17 @@ fn mounts(writable: &[PathBuf]) -> rustix::io::Result<()> {
             done => done?,
         }
     }
-    let by_handle =
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    guard.as_mut().map_or(Ok(()), Guard::copy)?;
     for (copy, folder) in &folders {
-        move_mount(copy, "", folder, "", by_handle)?;
+        move_mount(copy, "", folder, "", BY_HANDLE)?;
     }
+    let Some((copy, _)) = folders.first() else {
+        return Ok(Guarded::default());
+    };
+    let guarded = guard.map_or(Ok(Guarded::default()), |guard| guard.apply(copy))?;
     // The way there leads over what has been mounted only now.
-    folders.first().map_or(Ok(()), |(copy, _)| fchdir(copy))
+    fchdir(copy)?;
+    Ok(guarded)
 }
 
 /// Returns the mount points, and the flags that must stay.

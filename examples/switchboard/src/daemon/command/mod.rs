@@ -6,6 +6,8 @@ mod confine;
 mod filter;
 pub(crate) mod group;
 #[cfg(target_os = "linux")]
+mod guard_git;
+#[cfg(target_os = "linux")]
 mod isolate;
 mod output;
 #[cfg(target_os = "linux")]
@@ -62,6 +64,18 @@ pub enum Confinement {
     /// No program runs.
     #[value(help = "No commands")]
     Off,
+}
+
+/// What confined programs do with the settings and hooks of Git, which it runs when the user calls it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub enum GitAccess {
+    /// They read them.
+    #[default]
+    #[value(help = "Commands read them; 'git commit', 'git branch' and 'git stash' work")]
+    Read,
+    /// They write them.
+    #[value(help = "Commands write them, for 'git remote add' and the like")]
+    Open,
 }
 
 /// The network of confined programs.
@@ -121,6 +135,8 @@ rpc_core::config! {
     pub struct CommandConfig {
         /// The access of programs. Default: the workspace.
         pub confinement: Confinement = Confinement::default() => with_confinement,
+        /// What confined programs do with Git's settings and hooks. Default: they read them.
+        pub git: GitAccess = GitAccess::default() => with_git,
         /// The network of confined programs. Default their own.
         pub network: Network = Network::default() => with_network,
         /// Further folders and files that programs may read. Default none.
@@ -184,6 +200,23 @@ impl Commands {
         self.config.confinement
     }
 
+    /// Returns what commands can do, for the model.
+    pub fn words(&self) -> String {
+        let network = match self.config.network {
+            Network::On => "with the network",
+            _ => "without a network",
+        };
+        let git = match self.config.git {
+            GitAccess::Read => "; they read Git's settings and hooks, and do not write them",
+            GitAccess::Open => "",
+        };
+        match self.config.confinement {
+            Confinement::Off => "Commands: none".to_owned(),
+            Confinement::Open => "Commands: they reach what the user does".to_owned(),
+            Confinement::Workspace => format!("Commands: in the workspace only, {network}{git}"),
+        }
+    }
+
     /// Runs a line of the shell in the workspace to its end. What it says goes to `show` while it
     /// runs; the rest of that is [`Output::news`]. A program that fails is not an error: the output has its
     /// exit code.
@@ -233,6 +266,8 @@ impl Commands {
             Ok(Ok(status)) => {
                 let mut output = heard.finish(status);
                 output.lacks_network = group.has_noted(Note::LacksNetwork);
+                output.is_git_open =
+                    config.confinement == Confinement::Open || config.git == GitAccess::Open;
                 output.network = match config.confinement {
                     Confinement::Workspace if group.has_noted(Note::NoNamespace) => {
                         Network::Nothing
@@ -299,6 +334,7 @@ impl Commands {
         };
         let plan = supervise::Plan {
             network: self.config.network,
+            is_git_open: self.config.git == GitAccess::Open,
             writable: vec![folder.to_owned(), scratch],
             readable: self.readable.to_vec(),
             program: ["/bin/sh", "-c", line].map(Into::into).into(),

@@ -60,12 +60,27 @@ pub struct Output {
     pub network: Network,
     /// Whether it tried to reach what is not in that network.
     pub lacks_network: bool,
+    /// Whether it could write what Git runs.
+    pub is_git_open: bool,
 }
 
+/// What a program should know that seems to have tried that.
+const GIT: &str = "(Git's settings and hooks are read-only for commands; 'daemon serve --git open' allows more)";
+
 impl Output {
-    /// Returns a remark about the network, if the program needed more of it than it had.
+    /// Returns a remark about the network, if the program needed more of it than it had, or about Git's settings.
     pub fn remark(&self) -> Option<&'static str> {
-        self.lacks_network.then(|| self.network.remark())
+        let network = self.lacks_network.then(|| self.network.remark());
+        network.or_else(|| (!self.is_git_open && self.lacks_git()).then_some(GIT))
+    }
+
+    /// Returns whether some line says that what Git runs was not written: it is mounted, and read-only.
+    fn lacks_git(&self) -> bool {
+        let mut lines = self.first.iter().chain(&self.last).map(|line| line.text.to_lowercase());
+        lines.any(|line| {
+            [".git", "config", "hooks"].iter().any(|what| line.contains(what))
+                && ["read-only file system", "resource busy"].iter().any(|why| line.contains(why))
+        })
     }
 
     /// Returns the lines as text for models, with notes about omitted lines, a missing network, and
@@ -273,6 +288,7 @@ impl Capture {
             last: self.last.into(),
             network: Network::On,
             lacks_network: false,
+            is_git_open: true,
         }
     }
 

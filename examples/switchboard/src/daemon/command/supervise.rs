@@ -40,6 +40,8 @@ const UNLISTED: Duration = Duration::from_millis(1);
 pub(super) struct Plan {
     /// The network: the wish, or what it has become.
     pub(super) network: Network,
+    /// Whether what Git runs is writable, too.
+    pub(super) is_git_open: bool,
     /// The writable folders; the first one is the workspace, where the program starts.
     pub(super) writable: Vec<PathBuf>,
     pub(super) readable: Vec<PathBuf>,
@@ -51,7 +53,7 @@ impl Plan {
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
         [
-            vec![self.network.word().into()],
+            vec![self.network.word().into(), self.is_git_open.to_string().into()],
             paths(&self.writable),
             paths(&self.readable),
             self.program.clone(),
@@ -61,10 +63,11 @@ impl Plan {
 
     fn from_args(args: &[OsString]) -> Option<Self> {
         let mut parts = args.splitn(4, |arg| arg == END);
-        let word = parts.next()?.first()?.to_str()?;
+        let [word, is_git_open] = parts.next()? else { return None };
         let mut paths = || Some(parts.next()?.iter().map(PathBuf::from).collect());
         Some(Self {
-            network: Network::from_word(word)?,
+            network: Network::from_word(word.to_str()?)?,
+            is_git_open: is_git_open == "true",
             writable: paths()?,
             readable: paths()?,
             program: parts.next()?.to_vec(),
@@ -113,10 +116,13 @@ fn supervise_open(plan: &mut Plan) -> Result<u8, Obstacle> {
 
 fn supervise_confined(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
-    plan.network = isolate::isolate(plan.network, &plan.writable)?;
+    let (network, guarded) = isolate::isolate(plan.network, &plan.writable, plan.is_git_open)?;
+    plan.network = network;
     let mut first = Command::new("/proc/self/exe");
     first.arg0("switchboard").arg(FIRST).args(plan.to_args());
-    let code = watch(first)?;
+    let code = watch(first);
+    guarded.restore();
+    let code = code?;
     let lacks_network = match plan.network {
         Network::On => false,
         // Not one call of those that are refused is counted.

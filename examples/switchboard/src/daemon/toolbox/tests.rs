@@ -42,6 +42,7 @@ fn kinds(shown: &[Shown]) -> Vec<&str> {
         kinds.push(match shown {
             Shown::Part(part) => part.tag(),
             Shown::Checklist(_) => "checklist",
+            Shown::Change(_) => "change",
         });
     }
     kinds
@@ -57,7 +58,7 @@ async fn a_file_is_made_read_found_and_changed() {
         )
         .await;
     assert_eq!(result.as_deref(), Ok("wrote src/a.rs (+2 -0)"));
-    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff"]);
+    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff", "change"]);
     let (shown, result) = place.run(FILE_READ, json!({ "path": "src/a.rs" })).await;
     assert_eq!(result.as_deref(), Ok("one\ntwo\n"));
     assert_eq!(kinds(&shown), ["file-header"]);
@@ -75,7 +76,7 @@ async fn a_file_is_made_read_found_and_changed() {
     let edit = json!({ "path": "src/a.rs", "find": "two", "replace": "2" });
     let (shown, result) = place.run(FILE_EDIT, edit.clone()).await;
     assert_eq!(result.as_deref(), Ok("changed src/a.rs (+1 -1)"));
-    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff", "diff"]);
+    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff", "diff", "change"]);
     let (shown, result) = place.run(FILE_EDIT, edit).await;
     assert_eq!(kinds(&shown), ["tool-header"]);
     assert_eq!(result.unwrap_err().code, Code::Edit);

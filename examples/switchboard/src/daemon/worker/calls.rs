@@ -1,15 +1,18 @@
 //! The calls of a chat's model: each is made, or the user is asked first.
 
+use std::path::PathBuf;
+
 use acolyte_proto::error::ChatError;
-use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult};
+use acolyte_proto::event::{Event, Notice, ToolCall, ToolOutput, ToolResult};
 use serde_json::{Map, Value};
 use snek_proto::llm::toolloop::{Call, ToolFailure};
 
-use super::{Chat, aborted};
+use super::{Chat, aborted, is_open};
 use crate::assistant::CUT_CALL;
 use crate::daemon::ask_first::{Answer, Pending, Step};
-use crate::daemon::toolbox::Shown;
-use crate::daemon::{Code, ToolError};
+use crate::daemon::toolbox::{SHELL_RUN, Shown};
+use crate::daemon::{Code, ToolError, Workspace, git};
+use crate::markdown::code;
 
 impl Chat<'_> {
     pub(super) async fn announce(&mut self, id: &str, name: &str, arguments: Value) {
@@ -70,7 +73,7 @@ impl Chat<'_> {
 
     async fn header(&self, id: &str, name: &str) {
         if let Some(header) = self.worker.toolbox.header(name, &Map::new()) {
-            self.tell(event(id, name, header)).await;
+            self.show(id, name, header).await;
         }
     }
 
@@ -86,10 +89,16 @@ impl Chat<'_> {
             () = self.watch.aborted() => return Err(aborted()),
             step = toolbox.preview(&self.workspace, &call.name, &call.arguments) => step,
         };
+        let asking = self.session.is_some_and(|id| self.worker.decisions.is_asking(id));
         match step {
             // What was allowed is what was shown: the file may have changed since.
             Ok(Some(step)) if !self.allows(&step) && self.allowed.as_ref() != Some(&step) => {
-                Ok(Some(step))
+                if !asking {
+                    return Ok(Some(step));
+                }
+                let why = "the user is being asked something else in this session: end here, and say so";
+                self.refused = Some(ToolError::new(Code::Declined, why));
+                Ok(None)
             }
             Ok(_) => Ok(None),
             Err(problem) => {
@@ -106,39 +115,84 @@ impl Chat<'_> {
     }
 
     /// Keeps what waits for the user's answer, which the next chat of the session brings.
-    pub(super) fn wait(self, task: String, step: Step) {
+    ///
+    /// # Errors
+    /// Another chat of the session has just asked.
+    pub(super) fn wait(self, task: String, step: Step) -> Result<(), ChatError> {
         let Some(id) = self.session else {
-            return;
+            return Ok(());
         };
         let pending = Pending {
             task,
             workspace: self.workspace,
             turn: self.turn,
+            asked: step.pages.question(),
             step,
         };
-        self.worker.decisions.keep(id, pending);
+        match self.worker.decisions.keep(id, pending) {
+            true => Ok(()),
+            false => Err(is_open("it was asked at the same time")),
+        }
     }
 
     /// Goes on with a chat that has asked, with the user's answer. Returns what the user wants done.
-    pub(super) fn resume(&mut self, pending: Pending, answer: &str) -> String {
-        (self.workspace, self.turn) = (pending.workspace, pending.turn);
-        match (Answer::parse(answer), self.session) {
+    ///
+    /// # Errors
+    /// The folder of the chat is gone.
+    pub(super) fn resume(
+        &mut self,
+        pending: Pending,
+        answer: &str,
+        here: &Workspace,
+    ) -> Result<String, ChatError> {
+        let folder = pending.workspace.path().to_string_lossy();
+        self.workspace = here.within(&folder).map_err(|why| super::refused(&why))?;
+        self.turn = pending.turn;
+        match (Answer::parse(answer, &pending.step), self.session) {
             (Answer::Yes, _) => self.allowed = Some(pending.step),
             (Answer::Always, Some(id)) => self.worker.decisions.allow(id, pending.step.kind),
-            (Answer::Always, None) => {}
+            (Answer::Always | Answer::More, _) => {}
             (Answer::No(why), _) => self.refused = Some(ToolError::new(Code::Declined, why)),
         }
-        pending.task
+        Ok(pending.task)
+    }
+
+    /// Names the repositories that commands of the chat have made: Git runs what their settings name.
+    pub(super) async fn name_repositories(&self) {
+        let before = self.repositories.as_ref().filter(|_| !self.watch.is_aborted());
+        let Some(before) = before else {
+            return;
+        };
+        for made in self.find_repositories().await {
+            if !before.contains(&made) {
+                let path = made.strip_prefix(self.workspace.path()).unwrap_or(&made);
+                let notice = format!(
+                    "a command has made the repository {}: git runs what its settings name, so look at them before \
+                     you use git there",
+                    code(&path.to_string_lossy())
+                );
+                self.tell(Event::Notice(Notice::warn(notice))).await;
+            }
+        }
+    }
+
+    async fn find_repositories(&self) -> Vec<PathBuf> {
+        let root = self.workspace.path().to_owned();
+        let found = tokio::task::spawn_blocking(move || git::folders(&root)).await;
+        found.unwrap_or_default()
     }
 
     /// Runs a tool, and passes on its output while it works.
-    async fn run(&self, call: &Call) -> Result<String, ToolError> {
+    async fn run(&mut self, call: &Call) -> Result<String, ToolError> {
         let Call {
             id,
             name,
             arguments,
             ..
         } = call;
+        if name == SHELL_RUN && self.repositories.is_none() {
+            self.repositories = Some(self.find_repositories().await);
+        }
         let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
         // Not more than a tool shows: its parts are counted.
         let mut show = move |shown| {
@@ -150,19 +204,21 @@ impl Chat<'_> {
         let result = loop {
             tokio::select! {
                 result = &mut running => break result,
-                Some(part) = shown.recv() => self.tell(event(id, name, part)).await,
+                Some(part) = shown.recv() => self.show(id, name, part).await,
             }
         };
         while let Ok(part) = shown.try_recv() {
-            self.tell(event(id, name, part)).await;
+            self.show(id, name, part).await;
         }
         result
     }
-}
 
-fn event(id: &str, name: &str, shown: Shown) -> Event {
-    match shown {
-        Shown::Part(part) => Event::ToolOutput(ToolOutput::new(id, name, part)),
-        Shown::Checklist(list) => Event::Checklist(list),
+    async fn show(&self, id: &str, name: &str, shown: Shown) {
+        match shown {
+            Shown::Part(part) => self.tell(Event::ToolOutput(ToolOutput::new(id, name, part))).await,
+            Shown::Checklist(list) => self.tell(Event::Checklist(list)).await,
+            Shown::Change(change) if change.is_nothing() => {}
+            Shown::Change(change) => self.worker.memory.changed(self.session, &change).await,
+        }
     }
 }

@@ -15,7 +15,7 @@ struct Item {
 
 /// Returns the history of a request, without invalid items, items that were only shown, and the
 /// message itself, which known clients put at the end.
-pub(super) fn messages(request: &ChatRequest) -> Vec<ChatMessage> {
+pub(in crate::daemon) fn messages(request: &ChatRequest) -> Vec<ChatMessage> {
     let read = |item: &str| serde_json::from_str::<Item>(item).ok();
     let items = request.history.iter().filter_map(|item| read(item.get()));
     let said = |item: &Item| item.kind.as_deref().is_none_or(|kind| kind == "text");

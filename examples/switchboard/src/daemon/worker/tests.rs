@@ -15,7 +15,7 @@ use crate::daemon::command::{CommandConfig, Commands, Confinement};
 use crate::model::scripted::Scripted;
 
 /// A workspace that is removed with the value, and an agent for it.
-struct Place(std::path::PathBuf, Worker);
+struct Place(PathBuf, Worker);
 
 impl Place {
     fn new(name: &str) -> Self {
@@ -24,12 +24,13 @@ impl Place {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(path.join("inner")).unwrap();
         fs::write(path.join("a.txt"), "one\ntwo\n").unwrap();
-        let workspace = Workspace::open(&path).unwrap();
-        let config = CommandConfig::default().with_confinement(Confinement::Open);
-        let toolbox = Toolbox::new(Commands::new(config));
-        let model = Scripted::default().with_commands(true).with_echo(true);
-        let worker = Worker::new(Arc::new(model), "scripted", workspace, toolbox);
+        let worker = worker(&path);
         Self(path, worker)
+    }
+
+    /// Another agent for it, which knows nothing of the first one.
+    fn worker(&self) -> Worker {
+        worker(&self.0)
     }
 
     async fn chat(&self, text: &str) -> (Vec<Event>, Outcome) {
@@ -41,6 +42,14 @@ impl Place {
         let outcome = self.1.chat(request, seen).await;
         (seen.events(), outcome)
     }
+}
+
+fn worker(path: &std::path::Path) -> Worker {
+    let workspace = Workspace::open(path).unwrap();
+    let config = CommandConfig::default().with_confinement(Confinement::Open);
+    let toolbox = Toolbox::new(Commands::new(config));
+    let model = Scripted::default().with_commands(true).with_echo(true);
+    Worker::new(Arc::new(model), "scripted", workspace, toolbox)
 }
 
 impl Drop for Place {
@@ -466,7 +475,7 @@ async fn history_and_skills_reach_the_model() {
         ChatMessage::assistant("answer"),
     ];
     assert_eq!(said, expected);
-    let text = place.1.instructions(&request);
+    let text = place.1.instructions(&request).await;
     let more = "\n\nSkill facts:\ntea is hot\n\nHint: rain is wet";
     assert_eq!(text, format!("{SYSTEM}{more}"));
     let (events, reply) = place.ask(&request, &Seen::new()).await;

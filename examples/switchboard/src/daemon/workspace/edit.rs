@@ -5,33 +5,42 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
 
+use super::known::stale;
 use super::line_ends::{Lines, plain};
-use super::{Code, MAX_FILE, ToolError, Workspace, or_here, shown, without_here};
+use super::{Code, MAX_FILE, ToolError, Workspace, or_here, shown};
 use crate::daemon::diff::Diff;
+
+/// The mark at the beginning of a text that says how it is encoded.
+const BOM: char = '\u{feff}';
+/// Most lines of a hint, and of a text that one is looked for.
+const MAX_HINT: usize = 12;
 
 /// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The file, seen from the folder.
     pub path: String,
-    /// Whether it is new.
-    pub is_new: bool,
+    /// Its real path.
+    pub file: PathBuf,
+    /// Its text before; `None` if it is new.
+    pub old: Option<String>,
+    /// Its text afterwards.
+    pub new: String,
+    /// Whether it overwrites what a command of the conversation has made.
+    pub is_over_command: bool,
     /// The difference.
     pub diff: Diff,
 }
 
 impl Change {
-    fn new(path: &Path, old: Option<&str>, new: &str) -> Self {
-        Self {
-            path: shown(path),
-            is_new: old.is_none(),
-            diff: Diff::new(old.unwrap_or_default(), new),
-        }
+    /// Returns whether the file is there and stays as it is.
+    pub fn is_nothing(&self) -> bool {
+        self.old.as_ref() == Some(&self.new)
     }
 
-    /// Returns whether the file is there and stays as it is.
-    pub const fn is_nothing(&self) -> bool {
-        !self.is_new && self.diff.added == 0 && self.diff.removed == 0
+    /// Returns whether the file is new.
+    pub const fn is_new(&self) -> bool {
+        self.old.is_none()
     }
 }
 
@@ -41,12 +50,14 @@ impl Workspace {
     ///
     /// # Errors
     /// [`ToolError`], with nothing changed: there is no such file, the text does not occur or occurs
-    /// more than once, or the texts differ only in their line ends. Trying again is safe.
+    /// more than once, the texts differ only in their line ends, or the file has just changed. Trying again is
+    /// safe.
     pub fn edit(&self, name: &str, find: &str, put: &str, all: bool) -> Result<Change, ToolError> {
         let _one_at_a_time = self.edits.lock();
-        let (path, old, new) = self.edited(name, find, put, all)?;
-        self.put(name, &path, &new)?;
-        Ok(Change::new(&path, Some(&old), &new))
+        let change = self.preview_edit(name, find, put, all)?;
+        self.put(name, &change)?;
+        self.known.changed(&change, false);
+        Ok(change)
     }
 
     /// Returns the change that [`edit`](Self::edit) would make.
@@ -61,7 +72,19 @@ impl Workspace {
         all: bool,
     ) -> Result<Change, ToolError> {
         let (path, old, new) = self.edited(name, find, put, all)?;
-        Ok(Change::new(&path, Some(&old), &new))
+        self.writable(name, &path)?;
+        Ok(self.change(&path, Some(old), new))
+    }
+
+    fn change(&self, path: &Path, old: Option<String>, new: String) -> Change {
+        Change {
+            path: shown(path),
+            file: self.root.join(path),
+            diff: Diff::new(old.as_deref().unwrap_or_default(), &new),
+            is_over_command: false,
+            old,
+            new,
+        }
     }
 
     /// Returns the path of a file, its text, and the text after an edit.
@@ -82,12 +105,13 @@ impl Workspace {
             return Err(ToolError::new(Code::Edit, message));
         }
         let (find, put) = (&*plain_find, &*plain_put);
-        let path = self.real(name)?;
+        let path = self.target(name)?;
         let old = self.load(name, &path)?;
         let lines = Lines::new(&old);
         let new = match lines.count(find) {
             0 => {
-                let message = format!("{name:?} does not hold the text to be replaced");
+                let hint = nearest(&old, find).unwrap_or_default();
+                let message = format!("{name:?} does not hold the text to be replaced{hint}");
                 return Err(ToolError::new(Code::Edit, message));
             }
             found if found == 1 || all => {
@@ -106,30 +130,20 @@ impl Workspace {
         Ok((path, old, new))
     }
 
-    /// Writes a whole file, and replaces an existing one. Creates its parent folders.
+    /// Writes a whole file, and replaces one that is known. Creates its parent folders.
     ///
     /// # Errors
     /// [`ToolError`], with the file unchanged; folders may have been created. Trying again is safe.
     pub fn write(&self, name: &str, text: &str) -> Result<Change, ToolError> {
-        let told = |error: io::Error| ToolError::io(name, &error);
         let _one_at_a_time = self.edits.lock();
-        let (path, old) = self.existing(name)?;
-        let path = match (&old, path.parent(), path.file_name()) {
-            (Some(_), ..) => path,
-            (None, Some(folder), Some(file)) => {
-                let folder = or_here(folder.to_owned());
-                self.dir.create_dir_all(&folder).map_err(told)?;
-                let folder = self.dir.canonicalize(&folder).map_err(told)?;
-                without_here(&folder.join(file))
-            }
-            _ => {
-                return Err(ToolError::call(format!(
-                    "{name:?} is not the name of a file"
-                )));
-            }
-        };
-        self.put(name, &path, text)?;
-        Ok(Change::new(&path, old.as_deref(), text))
+        let change = self.preview_write(name, text)?;
+        if let Some(folder) = self.seen_from_here(&change.file).parent() {
+            let made = self.dir.create_dir_all(or_here(folder.to_owned()));
+            made.map_err(|error| ToolError::io(name, &error))?;
+        }
+        self.put(name, &change)?;
+        self.known.changed(&change, true);
+        Ok(change)
     }
 
     /// Returns the change that [`write`](Self::write) would make.
@@ -137,42 +151,96 @@ impl Workspace {
     /// # Errors
     /// As for [`write`](Self::write), as far as can be known before.
     pub fn preview_write(&self, name: &str, text: &str) -> Result<Change, ToolError> {
-        let (path, old) = self.existing(name)?;
-        Ok(Change::new(&path, old.as_deref(), text))
+        let path = self.target(name)?;
+        check_size(name, text.len())?;
+        let Some(old) = self.there(name, &path)? else {
+            return Ok(self.change(&path, None, text.to_owned()));
+        };
+        let before = self.writable(name, &path)?;
+        let new = like(&old, text);
+        let file = self.root.join(&path);
+        let is_over_command = match old.is_empty() || old == new {
+            true => false,
+            false => {
+                let modified = before.modified().ok().map(cap_std::time::SystemTime::into_std);
+                self.known.check(name, &file, &old, modified)?
+            }
+        };
+        Ok(Change {
+            is_over_command,
+            ..self.change(&path, Some(old), new)
+        })
     }
 
-    /// Returns the path of a file and its text, if there is one.
-    fn existing(&self, name: &str) -> Result<(PathBuf, Option<String>), ToolError> {
-        let inside = self.inside(name)?;
-        match self.dir.canonicalize(&inside) {
-            Ok(path) => {
-                let old = self.load(name, &path)?;
-                Ok((path, Some(old)))
+    /// Takes a change back that nobody has touched since, and returns what that changes.
+    ///
+    /// # Errors
+    /// [`ToolError`], with nothing changed: the file is not what the change has made of it.
+    pub fn undo(&self, change: &Change) -> Result<Change, ToolError> {
+        let _one_at_a_time = self.edits.lock();
+        let path = self.seen_from_here(&change.file);
+        self.not_gits(&change.path, path)?;
+        let new = change.old.clone().unwrap_or_default();
+        let undone = self.change(path, Some(change.new.clone()), new);
+        match change.old {
+            Some(_) => self.put(&change.path, &undone)?,
+            None if self.there(&change.path, path)?.as_ref() == Some(&change.new) => {
+                let removed = self.dir.remove_file(path);
+                removed.map_err(|error| ToolError::io(&change.path, &error))?;
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A link that leads nowhere is none to write through.
-                if self.dir.symlink_metadata(&inside).is_ok() {
-                    return Err(ToolError::outside(name));
-                }
-                Ok((inside, None))
-            }
-            Err(error) => Err(ToolError::io(name, &error)),
+            None => return Err(stale(&change.path)),
         }
+        self.known.changed(&undone, false);
+        Ok(undone)
+    }
+
+    fn seen_from_here<'a>(&self, file: &'a Path) -> &'a Path {
+        file.strip_prefix(&self.root).unwrap_or(file)
+    }
+
+    /// Returns the text of a file, if there is one.
+    fn there(&self, name: &str, path: &Path) -> Result<Option<String>, ToolError> {
+        match self.dir.symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            _ => self.load(name, path).map(Some),
+        }
+    }
+
+    /// Checks that a file may be replaced: it is not read-only, and has no other name.
+    fn writable(&self, name: &str, path: &Path) -> Result<Metadata, ToolError> {
+        let told = |error: io::Error| ToolError::io(name, &error);
+        let metadata = self.dir.metadata(path).map_err(told)?;
+        let why = match () {
+            () if metadata.permissions().readonly() => "is read-only",
+            #[cfg(unix)]
+            () if cap_std::fs::MetadataExt::nlink(&metadata) > 1 => {
+                "has several names (hard links), which an edit would part"
+            }
+            () => {
+                let opened = self.dir.open_with(path, OpenOptions::new().write(true));
+                return opened.map(|_| metadata).map_err(told);
+            }
+        };
+        Err(ToolError::new(Code::NotFile, format!("{name:?} {why}: it is not written")))
     }
 
     /// Writes through another file in the same folder, so that a crash leaves the old text or the
-    /// new one.
-    fn put(&self, name: &str, path: &Path, text: &str) -> Result<(), ToolError> {
-        check_size(name, text.len())?;
+    /// new one. Looks just before whether the old one is still there.
+    fn put(&self, name: &str, change: &Change) -> Result<(), ToolError> {
+        check_size(name, change.new.len())?;
+        let path = self.seen_from_here(&change.file);
         let before = self.dir.metadata(path).ok();
         let draft = draft(path);
-        let written = self
-            .draft(&draft, text, before.as_ref())
-            .and_then(|()| self.dir.rename(&draft, &self.dir, path));
+        let told = |error: io::Error| ToolError::io(name, &error);
+        let written = self.draft(&draft, &change.new, before.as_ref()).map_err(told);
+        let written = written.and_then(|()| match self.there(name, path)? == change.old {
+            true => self.dir.rename(&draft, &self.dir, path).map_err(told),
+            false => Err(stale(name)),
+        });
         if written.is_err() {
             let _ = self.dir.remove_file(&draft);
         }
-        written.map_err(|error| ToolError::io(name, &error))
+        written
     }
 
     fn draft(&self, path: &Path, text: &str, before: Option<&Metadata>) -> io::Result<()> {
@@ -204,6 +272,35 @@ fn without_set_id(permissions: &Permissions) -> Permissions {
 #[cfg(not(unix))]
 fn without_set_id(permissions: &Permissions) -> Permissions {
     permissions.clone()
+}
+
+/// Returns a new text with the line ends and the mark at the beginning of the old one.
+fn like(old: &str, new: &str) -> String {
+    let lines = Lines::new(old);
+    let text = plain(old);
+    let marked = match old.starts_with(BOM) && !new.starts_with(BOM) {
+        true => format!("{BOM}{new}"),
+        false => new.to_owned(),
+    };
+    match text.is_empty() {
+        true => marked,
+        false => lines.replace(&text, &plain(&marked), if new.contains("\r\n") { "\r\n" } else { "\n" }),
+    }
+}
+
+/// Returns the lines of a text that are most like another text, in words for a model.
+fn nearest(text: &str, find: &str) -> Option<String> {
+    let lines: Vec<_> = text.lines().collect();
+    let trimmed: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+    let find: Vec<_> = find.lines().take(MAX_HINT).map(str::trim).collect();
+    // By its longest line, which says most.
+    let (at, longest) = find.iter().enumerate().max_by_key(|(_, line)| line.len())?;
+    let like = similar::get_close_matches(*longest, &trimmed, 1, 0.5);
+    let found = trimmed.iter().position(|line| Some(line) == like.first())?;
+    let first = found.saturating_sub(at);
+    let near: Vec<_> = lines.iter().skip(first).take(find.len()).copied().collect();
+    let last = first + near.len();
+    Some(format!("; the nearest lines are {} to {last}:\n{}", first + 1, near.join("\n")))
 }
 
 fn check_size(name: &str, bytes: usize) -> Result<(), ToolError> {

@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::ToolError;
+use super::{ToolError, composed};
 
 /// The longest pattern, in bytes.
 const MAX: usize = 1_000;
@@ -23,9 +23,9 @@ impl Glob {
                 "a pattern is longer than {MAX} bytes"
             )));
         }
-        let literal = pattern.trim_start_matches("./").trim_start_matches('/');
+        let literal = composed(pattern.trim_start_matches("./").trim_start_matches('/'));
         let whole = match literal.contains('/') {
-            true => literal.to_owned(),
+            true => literal.clone().into_owned(),
             false => format!("**/{literal}"),
         };
         let glob = GlobBuilder::new(&whole).literal_separator(true).build();
@@ -34,12 +34,13 @@ impl Glob {
             ToolError::call(format!("{pattern:?} is not a pattern for names: {why}"))
         })?;
         Ok(Self {
-            literal: literal.to_owned(),
+            literal: literal.into_owned(),
             matcher: glob.compile_matcher(),
         })
     }
 
     pub(super) fn matches(&self, path: &str) -> bool {
+        let path = &*composed(path);
         let is_written = || match path.strip_suffix(&self.literal) {
             Some("") => true,
             Some(before) => before.ends_with('/') && !self.literal.contains('/'),

@@ -2,29 +2,35 @@
 
 mod edit;
 mod glob;
+mod known;
 mod line_ends;
 mod read;
 mod search;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use icu_normalizer::ComposingNormalizerBorrowed;
 use rpc_core::sync::Mutex;
+use sha2::{Digest as _, Sha256};
 
-use super::{Code, ToolError};
+use super::{Code, ToolError, git};
 use crate::text::printable;
 
 pub use edit::Change;
+pub use known::Known;
 pub use read::{Excerpt, Range};
 pub use search::{Found, Match, Query};
 
-/// The largest file to read or write, in bytes.
+/// The largest file to write, and most that is read of one, in bytes.
 pub const MAX_FILE: u64 = 2 * 1024 * 1024;
 
 /// A folder that no name can leave: neither `..` nor an absolute path nor a link.
@@ -38,6 +44,7 @@ pub struct Workspace {
     dir: Arc<Dir>,
     /// Prevents concurrent edits, which could lose one of them. Shared with the folders within.
     edits: Arc<Mutex<()>>,
+    known: Arc<Known>,
 }
 
 impl Workspace {
@@ -52,7 +59,47 @@ impl Workspace {
             root: root.into(),
             dir: Arc::new(dir),
             edits: Arc::default(),
+            known: Arc::default(),
         })
+    }
+
+    /// Returns the folder that is now at its path, where commands run: it may have been made anew.
+    ///
+    /// # Errors
+    /// The system's error: there is none any more, or a link in its place.
+    pub fn now(&self) -> io::Result<Self> {
+        match self.root.canonicalize()? == *self.root {
+            true => Ok(Self {
+                dir: Arc::new(Dir::open_ambient_dir(&self.root, ambient_authority())?),
+                ..self.clone()
+            }),
+            false => Err(io::Error::other("it is a link by now")),
+        }
+    }
+
+    /// Sets what the conversation knows of files. Default: what this value and its clones have read.
+    #[must_use]
+    pub fn with_known(mut self, known: Arc<Known>) -> Self {
+        self.known = known;
+        self
+    }
+
+    /// Notes that a command begins; pass the result to [`Known::after_command`].
+    pub(super) fn before_command(&self) -> SystemTime {
+        self.known.before_command(|file| {
+            let file = file.strip_prefix(&self.root).ok()?;
+            let mut digest = Sha256::new();
+            let read = self.each_line("", file, &Stop::default(), |line| {
+                digest.update(line);
+                Ok(true)
+            });
+            read.ok().map(|()| digest.finalize().into())
+        })
+    }
+
+    /// Notes that a command has run since then.
+    pub(super) fn after_command(&self, since: SystemTime) {
+        self.known.after_command(since);
     }
 
     /// Returns its path.
@@ -91,6 +138,7 @@ impl Workspace {
             root: self.root.join(inside).into(),
             dir: Arc::new(dir),
             edits: Arc::clone(&self.edits),
+            known: Arc::clone(&self.known),
         })
     }
 
@@ -117,7 +165,40 @@ impl Workspace {
                 Component::RootDir | Component::Prefix(_) => return Err(ToolError::outside(name)),
             };
         }
-        Ok(or_here(without_here(path)))
+        let path = self.spelled(&without_here(path));
+        // As a shell would read it: else a folder of that name would be made.
+        let is_variable = |name: &str| name.trim_end_matches('}').chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        if let Some(Component::Normal(first)) = path.components().next()
+            && let Some(text) = first.to_str()
+            && (text.starts_with('~') || text.strip_prefix('$').is_some_and(|it| is_variable(it.trim_start_matches('{'))))
+            && self.dir.symlink_metadata(first).is_err()
+        {
+            let message = format!("{name:?}: {text} stands for nothing here; write a path as seen from the workspace");
+            return Err(ToolError::call(message));
+        }
+        Ok(or_here(path))
+    }
+
+    /// Returns a path as its names are written in the folders: composed characters and their parts are alike, if
+    /// only one name fits.
+    fn spelled(&self, path: &Path) -> PathBuf {
+        let mut spelled = PathBuf::new();
+        for part in path.components() {
+            let exact = spelled.join(part);
+            if part.as_os_str().is_ascii() || self.dir.symlink_metadata(&exact).is_ok() {
+                spelled = exact;
+                continue;
+            }
+            let entries = self.dir.read_dir(or_here(spelled.clone()));
+            let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+            let wanted = part.as_os_str().to_string_lossy();
+            let mut like = names.filter(|name| composed(&name.to_string_lossy()) == composed(&wanted));
+            spelled = match (like.next(), like.next()) {
+                (Some(name), None) => spelled.join(name),
+                _ => exact,
+            };
+        }
+        spelled
     }
 
     /// Returns the real path of a file, after following links.
@@ -126,6 +207,53 @@ impl Workspace {
         let real = self.dir.canonicalize(path);
         real.map_err(|error| ToolError::io(name, &error))
     }
+
+    /// Returns the real path of a file to write, which may be new, and so may its folders.
+    fn target(&self, name: &str) -> Result<PathBuf, ToolError> {
+        let path = self.inside(name)?;
+        for folder in path.ancestors() {
+            match self.dir.canonicalize(or_here(folder.to_owned())) {
+                Ok(real) => {
+                    let new = path.strip_prefix(folder).unwrap_or(&path);
+                    if new.components().any(|part| part == Component::ParentDir) {
+                        break;
+                    }
+                    let real = without_here(&real.join(new));
+                    return self.not_gits(name, &real).map(|()| real);
+                }
+                // A link that leads nowhere is none to write through.
+                Err(_) if self.dir.symlink_metadata(folder).is_ok() => break,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(ToolError::io(name, &error)),
+            }
+        }
+        Err(ToolError::outside(name))
+    }
+
+    /// Refuses what Git runs by itself: its folders, and what would make one.
+    fn not_gits(&self, name: &str, path: &Path) -> Result<(), ToolError> {
+        let mut parts = self.root.join(path).components().map(|it| git::is_name(it.as_os_str())).collect::<Vec<_>>();
+        let mut folder = PathBuf::new();
+        for part in path.components() {
+            let has = |name: &str| {
+                part.as_os_str() == name || self.dir.symlink_metadata(folder.join(name)).is_ok()
+            };
+            parts.push(git::is_folder(has));
+            folder.push(part);
+        }
+        match parts.contains(&true) {
+            true => Err(ToolError::new(
+                Code::Git,
+                format!("{name:?} is in a repository's own folder, which holds what Git runs: use git for that"),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns a name with all characters composed.
+fn composed(name: &str) -> Cow<'_, str> {
+    ComposingNormalizerBorrowed::new_nfc().normalize(name)
 }
 
 /// A flag that stops blocking work. All clones share it.
@@ -173,11 +301,4 @@ fn shown(path: &Path) -> String {
         false => path,
     };
     printable(&path).into_owned()
-}
-
-/// Returns the contents as text. Fails for binary files: they contain zeros, or are not UTF-8.
-fn text(name: &str, bytes: Vec<u8>) -> Result<String, ToolError> {
-    let is_binary = bytes.contains(&0);
-    let text = String::from_utf8(bytes).ok().filter(|_| !is_binary);
-    text.ok_or_else(|| ToolError::new(Code::Other, format!("{name:?} is not text")))
 }

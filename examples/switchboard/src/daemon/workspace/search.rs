@@ -1,27 +1,25 @@
 //! Searching for files, and for lines that contain a text.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
+use ignore::WalkBuilder;
 use regex::{Regex, RegexBuilder};
 
 use super::glob::Glob;
-use super::{Code, Stop, ToolError, Workspace, or_here, shown};
+use super::read::as_text;
+use super::{Code, Stop, ToolError, Workspace, shown};
 use crate::text::shortened;
 
-/// Large folders that a search skips, and what it says of them.
-const SKIPPED: [(&str, &str); 5] = [
-    (".git", ".git folders"),
-    (".hg", ".hg folders"),
-    (".svn", ".svn folders"),
-    ("node_modules", "node_modules folders"),
-    ("target", "target folders"),
-];
-/// What else it skips.
-const LARGE: &str = "files over 2 MiB";
+/// Folders of version control, which a search skips.
+const SKIPPED: [&str; 3] = [".git", ".hg", ".svn"];
+/// What it leaves out.
+const LONG: &str = "files with lines over 2 MiB";
 const BINARY: &str = "files that are not text";
 const LINKS: &str = "links";
 const UNREADABLE: &str = "what cannot be read";
+/// The name of a file with names that a search leaves out.
+const IGNORE: &str = ".gitignore";
 /// Most files and folders to visit.
 const MAX_SEEN: usize = 50_000;
 /// The longest line in a result, in characters.
@@ -40,6 +38,8 @@ pub struct Query {
     pub glob: Option<String>,
     /// The folder. Default this one.
     pub folder: Option<String>,
+    /// Whether to look also into what `.gitignore` names. Default no.
+    pub has_ignored: bool,
     /// Most results. Default 100.
     pub limit: Option<usize>,
 }
@@ -76,7 +76,9 @@ pub struct Found<T> {
     pub items: Vec<T>,
     /// Whether there are, or may be, more.
     pub is_cut: bool,
-    /// What was not looked into, and how many of each.
+    /// Whether there is a `.gitignore`, and what it names was not looked into.
+    pub is_without_ignored: bool,
+    /// What else was not looked into, and how many of each.
     pub skipped: BTreeMap<&'static str, usize>,
 }
 
@@ -89,148 +91,116 @@ impl<T> Found<T> {
             .collect();
         let more = self.is_cut.then(|| "(there may be more)".to_owned());
         let skipped = (!kinds.is_empty()).then(|| format!("(left out: {})", kinds.join(", ")));
-        more.into_iter().chain(skipped).collect()
-    }
-}
-
-type Skipped = BTreeMap<&'static str, usize>;
-
-const fn why_not(code: Code) -> &'static str {
-    match code {
-        Code::TooLarge => LARGE,
-        Code::Other => BINARY,
-        _ => UNREADABLE,
+        let ignored = "(left out: what .gitignore names; \"ignored\": true looks there, too)";
+        let ignored = self.is_without_ignored.then(|| ignored.to_owned());
+        more.into_iter().chain(ignored).chain(skipped).collect()
     }
 }
 
 impl Workspace {
-    /// Returns the files that match the glob of the query. Skips folders such as `.git` and
-    /// `target`, and does not follow links.
+    /// Returns the files that match the glob of the query. Skips what `.gitignore` names, and does not follow
+    /// links.
     ///
     /// # Errors
     /// [`ToolError`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
     pub fn files(&self, query: &Query, stop: &Stop) -> Result<Found<String>, ToolError> {
-        let mut items = Vec::new();
-        let mut skipped = BTreeMap::new();
-        let is_cut = self.walk(query, stop, &mut skipped, |path, _| {
-            items.push(shown(path));
-            Ok(items.len() > query.most())
-        })?;
-        items.truncate(query.most());
-        Ok(Found {
-            items,
-            is_cut,
-            skipped,
+        self.walk(query, stop, |path, found| {
+            found.items.push(shown(path));
+            Ok(())
         })
     }
 
-    /// Returns the lines of those files that contain the text. Skips binary and large files.
+    /// Returns the lines of those files that contain the text. Skips binary files.
     ///
     /// # Errors
     /// [`ToolError`]: a bad pattern, no such folder, or it was stopped. Trying again is safe.
     pub fn search(&self, query: &Query, stop: &Stop) -> Result<Found<Match>, ToolError> {
         let regex = regex(query)?;
-        let mut items = Vec::new();
-        let mut skipped = BTreeMap::new();
-        let is_cut = self.walk(query, stop, &mut skipped, |path, skipped| {
-            let path_shown = shown(path);
-            let text = match self.load(&path_shown, path) {
-                Ok(text) => text,
-                Err(problem) => {
-                    *skipped.entry(why_not(problem.code)).or_default() += 1;
-                    return Ok(false);
+        self.walk(query, stop, |path, found| {
+            let (name, before, mut number) = (shown(path), found.items.len(), 0);
+            let read = self.each_line(&name, path, stop, |line| {
+                number += 1;
+                let line = as_text(&name, line)?.trim_end_matches(['\n', '\r']);
+                if regex.is_match(line) {
+                    found.items.push(Match {
+                        path: name.clone(),
+                        line: number,
+                        text: shortened(line, MAX_LINE).into_owned(),
+                    });
                 }
+                Ok(found.items.len() <= query.most())
+            });
+            let why_not = match read {
+                Ok(()) => return Ok(()),
+                Err(why) if why.code == Code::Aborted => return Err(why),
+                Err(why) if why.code == Code::TooLarge => LONG,
+                Err(why) if why.code == Code::NotText => BINARY,
+                Err(_) => UNREADABLE,
             };
-            let lines = text.lines().zip(1..);
-            for (line, number) in lines.filter(|(line, _)| regex.is_match(line)) {
-                if items.len() == query.most() {
-                    return Ok(true);
-                }
-                items.push(Match {
-                    path: path_shown.clone(),
-                    line: number,
-                    text: shortened(line, MAX_LINE).into_owned(),
-                });
-            }
-            Ok(false)
-        })?;
-        Ok(Found {
-            items,
-            is_cut,
-            skipped,
+            found.items.truncate(before);
+            *found.skipped.entry(why_not).or_default() += 1;
+            Ok(())
         })
     }
 
-    /// Visits the files, sorted within each folder, until a visit ends the search. Returns whether
-    /// there were more.
-    fn walk(
+    /// Visits the files in the order of their names, until more was found than is wanted.
+    fn walk<T>(
         &self,
         query: &Query,
         stop: &Stop,
-        skipped: &mut Skipped,
-        mut visit: impl FnMut(&Path, &mut Skipped) -> Result<bool, ToolError>,
-    ) -> Result<bool, ToolError> {
+        mut visit: impl FnMut(&Path, &mut Found<T>) -> Result<(), ToolError>,
+    ) -> Result<Found<T>, ToolError> {
         let glob = query.glob.as_deref().map(|glob| {
             let root = self.root.to_string_lossy();
             Glob::new(glob.strip_prefix(&*root).unwrap_or(glob))
         });
         let glob = glob.transpose()?;
-        let start = match query.folder.as_deref() {
-            Some(folder) => self.real(folder)?,
-            None => PathBuf::new(),
+        let start = self.real(query.folder.as_deref().unwrap_or("."))?;
+        let mut found = Found {
+            items: Vec::new(),
+            is_cut: false,
+            is_without_ignored: false,
+            skipped: BTreeMap::new(),
         };
-        let mut seen = 0_usize;
-        let mut folders = VecDeque::from([start]);
-        while let Some(folder) = folders.pop_front() {
-            let entries = match self.dir.read_dir(or_here(folder.clone())) {
-                Ok(entries) => entries,
-                Err(error) if seen == 0 => return Err(ToolError::io(&shown(&folder), &error)),
+        let walk = WalkBuilder::new(self.root.join(start))
+            .standard_filters(false)
+            .parents(!query.has_ignored)
+            .git_ignore(!query.has_ignored)
+            .git_exclude(!query.has_ignored)
+            .require_git(false)
+            .sort_by_file_name(Ord::cmp)
+            .filter_entry(|entry| entry.depth() == 0 || SKIPPED.iter().all(|it| entry.file_name() != *it))
+            .build();
+        for (seen, entry) in walk.enumerate() {
+            stop.check()?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) if seen == 0 => return Err(ToolError::new(Code::Other, error.to_string())),
                 // One that may not be read, or is not there any more.
                 Err(_) => {
-                    *skipped.entry(UNREADABLE).or_default() += 1;
+                    *found.skipped.entry(UNREADABLE).or_default() += 1;
                     continue;
                 }
             };
-            let mut names = Vec::new();
-            for entry in entries.flatten() {
-                seen += 1;
-                if seen > MAX_SEEN {
-                    return Ok(true);
-                }
-                names.push((entry.file_name(), entry.file_type()));
+            let path = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
+            found.is_without_ignored |= !query.has_ignored && entry.file_name() == IGNORE;
+            // Pipes, sockets and devices are nothing to read.
+            let kind = entry.file_type();
+            let [is_file, is_link] = [kind.is_some_and(|it| it.is_file()), kind.is_some_and(|it| it.is_symlink())];
+            if !is_file && !is_link || glob.as_ref().is_some_and(|it| !it.matches(&shown(path))) {
+                continue;
             }
-            names.sort_by(|(one, _), (other, _)| one.cmp(other));
-            let mut inner = Vec::new();
-            for (name, kind) in names {
-                stop.check()?;
-                let path = folder.join(&name);
-                let is_large = |(large, _): &&(&str, &str)| name == *large;
-                let what = match kind {
-                    Ok(kind) if kind.is_dir() => match SKIPPED.iter().find(is_large) {
-                        Some((_, what)) => what,
-                        None => {
-                            inner.push(path);
-                            continue;
-                        }
-                    },
-                    _ if glob.as_ref().is_some_and(|it| !it.matches(&shown(&path))) => continue,
-                    Ok(kind) if kind.is_file() => match visit(&path, skipped)? {
-                        true => return Ok(true),
-                        false => continue,
-                    },
-                    Ok(kind) if kind.is_symlink() => LINKS,
-                    // A pipe, a socket, a device: nothing to read.
-                    Ok(_) => continue,
-                    Err(_) => UNREADABLE,
-                };
-                *skipped.entry(what).or_default() += 1;
+            match is_link {
+                true => *found.skipped.entry(LINKS).or_default() += 1,
+                false => visit(path, &mut found)?,
             }
-            // Depth first, so that what belongs together is listed together.
-            for folder in inner.into_iter().rev() {
-                folders.push_front(folder);
+            found.is_cut = found.items.len() > query.most() || seen == MAX_SEEN;
+            if found.is_cut {
+                break;
             }
         }
-        Ok(false)
+        found.items.truncate(query.most());
+        Ok(found)
     }
 }
 

@@ -48,18 +48,18 @@ fn code<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Code {
 fn a_file_is_read_whole_or_in_part() {
     let (place, workspace) = Place::new("read");
     place.put("a.txt", "one\ntwo\nthree\nfour");
-    let whole = workspace.read("./a.txt", Range::default()).unwrap();
+    let whole = workspace.read("./a.txt", Range::default(), &Stop::default()).unwrap();
     assert_eq!(whole.text, "one\ntwo\nthree\nfour");
     assert_eq!((whole.path.as_str(), whole.total), ("a.txt", 4));
     let range = |first, count| Range { first, count };
-    let part = workspace.read("a.txt", range(2, 2)).unwrap();
+    let part = workspace.read("a.txt", range(2, 2), &Stop::default()).unwrap();
     assert_eq!((part.text.as_str(), part.lines), ("two\nthree\n", 2));
-    let part = workspace.read("a.txt", range(4, 9)).unwrap();
+    let part = workspace.read("a.txt", range(4, 9), &Stop::default()).unwrap();
     assert_eq!((part.text.as_str(), part.first), ("four", 4));
-    let why = workspace.read("a.txt", range(5, 1)).unwrap_err();
+    let why = workspace.read("a.txt", range(5, 1), &Stop::default()).unwrap_err();
     assert!(why.message.contains("4 lines"), "{why}");
     place.put("empty", "");
-    let empty = workspace.read("empty", Range::default()).unwrap();
+    let empty = workspace.read("empty", Range::default(), &Stop::default()).unwrap();
     assert_eq!((empty.text.as_str(), empty.total), ("", 0));
 }
 
@@ -69,11 +69,11 @@ fn does_not_read_binary_files() {
     place.put("zeros", "a\0b");
     place.put("latin", b"\xe4");
     place.put("large", vec![b'x'; usize::try_from(MAX_FILE).unwrap() + 1]);
-    let read = |name| code(workspace.read(name, Range::default()));
-    assert_eq!(read("zeros"), Code::Other);
-    assert_eq!(read("latin"), Code::Other);
+    let read = |name| code(workspace.read(name, Range::default(), &Stop::default()));
+    assert_eq!(read("zeros"), Code::NotText);
+    assert_eq!(read("latin"), Code::NotText);
     assert_eq!(read("large"), Code::TooLarge);
-    assert_eq!(read("."), Code::Other);
+    assert_eq!(read("."), Code::NotFile);
     assert_eq!(read("none"), Code::NotFound);
 }
 
@@ -96,7 +96,7 @@ fn no_name_leads_out() {
                 ..Query::new("x")
             },
         );
-        assert_eq!(code(workspace.read(name, read)), Code::Sandbox, "{name}");
+        assert_eq!(code(workspace.read(name, read, &Stop::default())), Code::Sandbox, "{name}");
         assert_eq!(code(workspace.write(name, "x")), Code::Sandbox, "{name}");
         assert_eq!(
             code(workspace.edit(name, "s", "x", false)),
@@ -117,7 +117,7 @@ fn no_name_leads_out() {
     let whole = workspace.path().join("a.txt").display().to_string();
     place.put("b/c", "");
     for name in ["./b/.././a.txt", &whole] {
-        assert_eq!(workspace.read(name, Range::default()).unwrap().text, "a");
+        assert_eq!(workspace.read(name, Range::default(), &Stop::default()).unwrap().text, "a");
     }
     assert!(place.is_untouched());
 }
@@ -135,7 +135,7 @@ fn no_link_leads_out() {
     symlink("loop", inside.join("loop")).unwrap();
     for name in ["whole", "relative", "up/secret.txt"] {
         assert_eq!(
-            code(workspace.read(name, Range::default())),
+            code(workspace.read(name, Range::default(), &Stop::default())),
             Code::Sandbox,
             "{name}"
         );
@@ -186,7 +186,7 @@ fn does_not_wait_for_a_pipe() {
     let path = place.0.join("inside/pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(made.unwrap().success());
-    assert_eq!(code(workspace.read("pipe", Range::default())), Code::Other);
+    assert_eq!(code(workspace.read("pipe", Range::default(), &Stop::default())), Code::NotFile);
     let found = workspace
         .search(&Query::new("x"), &Stop::default())
         .unwrap();
@@ -213,7 +213,7 @@ fn a_folder_replaced_by_a_link_meanwhile_is_not_followed() {
         }
     });
     while !turning.is_finished() {
-        if let Ok(read) = workspace.read("folder/secret.txt", Range::default()) {
+        if let Ok(read) = workspace.read("folder/secret.txt", Range::default(), &Stop::default()) {
             assert_eq!(read.text, "harmless");
         }
         let _ = workspace.edit("folder/secret.txt", "less", "less", true);
@@ -228,7 +228,7 @@ fn an_edit_is_exact_and_reported_as_a_diff() {
     place.put("a.rs", "fn one() {}\r\nfn two() {}\r\nfn two() {}\r\n");
     let change = workspace.edit("a.rs", "one", "first", false).unwrap();
     assert_eq!((change.diff.added, change.diff.removed), (1, 1));
-    assert!(!change.is_new);
+    assert!(!change.is_new());
     assert_eq!(
         place.text("a.rs"),
         "fn first() {}\r\nfn two() {}\r\nfn two() {}\r\n"
@@ -284,14 +284,14 @@ fn an_edited_file_keeps_its_line_ends() {
 fn a_file_is_written_with_its_folders() {
     let (place, workspace) = Place::new("write");
     let change = workspace.write("src/deep/a.txt", "one\ntwo\n").unwrap();
-    assert!(change.is_new);
+    assert!(change.is_new());
     assert_eq!(
         (change.path.as_str(), change.diff.added),
         ("src/deep/a.txt", 2)
     );
     assert_eq!(place.text("src/deep/a.txt"), "one\ntwo\n");
     let change = workspace.write("src/deep/a.txt", "one\n").unwrap();
-    assert!(!change.is_new);
+    assert!(!change.is_new());
     assert_eq!((change.diff.added, change.diff.removed), (0, 1));
     assert_eq!(workspace.write("./new", "").unwrap().path, "new");
     assert!(workspace.write("src", "x").is_err());
@@ -342,6 +342,7 @@ fn lines_are_found_in_order_and_within_a_limit() {
     place.put("a/z.rs", "fn a() {}\n");
     place.put("a/x.txt", "fn a() {}\n");
     place.put("target/a.rs", "fn a() {}\n");
+    place.put(".gitignore", "/target\n");
     place.put(".git/config", "fn a() {}\n");
     place.put("zeros.rs", "fn a\0() {}\n");
     let search = |query: Query| workspace.search(&query, &Stop::default()).unwrap();
@@ -350,7 +351,7 @@ fn lines_are_found_in_order_and_within_a_limit() {
         items.map(|it| format!("{}:{}", it.path, it.line)).collect()
     };
     let found = search(Query::new("fn a("));
-    assert_eq!(told(&found), ["b.rs:1", "a/x.txt:1", "a/z.rs:1"]);
+    assert_eq!(told(&found), ["a/x.txt:1", "a/z.rs:1", "b.rs:1"]);
     assert!(!found.is_cut);
     let found = search(Query::new("a.b"));
     assert_eq!(told(&found), ["b.rs:2"], "a dot is a dot");
@@ -359,8 +360,11 @@ fn lines_are_found_in_order_and_within_a_limit() {
         limit: Some(2),
         ..Query::new(text)
     };
-    let found = search(regex("a.b?"));
-    assert_eq!(told(&found), ["b.rs:1", "b.rs:2"]);
+    let found = search(Query {
+        glob: Some("*.rs".to_owned()),
+        ..regex("a.b?")
+    });
+    assert_eq!(told(&found), ["a/z.rs:1", "b.rs:1"]);
     assert!(found.is_cut);
     let found = search(Query {
         glob: Some("*.rs".to_owned()),
@@ -379,8 +383,14 @@ fn lines_are_found_in_order_and_within_a_limit() {
         assert_eq!(code(workspace.search(&bad, &Stop::default())), Code::Call);
     }
     let none = search(Query::new("nowhere"));
-    let left_out = "(left out: .git folders (1), files that are not text (1), target folders (1))";
-    assert_eq!(none.remarks(), [left_out]);
+    let ignored = "(left out: what .gitignore names; \"ignored\": true looks there, too)";
+    let left_out = "(left out: files that are not text (1))";
+    assert_eq!(none.remarks(), [ignored, left_out]);
+    let found = search(Query {
+        has_ignored: true,
+        ..Query::new("fn a(")
+    });
+    assert_eq!(told(&found).last().unwrap(), "target/a.rs:1");
     let stop = Stop::default();
     stop.stop();
     assert_eq!(
@@ -404,18 +414,225 @@ fn a_list_counts_the_large_files_and_links_that_it_leaves_out() {
     let found = workspace.search(&Query::new("x"), &stop).unwrap();
     let texts: Vec<_> = found.items.iter().map(|it| &*it.text).collect();
     assert_eq!(texts, ["x", &format!("{}…", "x".repeat(300))]);
-    let left_out = "(left out: files over 2 MiB (1), links (1))";
+    let left_out = "(left out: files with lines over 2 MiB (1), links (1))";
     assert_eq!(found.remarks(), [left_out]);
     let files = workspace.files(&Query::default(), &stop).unwrap();
     assert_eq!(files.items, [r"a\nb.txt", "large.txt", "long.txt"]);
     for name in ["a\nb.txt", "a\u{1b}[2J", "x/\r/y"] {
         assert_eq!(code(workspace.write(name, "x")), Code::Call, "{name:?}");
         assert_eq!(
-            code(workspace.read(name, Range::default())),
+            code(workspace.read(name, Range::default(), &Stop::default())),
             Code::Call,
             "{name:?}"
         );
     }
+}
+
+#[test]
+fn nothing_of_git_is_written() {
+    let (place, workspace) = Place::new("git");
+    place.put(".git/config", "[core]\n");
+    for name in ["HEAD", "refs/x", "bare/HEAD", "bare/refs/x", "tree/HEAD"] {
+        place.put(name, "x");
+    }
+    for name in [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "new/.git",
+        "new/.git/config",
+        ".GIT/config",
+        "sub/../.git/config",
+        "bare/objects/x",
+        "tree/commondir",
+    ] {
+        let why = workspace.write(name, "x");
+        assert!(matches!(why.map_err(|it| it.code), Err(Code::Git | Code::Sandbox)), "{name}");
+    }
+    let edit = workspace.edit(".git/config", "[core]", "[core]\nfsmonitor = x", false);
+    assert_eq!(code(edit), Code::Git);
+    assert_eq!(place.text(".git/config"), "[core]\n");
+    for name in [".gitignore", "src/git/config", "bare/description"] {
+        workspace.write(name, "x").unwrap();
+    }
+    #[cfg(unix)]
+    for (link, to) in [("store", ".git"), ("conf", ".git/config")] {
+        std::os::unix::fs::symlink(to, workspace.path().join(link)).unwrap();
+    }
+    #[cfg(unix)]
+    for name in ["store/config", "store/hooks/x", "conf"] {
+        assert_eq!(code(workspace.write(name, "x")), Code::Git, "{name}");
+    }
+    assert!(place.is_untouched());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_file_below_a_linked_folder_is_named_as_it_is_written() {
+    let (place, workspace) = Place::new("real");
+    place.put("real/a.txt", "");
+    std::os::unix::fs::symlink("real", workspace.path().join("link")).unwrap();
+    for name in ["link/new.txt", "link/deep/new.txt"] {
+        let asked = workspace.preview_write(name, "x").unwrap();
+        let done = workspace.write(name, "x").unwrap();
+        assert_eq!(asked, done);
+        assert!(done.path.starts_with("real/") && done.file.exists(), "{done:?}");
+    }
+}
+
+#[test]
+fn a_whole_file_is_written_over_what_was_read_only() {
+    let (place, workspace) = Place::new("known");
+    place.put("a.txt", "one\n");
+    let write = |text| workspace.write("a.txt", text);
+    let why = write("mine\n").unwrap_err();
+    assert!(why.code == Code::Stale && why.message.contains("read it first"), "{why}");
+    let read = || workspace.read("./a.txt", Range::default(), &Stop::default()).unwrap();
+    read();
+    assert!(!write("two\n").unwrap().is_over_command);
+    write("three\n").unwrap();
+    place.put("a.txt", "a person's\n");
+    let why = write("mine\n").unwrap_err();
+    assert!(why.message.contains("read it again"), "{why}");
+    // An edit leaves what it does not name, but the whole is no better known.
+    workspace.edit("a.txt", "person", "user", false).unwrap();
+    assert_eq!(code(write("mine\n")), Code::Stale);
+    read();
+    // What a command has written since is its own, but not over what a person has.
+    let command = |text| {
+        let since = workspace.before_command();
+        place.put("a.txt", text);
+        workspace.after_command(since);
+    };
+    command("generated\n");
+    assert!(write("four\n").unwrap().is_over_command);
+    place.put("a.txt", "a person's\n");
+    command("a person's, formatted\n");
+    assert_eq!(code(write("mine\n")), Code::Stale);
+    assert_eq!(place.text("a.txt"), "a person's, formatted\n");
+    place.put("empty", "");
+    workspace.write("empty", "x").unwrap();
+}
+
+#[test]
+fn the_last_change_is_put_back_unless_somebody_has_touched_it() {
+    let (place, workspace) = Place::new("undo");
+    let first = workspace.write("a.txt", "one\n").unwrap();
+    let second = workspace.edit("a.txt", "one", "two", false).unwrap();
+    assert_eq!(code(workspace.undo(&first)), Code::Stale);
+    let undone = workspace.undo(&second).unwrap();
+    assert_eq!((undone.diff.added, place.text("a.txt").as_str()), (1, "one\n"));
+    place.put("a.txt", "a person's\n");
+    assert_eq!(code(workspace.undo(&first)), Code::Stale);
+    place.put("a.txt", "one\n");
+    workspace.undo(&first).unwrap();
+    assert!(!workspace.path().join("a.txt").exists());
+    assert!(workspace.undo(&first).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn read_only_files_and_those_with_several_names_are_not_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (place, workspace) = Place::new("not-writable");
+    for name in ["locked", "linked"] {
+        place.put(name, "one\n");
+        workspace.read(name, Range::default(), &Stop::default()).unwrap();
+    }
+    let at = |name: &str| workspace.path().join(name);
+    fs::set_permissions(at("locked"), fs::Permissions::from_mode(0o444)).unwrap();
+    fs::hard_link(at("linked"), at("other")).unwrap();
+    for name in ["locked", "linked", "other"] {
+        assert_eq!(code(workspace.write(name, "x")), Code::NotFile, "{name}");
+        assert_eq!(code(workspace.edit(name, "one", "x", false)), Code::NotFile, "{name}");
+        assert_eq!(place.text(name), "one\n");
+    }
+}
+
+#[test]
+fn a_whole_file_keeps_its_line_ends_and_its_mark() {
+    let (place, workspace) = Place::new("whole-ends");
+    for (old, new, expected) in [
+        ("\u{feff}one\r\ntwo\r\n", "1\n2\n3\n", "\u{feff}1\r\n2\r\n3\r\n"),
+        ("one\ntwo\n", "1\r\n2\r\n", "1\n2\n"),
+        ("one\r\n", "", ""),
+        ("one", "1\r\n2", "1\r\n2"),
+    ] {
+        place.put("a.txt", old);
+        workspace.read("a.txt", Range::default(), &Stop::default()).unwrap();
+        workspace.write("a.txt", new).unwrap();
+        assert_eq!(place.text("a.txt"), expected, "{new:?} over {old:?}");
+    }
+}
+
+#[test]
+fn a_text_that_is_not_there_gets_the_nearest_lines() {
+    let (place, workspace) = Place::new("hint");
+    place.put("a.rs", "fn one() {\n    let total = 1;\n}\n");
+    let why = workspace.edit("a.rs", "fn one() {\n  let totals = 1;\n", "x", false);
+    let why = why.unwrap_err().message;
+    assert!(why.ends_with("the nearest lines are 1 to 2:\nfn one() {\n    let total = 1;"), "{why}");
+    let why = workspace.edit("a.rs", "something else entirely", "x", false);
+    assert!(why.unwrap_err().message.ends_with("to be replaced"));
+}
+
+#[test]
+fn files_of_any_size_are_read_by_line_and_searched() {
+    let (place, workspace) = Place::new("huge");
+    let lines: String = (0..400_000).map(|line| format!("line {line}\n")).collect();
+    assert!(lines.len() as u64 > MAX_FILE);
+    place.put("huge.txt", lines);
+    let range = Range { first: 399_999, count: 5 };
+    let read = workspace.read("huge.txt", range, &Stop::default()).unwrap();
+    assert_eq!((read.text.as_str(), read.total), ("line 399998\nline 399999\n", 400_000));
+    let all = workspace.read("huge.txt", Range::default(), &Stop::default()).unwrap();
+    assert!(all.text.len() as u64 <= MAX_FILE && all.lines < all.total);
+    let found = workspace.search(&Query::new("line 399998"), &Stop::default()).unwrap();
+    assert_eq!(found.items[0].line, 399_999);
+}
+
+#[test]
+fn composed_names_and_their_parts_find_each_other() {
+    let (place, workspace) = Place::new("names-nfc");
+    place.put("cafe\u{301}/re\u{301}sume\u{301}.txt", "x");
+    let composed = "caf\u{e9}/r\u{e9}sum\u{e9}.txt";
+    let read = |name| workspace.read(name, Range::default(), &Stop::default());
+    assert_eq!(read(composed).unwrap().text, "x");
+    workspace.edit(composed, "x", "y", false).unwrap();
+    let glob = Some("r\u{e9}*.txt".to_owned());
+    let found = workspace.files(&Query { glob, ..Query::default() }, &Stop::default()).unwrap();
+    assert_eq!(found.items.len(), 1);
+    // With two that fit, a name is what it says.
+    place.put("e\u{301}.txt", "parts");
+    place.put("\u{e9}.txt", "composed");
+    assert_eq!(read("\u{e9}.txt").unwrap().text, "composed");
+    assert_eq!(read("e\u{301}.txt").unwrap().text, "parts");
+}
+
+#[test]
+fn a_home_in_a_path_is_no_folder() {
+    let (place, workspace) = Place::new("home");
+    for name in ["~/a.txt", "~", "$HOME/a.txt", "${HOME}/a.txt", "~root/x"] {
+        let why = workspace.write(name, "x").unwrap_err();
+        assert!(why.code == Code::Call && why.message.contains("stands for nothing"), "{why}");
+    }
+    for name in ["$id.tsx", "a~", "routes/$HOME", "$home/x"] {
+        workspace.write(name, "x").unwrap();
+    }
+    place.put("~/a.txt", "x");
+    workspace.write("~/b.txt", "x").unwrap();
+}
+
+#[test]
+fn a_folder_that_was_made_anew_is_the_workspace() {
+    let (place, workspace) = Place::new("anew");
+    place.put("a.txt", "old");
+    let root = workspace.path().to_owned();
+    fs::rename(&root, place.0.join("away")).unwrap();
+    assert!(workspace.now().is_err());
+    fs::create_dir(&root).unwrap();
+    place.put("a.txt", "new");
+    let read = workspace.now().unwrap().read("a.txt", Range::default(), &Stop::default());
+    assert_eq!(read.unwrap().text, "new");
 }
 
 #[test]
@@ -426,9 +643,9 @@ fn a_subfolder_can_be_the_workspace() {
     let whole = workspace.path().join("a").display().to_string();
     for name in ["a", "./a/", &whole] {
         let within = workspace.within(name).unwrap();
-        assert_eq!(within.read("b.txt", Range::default()).unwrap().text, "b");
+        assert_eq!(within.read("b.txt", Range::default(), &Stop::default()).unwrap().text, "b");
         assert_eq!(
-            code(within.read("../c.txt", Range::default())),
+            code(within.read("../c.txt", Range::default(), &Stop::default())),
             Code::Sandbox
         );
     }

@@ -6,7 +6,7 @@ use super::super::highlight::{Highlighter, Token};
 use super::Style;
 use super::table::Table;
 use super::text::{self, Look, Piece, Span};
-use crate::text::Colour;
+use crate::text::{Colour, printable_lines};
 
 const BULLET: &str = "• ";
 const QUOTE: &str = "│ ";
@@ -96,7 +96,7 @@ impl Renderer {
             Event::Code(code) => {
                 self.say_mark("`");
                 let look = self.look().with(CODE);
-                self.inline.push(Span::new(&code, look));
+                self.inline.push(Span::new(&printable_lines(&code), look));
                 self.say_mark("`");
             }
             Event::SoftBreak => self.say(" "),
@@ -337,7 +337,7 @@ impl Renderer {
             (_, address) => format!(" ({address})"),
         };
         let look = self.look().with(Look::DIM);
-        self.inline.push(Span::new(&address, look));
+        self.inline.push(Span::new(&printable_lines(&address), look));
     }
 
     fn look(&self) -> Look {

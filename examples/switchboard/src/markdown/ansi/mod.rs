@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use self::blocks::Renderer;
 use self::text::{Look, Span};
+use crate::text::printable_lines;
 
 pub use diff::diff;
 pub use stream::Stream;
@@ -45,7 +46,7 @@ pub fn render(text: &str, width: usize, style: Style) -> Vec<String> {
 /// in the text are escaped.
 pub fn wrap(text: &str, width: usize, first_indent: &str, indent: &str) -> Vec<String> {
     let [first, rest] = [first_indent, indent].map(|indent| width.saturating_sub(indent.width()));
-    let span = [Span::new(text, Look::PLAIN)];
+    let span = [Span::new(&printable_lines(text), Look::PLAIN)];
     let rows = text::fold_hanging(&span, first, rest);
     let rows = rows.into_iter().enumerate();
     rows.map(|(number, row)| {

@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::text::{Colour, printable_lines};
+use crate::text::{Colour, printable, printable_prose_lines};
 
 /// Characters that no row begins with, and that none ends in, where rows break between wide characters.
 const NO_BREAK_BEFORE: &str = ",.;:!?)]}%’”…、。，．：；！？）」』】〉》〕ー々";
@@ -69,9 +69,9 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Takes untrusted text: what controls a terminal is escaped, a tab is a space.
+    /// Takes untrusted prose: what controls a terminal is escaped, a tab is a space.
     pub(super) fn new(text: &str, look: Look) -> Self {
-        let text = printable_lines(&text.replace('\t', " ").replace("\r\n", "\n"));
+        let text = printable_prose_lines(&text.replace('\t', " ").replace("\r\n", "\n"));
         Self { text, look }
     }
 
@@ -80,7 +80,7 @@ impl Span {
         let mut spaced = String::new();
         for part in text.split_inclusive('\t') {
             let word = part.trim_end_matches(['\t', '\r']);
-            spaced.push_str(word);
+            spaced.push_str(&printable(word));
             if part.ends_with('\t') {
                 let column = column + spaced.width();
                 spaced.push_str(&" ".repeat(TAB - column % TAB));

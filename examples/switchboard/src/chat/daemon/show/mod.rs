@@ -209,6 +209,9 @@ pub(crate) fn words(outcome: &Outcome) -> String {
             _ => error.message.to_string(),
         },
         Outcome::Failed(failure) => failure.to_string(),
+        Outcome::Aborted { error: Some(error) } if error.code.as_deref() != Some(code::ABORTED) => {
+            format!("aborted, and the server says: {}", error.message)
+        }
         Outcome::Closed { delivery, .. } | Outcome::TimedOut { delivery } => {
             let told = match delivery {
                 Delivery::NotSent => "it was not sent",

@@ -1,6 +1,7 @@
 //! Tests: a chat with the skill `ask-first` asks before it edits or runs, and does what was decided.
 
 use acolyte_proto::frame::Skill;
+use serde_json::json;
 use tokio::time::{advance, pause};
 
 use super::*;
@@ -62,7 +63,7 @@ async fn a_file_is_changed_after_a_yes_only() {
     )
     .await;
     assert!(is_question(&reply));
-    let (events, reply) = chat(&place, "rather not").await;
+    let (events, reply) = chat(&place, "no, rather not").await;
     assert!(
         !is_question(&reply) && has(&events, "call_1 E_DECLINED"),
         "{events:?}"
@@ -88,14 +89,14 @@ async fn tools_that_change_nothing_need_no_approval() {
     let place = Place::new("ask-nothing");
     let (events, reply) = chat(
         &place,
-        "/call file-create {\"path\":\"a.txt\",\"content\":\"hello\\n\"}",
+        "/call file-create {\"path\":\"b.txt\",\"content\":\"hello\\n\"}",
     )
     .await;
     assert!(is_question(&reply), "{events:?}");
     chat(&place, "yes").await;
     let (events, reply) = chat(
         &place,
-        "/call file-create {\"path\":\"a.txt\",\"content\":\"hello\\n\"}",
+        "/call file-create {\"path\":\"b.txt\",\"content\":\"hello\\n\"}",
     )
     .await;
     assert!(
@@ -107,21 +108,24 @@ async fn tools_that_change_nothing_need_no_approval() {
 #[tokio::test]
 async fn a_change_after_the_question_needs_another_approval() {
     let place = Place::new("ask-again");
-    chat(
-        &place,
-        "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",
-    )
-    .await;
-    fs::write(place.0.join("b.txt"), "mine\n").unwrap();
+    let file = place.0.join("a.txt");
+    let edit = "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}";
+    chat(&place, edit).await;
+    fs::write(&file, "mine\ntwo\n").unwrap();
     let (_, reply) = chat(&place, "yes").await;
     assert!(
-        is_question(&reply) && reply.output.contains("-mine"),
+        is_question(&reply) && reply.output.contains(" mine\n-two\n+2"),
         "{}",
         reply.output
     );
     let (_, reply) = chat(&place, "yes").await;
     assert!(!is_question(&reply), "{}", reply.output);
-    assert_eq!(fs::read_to_string(place.0.join("b.txt")).unwrap(), "new\n");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n2\n");
+    // What is new by now is overwritten by nobody.
+    chat(&place, "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}").await;
+    fs::write(place.0.join("b.txt"), "mine\n").unwrap();
+    let (events, _) = chat(&place, "yes").await;
+    assert!(has(&events, "call_1 E_FILE_CHANGED"), "{events:?}");
 }
 
 #[cfg(unix)]
@@ -153,14 +157,78 @@ async fn always_covers_one_kind_of_step_in_one_session() {
     other.active_skills = vec![Skill::new(ASK_FIRST, "")];
     let (_, outcome) = place.ask(&other, &Seen::new()).await;
     assert!(is_question(&outcome.unwrap()));
-    // Who does not ask for questions gets none, and what waited is forgotten.
+    // A new task is no answer to the question that is open, whether it may ask or not.
     other.session_id = Some("sess_a".parse().unwrap());
-    other.active_skills.clear();
-    assert!(!is_question(
-        &place.ask(&other, &Seen::new()).await.1.unwrap()
-    ));
+    for skills in [vec![Skill::new(ASK_FIRST, "")], Vec::new()] {
+        other.active_skills = skills;
+        let error = place.ask(&other, &Seen::new()).await.1.unwrap_err();
+        assert!(error.message.contains("create `c.txt`"), "{error:?}");
+    }
     let (_, reply) = chat(&place, "yes").await;
-    assert!(!is_question(&reply) && !place.0.join("c.txt").exists());
+    assert!(!is_question(&reply) && place.0.join("c.txt").exists());
+}
+
+#[tokio::test]
+async fn an_answer_belongs_to_the_question_that_its_chat_has_seen() {
+    use acolyte_proto::frame::{HistoryItem, Role};
+    let place = Place::new("ask-whose");
+    let (_, reply) = chat(&place, "/call shell-run {\"command\":\"touch mine\"}").await;
+    let after = |said: &str, text: &str| {
+        let id = "msg_a".parse().unwrap();
+        let item = HistoryItem::new(id, Role::Assistant, said.to_owned(), std::time::UNIX_EPOCH);
+        asking(text).with_history_item(&item).unwrap()
+    };
+    for request in [after("I have asked nothing.", "yes"), asking("use b.txt instead")] {
+        let (_, outcome) = place.ask(&request, &Seen::new()).await;
+        assert!(outcome.unwrap_err().message.contains("another question"));
+    }
+    // Who has seen it may say anything.
+    let (events, outcome) = place.ask(&after(&reply.output, "use b.txt instead"), &Seen::new()).await;
+    assert!(has(&told(&events), "call_1 E_DECLINED"), "{events:?}");
+    assert!(outcome.unwrap().output.contains("use b.txt"));
+    assert!(!place.0.join("mine").exists());
+}
+
+#[tokio::test]
+async fn a_long_change_is_read_to_its_end_before_a_yes_counts() {
+    let place = Place::new("ask-long");
+    let content: String = (0..300).map(|line| format!("line {line}\\n")).collect();
+    let call = format!("/call file-create {{\"path\":\"b.txt\",\"content\":\"{content}\"}}");
+    let (_, reply) = chat(&place, &call).await;
+    assert!(is_question(&reply) && reply.output.contains("It has 303 lines"), "{}", reply.output);
+    let (_, reply) = chat(&place, "yes").await;
+    assert!(is_question(&reply) && reply.output.contains("lines 1 to 200 of 303"));
+    let (_, reply) = chat(&place, "yes").await;
+    assert!(is_question(&reply) && reply.output.contains("+line 299"), "{}", reply.output);
+    assert!(!place.0.join("b.txt").exists());
+    chat(&place, "yes").await;
+    assert!(place.0.join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn an_undo_puts_back_what_the_session_has_changed_last() {
+    let place = Place::new("undo");
+    let edit = |find, put| {
+        let call = json!({ "path": "a.txt", "find": find, "replace": put });
+        let mut request = asking(&format!("/call file-edit {call}"));
+        request.active_skills.clear();
+        request
+    };
+    let file = || fs::read_to_string(place.0.join("a.txt")).unwrap();
+    for (find, put) in [("one", "1"), ("two", "2")] {
+        place.ask(&edit(find, put), &Seen::new()).await.1.unwrap();
+    }
+    let undo = |session: Option<&str>| {
+        let mut request = ChatRequest::new(UNDO.to_owned(), "scripted");
+        request.session_id = session.map(|id| id.parse().unwrap());
+        request
+    };
+    let said = async |request: ChatRequest| place.ask(&request, &Seen::new()).await.1.unwrap().output;
+    assert!(said(undo(Some("sess_b"))).await.contains("no file was changed"));
+    assert_eq!(said(undo(Some("sess_a"))).await, "put back a.txt (+1 -1)");
+    assert_eq!(file(), "1\ntwo\n");
+    assert_eq!(said(undo(None)).await, "put back a.txt (+1 -1)");
+    assert_eq!(file(), "one\ntwo\n");
 }
 
 #[tokio::test]
