@@ -75,11 +75,11 @@ export type Call =
   | { method: "chat.history"; params: ChatHistory }
   /** List the sessions. */
   | { method: "session.list"; params?: Json }
-  /** Forget the turns of a session. */
+  /** Forget the turns and the facts of a session. */
   | { method: "session.clear"; params: SessionRef }
   /** Get the use of the token budgets. */
   | { method: "budget.status"; params?: BudgetOf }
-  /** Search the facts remembered about a session's user. */
+  /** Search what is remembered of a session. */
   | { method: "memory.search"; params: MemorySearch };
 
 /** The parameters of `chat.history`. */

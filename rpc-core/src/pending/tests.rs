@@ -173,6 +173,30 @@ fn a_drained_table_frees_its_memory_and_still_works() {
 }
 
 #[test]
+fn a_drained_table_yields_overdue_calls_then_the_earliest_and_then_those_without_a_deadline() {
+    let start = Instant::now();
+    let mut calls = Calls::new(0, 8, start);
+    let entries = [
+        (1, None),
+        (2, Some(900)),
+        (3, Some(5)),
+        (4, Some(5)),
+        (5, Some(50)),
+    ];
+    for (tag, after) in entries {
+        let deadline = after.map(|after| start + ms(after));
+        calls.insert(tag, deadline).unwrap();
+    }
+    let expired = calls.pop_expired(start + ms(7));
+    assert_eq!(expired.map(|(_, tag)| tag), Some(3));
+    let drained = std::iter::from_fn(|| calls.pop_any());
+    assert_eq!(
+        drained.map(|(_, tag)| tag).collect::<Vec<_>>(),
+        [4, 5, 2, 1]
+    );
+}
+
+#[test]
 fn an_entry_costs_at_most_24_bytes_beyond_its_tag() {
     assert_eq!(
         size_of::<slab::Slot<[u64; 4]>>(),

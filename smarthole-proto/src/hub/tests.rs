@@ -238,7 +238,7 @@ fn an_oversized_direct_text_is_refused_only_if_rerouted() {
 
 #[test]
 fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
-    let mut test = Test::new(&["a", "b", "c"]);
+    let mut test = Test::new(&["a", "b", "c", "d"]);
     test.say("mine").unwrap();
     let large = "x".repeat(MAX_PAYLOAD);
     let choices = vec![
@@ -248,7 +248,7 @@ fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
             ..Choice::new("a")
         },
         Choice {
-            text: Some(large.into()),
+            text: Some(large.clone().into()),
             reason: Some("r".into()),
             ..Choice::new("b")
         },
@@ -257,8 +257,14 @@ fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
             reason: Some("r".into()),
             ..Choice::new("c")
         },
+        // The text fits without the reason.
+        Choice {
+            text: Some("yours".into()),
+            reason: Some(large.into()),
+            ..Choice::new("d")
+        },
     ];
-    assert_eq!(test.choose(choices), Ok(3));
+    assert_eq!(test.choose(choices), Ok(4));
     let texts: Vec<_> = test
         .events()
         .into_iter()
@@ -270,7 +276,12 @@ fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let expected = [("mine", false), ("mine", false), ("yours", true)];
+    let expected = [
+        ("mine", false),
+        ("mine", false),
+        ("yours", true),
+        ("yours", false),
+    ];
     assert_eq!(texts, expected.map(|(text, why)| (text.to_owned(), why)));
 }
 

@@ -76,9 +76,8 @@ const MAX_FACTS: u64 = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     History(u64),
+    /// What is known or was said of these words; without words, all that is known.
     Search(String),
-    /// What is known.
-    Memory,
     /// Forgets what is known by this name.
     Forget(String),
     Clear,
@@ -274,11 +273,7 @@ pub(crate) async fn ask(
             });
             words.collect()
         }
-        Query::Search(_) | Query::Memory => {
-            let words = match query {
-                Query::Search(words) => words,
-                _ => String::new(),
-            };
+        Query::Search(words) => {
             let facts = client
                 .memory_search(session, &words, Some(MAX_FACTS))
                 .await?;

@@ -294,7 +294,7 @@ impl Peer for Gateway<'_> {
             }
             ("search", "") => return Err("/search needs words to look for".to_owned()),
             ("search", words) => Query::Search(words.to_owned()),
-            ("memory", _) => Query::Memory,
+            ("memory", _) => Query::Search(String::new()),
             ("forget", "") => {
                 return Err("/forget needs what /memory shows before a colon".to_owned());
             }

@@ -60,7 +60,7 @@ impl Args {
         }
         let asked = [
             (self.clear, Query::Clear),
-            (self.memory, Query::Memory),
+            (self.memory, Query::Search(String::new())),
             (self.budget, Query::Budget),
         ];
         let asked = asked.into_iter().find(|(is_asked, _)| *is_asked);

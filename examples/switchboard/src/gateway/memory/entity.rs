@@ -56,7 +56,7 @@ impl Entity {
     }
 
     /// Returns about the bytes that it takes.
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.subject.len() + self.relation.len() + self.value.len() + 64
     }
 

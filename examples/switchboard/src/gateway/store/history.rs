@@ -54,7 +54,7 @@ fn len(turn: &Arc<Turn>) -> usize {
 impl Contents {
     /// Returns about the bytes that all take.
     pub(super) fn len(&self) -> usize {
-        let entities = self.entities.iter().map(Entity::len);
+        let entities = self.entities.iter().map(Entity::bytes);
         self.turns.iter().map(len).chain(entities).sum()
     }
 

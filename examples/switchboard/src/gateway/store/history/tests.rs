@@ -1,6 +1,7 @@
 //! Turns, and records of sessions that many nodes change.
 
 use super::*;
+use crate::gateway::store::Learnt;
 use crate::gateway::usage::UsageEntry;
 
 fn turn_id(node: &str, number: u64) -> TurnId {
@@ -98,19 +99,21 @@ fn the_oldest_turns_are_dropped_but_never_the_last() {
 }
 
 #[test]
-fn reads_turns_as_they_were_written_also_behind_a_gap() {
+fn reads_turns_and_entities_as_they_were_written_also_behind_a_gap() {
     let limits = StoreLimits::default().with_turns(3);
     let mut next = Next::default();
     let (mut read, mut behind) = (Contents::default(), Contents::default());
     for number in 0..9 {
         next.new.clear();
-        next.commit(
-            &number.to_string(),
-            &said(&number.to_string()),
-            None,
-            limits,
-        )
-        .unwrap();
+        let (name, entity) = (number.to_string(), format!("r{}", number % 4));
+        let entity = Entity::new("user", &entity, &name, number).unwrap();
+        let mut commit = said(&name);
+        commit.turn = commit.turn.map(|turn| turn.with_id(Some(&name)));
+        commit.learnt = Some(Learnt {
+            turn: name.clone(),
+            entities: vec![entity],
+        });
+        next.commit(&name, &commit, None, limits).unwrap();
         let entry = next.entry(number == 4).unwrap();
         assert!(read.apply(&entry, false));
         assert_eq!(read, next.contents);
@@ -119,6 +122,9 @@ fn reads_turns_as_they_were_written_also_behind_a_gap() {
         }
     }
     assert_eq!((next.record.count, next.record.kept), (9, 3));
+    let known = next.contents.entities().iter();
+    let known: Vec<_> = known.map(|it| &*it.value).collect();
+    assert_eq!(known, ["5", "6", "7", "8"]);
     let last = behind.last(9).pop();
     assert_eq!(last.map(|turn| turn.assistant).as_deref(), Some("8"));
 }
