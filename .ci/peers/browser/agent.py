@@ -62,7 +62,7 @@ async def a_browser_has_a_key_or_goes_unsigned(chrome):
         await page.reload()
         await page.until(f"{READY} && localStorage.getItem('agent-key') === {json.dumps(key)}")
         async with chrome.page(real.http, before=NO_KEYS) as other:
-            await other.until(has("document.getElementById('status')", "Not let in: unauthorized"))
+            await other.until(has("document.getElementById('status')", "refuses this page: unauthorized"))
     async with host() as real, chrome.page(real.http, before=NO_KEYS) as page:
         await ask(page, "count to 2", "1 2")
 

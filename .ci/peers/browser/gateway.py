@@ -180,7 +180,8 @@ async def chats_have_names_and_are_found_by_what_is_said_in_them(chrome, real):
         await page.type("I COUNT: 1 2 -")
         await page.until(equals(TITLES, ["My numbers"]))
         await page.type(" nothing of it")
-        await page.until(f"{equals(TITLES, [])} && {has('document.getElementById(\'chats\')', 'No chat has these words')}")
+        none = has("document.getElementById('no-chats')", "No chat has these words")
+        await page.until(f"{equals(TITLES, [])} && {none}")
 
 
 async def a_conversation_is_printed_whole_and_copied_without_buttons(chrome, real):

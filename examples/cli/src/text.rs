@@ -79,12 +79,16 @@ pub fn paint(colour: bool, with: Colour, text: &str) -> String {
 /// Makes an untrusted text of several lines [`printable`]. Tabs and the ends of lines (LF or CRLF) stay.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
+    lines(text, |c| is_control(c) && !is_mark(c))
+}
+
+fn lines(text: &str, is_odd: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for part in text.split_inclusive(['\n', '\t']) {
         let words = part.strip_suffix("\r\n");
         let words = words.or_else(|| part.strip_suffix(['\n', '\t']));
         let (words, end) = part.split_at(words.unwrap_or(part).len());
-        shown.push_str(&printable(words));
+        shown.push_str(&escaped(words, &is_odd));
         shown.push_str(end);
     }
     shown
@@ -109,9 +113,25 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Makes untrusted text safe to show: escapes the characters that control a terminal.
+/// Returns whether a character is a mark that letters have in some scripts, which reorders nothing but itself.
+const fn is_mark(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
+}
+
+/// Makes untrusted text safe to write where nothing shows it, such as a pipe: escapes what controls a terminal, which
+/// may be behind it, and leaves the directions of the text.
+#[must_use]
+pub fn piped_lines(text: &str) -> String {
+    lines(text, char::is_control)
+}
+
+/// Makes untrusted text safe to show: escapes the characters that control a terminal or reorder what is around them.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_control(c) && !is_mark(c))
+}
+
+fn escaped(text: &str, is_odd: impl Fn(char) -> bool) -> Cow<'_, str> {
     // What most text is made of is looked at byte by byte, many together.
     let are_plain = |bytes: &[u8]| {
         let plain = bytes.iter().map(|byte| matches!(byte, b' '..=b'~'));
@@ -121,12 +141,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if blocks.iter().all(|block| are_plain(block)) && are_plain(rest) {
         return Cow::Borrowed(text);
     }
-    if !text.contains(is_control) {
+    if !text.contains(&is_odd) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match is_control(c) {
+        match is_odd(c) {
             true => shown.extend(c.escape_default()),
             false => shown.push(c),
         }
@@ -159,7 +179,10 @@ mod tests {
     #[test]
     fn a_text_of_a_peer_cannot_control_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\u{202e}c"), r"a\u{1b}[2Jb\u{202e}c");
-        assert_eq!(printable("héllo ✓"), "héllo ✓");
+        let marked = "héllo ✓ \u{200f}شبکه\u{200c}ها 👩\u{200d}🚀";
+        assert_eq!(printable(marked), marked);
+        let turned = "\u{2067}שלום\u{2069} \u{1b}[2J\n";
+        assert_eq!(piped_lines(turned), "\u{2067}שלום\u{2069} \\u{1b}[2J\n");
     }
 
     #[test]
