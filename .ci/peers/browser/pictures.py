@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from chatpage import ANSWER, READY, ask, has, host, say
+from chatpage import ANSWER, EMPTY, READY, ask, has, host, say
 from chrome import browser
 from gateways import gateway
 from harness import call, main, output, switchboard
@@ -26,7 +26,7 @@ async def the_gateway_answers_with_a_table_and_code(chrome):
     async with gateway(config="") as real, chrome.page(real.http) as page:
         await look(page, *SIZE)
         for name, question in [("Count to ten in French", "count to 10"), ("Shells for scripts", "show markdown")]:
-            await page.click("#fresh", READY)
+            await page.click("#fresh", f"{READY} && {EMPTY}")
             await ask(page, question)
             await page.run("document.getElementById('title').select()")
             await page.enter(name)
@@ -39,6 +39,8 @@ async def the_agent_asks_before_it_changes_a_file(chrome):
         await look(page, *SIZE)
         (real.folder / "files" / "shopping.md").write_text(BEFORE)
         await say(page, call("write_file", path="shopping.md", text=AFTER), "document.querySelector('.ask .diff') !== null")
+        await page.run("document.getElementById('title').select()")
+        await page.enter("Shopping list")
         await picture(page, "agent")
 
 
@@ -53,7 +55,7 @@ async def frames_are_shown_with_what_they_mean(chrome):
                 await look(page, *SIZE)
                 rows = "document.querySelectorAll('#frames [role=option]')"
                 await page.until(f"{rows}.length > 10")
-                await page.run(f"{rows}[2].click()")
+                await page.run(f"[...{rows}].find((it) => it.textContent.includes('chat.send')).click()")
                 await page.until("document.querySelector('#detail h2') !== null")
                 await picture(page, "wire")
 

@@ -43,7 +43,9 @@ pub(super) fn find_urls(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 fn find_url(word: &str) -> Option<Range<usize>> {
     let scheme = |(at, _)| {
         let before = word.get(..at)?;
-        let name = ["https", "http"].into_iter().find(|name| before.ends_with(name))?;
+        let name = ["https", "http"]
+            .into_iter()
+            .find(|name| before.ends_with(name))?;
         Some((at - name.len(), at + "://".len()))
     };
     let (start, host) = word.match_indices("://").find_map(scheme)?;
