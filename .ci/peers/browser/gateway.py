@@ -113,10 +113,10 @@ async def a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_pa
         async with gateway(folder=folder, config="") as real:
             async with chrome.page(real.http) as page:
                 await say(page, "!slow 1000", f"{ANSWERING} && {has(ANSWER, '1 2')}")
-                chat, port = await page.run("location.hash"), real.http.rsplit(":", 1)[1]
+                chat = await page.run("location.hash")
                 await real.program.kill()
                 await page.until(f"{STATE} === 'lost'")
-                async with gateway(None, "--port", port, folder=folder, config="") as real:
+                async with gateway(folder=folder, config="", port=real.port) as real:
                     became = f"{DONE} && {has(ANSWER, '1 2')} && {has(FAILURE, 'the gateway ended')}"
                     await page.until(f"{READY} && {became}")
                     await page.reload()
@@ -157,7 +157,7 @@ async def a_chat_that_is_not_there_says_so(chrome, real):
         await page.until(f"{READY} && {has(greeting, 'What would you like')}")
         for wrong in [32 * "0", "12"]:
             await page.goto("about:blank")
-            await page.goto(f"{real.http}/#{wrong}")
+            await page.call("Page.navigate", url=f"{real.http}/#{wrong}")
             await page.until(f"{READY} && {EMPTY} && {has(greeting, 'no chat at this address')}")
         await page.click(".example:nth-child(2)", f"{DONE} && {has(ANSWER, '1 2 3')}")
         async with chrome.page(await page.run("location.href"), beside=page) as other:

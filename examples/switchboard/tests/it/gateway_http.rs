@@ -437,7 +437,7 @@ async fn an_edited_question_begins_a_chat_with_the_turns_before_it() {
         page.until("done").await;
     }
     let from = json!({ "chat": OWN, "turn": SECOND });
-    let edited = json!({ "id": FIRST, "content": "count to 4", "from": from }).to_string();
+    let edited = json!({ "id": OTHER, "content": "count to 4", "from": from }).to_string();
     assert_eq!(gateway.chat("POST", OTHER, "", &edited).await.0, "202");
     let peer = |id: &str| {
         let mut session = SessionRef::new("web", "browser");
@@ -454,11 +454,12 @@ async fn an_edited_question_begins_a_chat_with_the_turns_before_it() {
         assert_eq!(said, expected, "{id}");
     }
     let words = json!({ "words": "1 2 3 4", "chats": [OWN, OTHER, "no id"] }).to_string();
-    let found = gateway.request(&format!(
+    let request = format!(
         "POST /search HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{words}",
         words.len()
-    ));
-    assert!(found.await.1.ends_with(&json!([OTHER]).to_string()));
+    );
+    let found = gateway.request(&request).await;
+    assert!(found.1.ends_with(&json!([OTHER]).to_string()));
 }
 
 #[tokio::test]
