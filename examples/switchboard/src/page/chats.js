@@ -51,7 +51,7 @@ export function chats(prefix, { open, gone, find }) {
   }
 
   function write() {
-    if (!browser.write(place, items)) none.textContent = "The browser has no room for this list, which a reload ends.";
+    if (!browser.write(place, items)) none.textContent = "The browser cannot store this list: a reload loses it.";
     draw();
   }
 
