@@ -237,7 +237,7 @@ async fn acolyte() -> Outcome {
                 ChatUpdate::Event(Event::ToolCall(call)) => print(&format!("[{}] ", call.name)),
                 _ => {}
             }
-            if length > 60 {
+            if length > 80 {
                 print(&format!("(aborted: {})", chat.abort().await?));
                 chat.finish().await;
                 break;

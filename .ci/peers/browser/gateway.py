@@ -164,7 +164,7 @@ async def a_chat_that_is_not_there_says_so(chrome, real):
             await other.until(f"{READY} && {DONE} && {has(ANSWER, '1 2 3')}")
             await page.click("#chat-list .remove", many("[data-sure]", 1))
             await page.click("#chat-list .remove", many("#chat-list li", 0))
-            await other.until(f"{EMPTY} && {has(greeting, 'no chat at this address')}")
+            await other.until(f"{EMPTY} && {has(greeting, 'was deleted')}")
 
 
 async def chats_have_names_and_are_found_by_what_is_said_in_them(chrome, real):
