@@ -4,7 +4,7 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SHARED, STATE, ask, chats_are_kept_in_a_list, equals, has,
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask, chats_are_kept_in_a_list, equals, has,
     host, many, say, texts
 )
 from chrome import browser
@@ -229,6 +229,22 @@ async def each_chat_of_a_browser_is_a_session(chrome, size):
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
 
 
+async def an_edited_message_begins_a_session_of_its_own(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await ask(page, "count to 2", "1 2")
+        await ask(page, "count to 3", "1 2 3")
+        before = await page.run(SAID)
+        await page.run("document.querySelector('#log .user:nth-child(3) .edit').click()")
+        await page.run("document.activeElement.select()")
+        await page.enter("count to 4")
+        after = [*before[:2], "count to 4", "I count: 1 2 3 4 - done"]
+        await page.until(f"{READY} && {DONE} && {equals(SAID, after)}")
+        await page.reload()
+        await page.until(f"{READY} && {equals(SAID, after)} && {many('#log .usage:not(:empty)', 2)}")
+        await page.run("history.back()")
+        await page.until(f"{READY} && {equals(SAID, before)}")
+
+
 async def body(checks):
     async with browser() as chrome:
         for check in (
@@ -237,7 +253,7 @@ async def body(checks):
             a_run_goes_on_after_a_reload, a_question_outlives_the_agent, what_happened_while_the_page_was_away_is_shown,
             what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
             strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_are_sent,
-            a_long_conversation_is_made_shorter,
+            a_long_conversation_is_made_shorter, an_edited_message_begins_a_session_of_its_own,
         ):
             await checks.run(check, chrome)
         for size in (DESKTOP, PHONE):
