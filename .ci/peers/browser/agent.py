@@ -4,8 +4,8 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask, chats_are_kept_in_a_list, equals, has,
-    host, many, say, texts
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask, chats_are_kept_in_a_list, equals,
+    has, host, many, say, texts
 )
 from chrome import browser
 from harness import call, expect, main, same, switchboard, until

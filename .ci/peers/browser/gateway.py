@@ -51,7 +51,8 @@ async def the_page_loads_its_own_files_and_connects(chrome, real):
         await page.until(READY)
         loaded = {address.removeprefix(real.http) for address, status in page.statuses if status == 200}
         # Not every browser wants to see the icon.
-        loaded = {path for path in loaded if path not in {"/icon.svg", "/manifest.json", "/models"} and not path.startswith("/chats/")}
+        others = ("/icon.svg", "/manifest.json", "/models", "/chats/")
+        loaded = {path for path in loaded if not path.startswith(others)}
         same(loaded, {"/", "/app.js", "/line.js"} | SHARED, "its files")
         expect(not await page.run(ASKS_FOR_TOKEN), "no token is asked for")
         await page.goto(f"{real.http}/any/other/path")
