@@ -146,7 +146,7 @@ onAnswer(answer);
 onRepeat((response) => agent.send(response));
 composer.start({
   submit() {
-    if (!send.disabled && say(input.value)) composer.clear();
+    if (!send.disabled && say(input.value.trimEnd())) composer.clear();
     update();
   },
   stop: interrupt,
