@@ -105,7 +105,7 @@ async fn exoclaw() -> Outcome {
 /// An agent that asks: the connection is lost meanwhile, the question is not.
 async fn connectonion() -> Outcome {
     use connectonion_proto::auth::Signer;
-    use connectonion_proto::frame::Scope;
+    use connectonion_proto::frame::{EventKind, Scope};
     use connectonion_proto::net::{self, AgentOptions, RunEvent, Server, ServerOptions};
     use connectonion_proto::trust::TrustLevel;
 
@@ -133,7 +133,11 @@ async fn connectonion() -> Outcome {
                 you("yes");
                 asked.approve(Scope::Once).await?;
             }
-            RunEvent::Step(step) => println!("   [{}]", step.event.kind.tag()),
+            RunEvent::Step(step) => {
+                if let EventKind::ToolCall(call) = &step.event.kind {
+                    println!("   agent> [{}]", call.name);
+                }
+            }
             _ => {}
         }
     }
@@ -233,8 +237,8 @@ async fn acolyte() -> Outcome {
                 ChatUpdate::Event(Event::ToolCall(call)) => print(&format!("[{}] ", call.name)),
                 _ => {}
             }
-            if length > 200 {
-                print(&format!(".. (aborted: {})", chat.abort().await?));
+            if length > 80 {
+                print(&format!("(aborted: {})", chat.abort().await?));
                 chat.finish().await;
                 break;
             }

@@ -36,14 +36,14 @@ def toml(tables):
 
 
 @contextlib.asynccontextmanager
-async def gateway(provider=None, *args, folder=None, config=None, **env):
+async def gateway(provider=None, *args, folder=None, config=None, port=0, **env):
     """Runs the gateway with this configuration and provider. The folder keeps what must survive it."""
     with tempfile.TemporaryDirectory() as fresh:
         folder = Path(folder or fresh)
         path = folder / "config.toml"
         path.write_text(config if isinstance(config, str) else toml(config or {"agent": agent(), "plugins": [ECHO]}))
         env = {"HOME": str(folder)} | (provider.env if provider else {}) | env
-        async with switchboard("gateway", "--config", path, "--port", "0", *args, **env) as program:
+        async with switchboard("gateway", "--config", path, "--listen", f"127.0.0.1:{port}", *args, **env) as program:
             line = await program.line("http://")
             yield (running := Gateway(program, line.split("http://")[1].split()[0].rstrip("/.,")))
             bad = [line for line in program.lines if KEY in line or TOKEN in line or "panicked" in line]

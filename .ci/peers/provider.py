@@ -160,6 +160,8 @@ class Provider:
         if http.method in ("GET", "HEAD") and http.path.endswith(".png"):
             self.images += 1
             return web.Response(body=DOT, content_type="text/plain")
+        if http.method == "GET" and http.path.endswith(("/models", "/api/tags")):
+            return web.json_response({"data": [{"id": "stub"}, {"id": "other"}]})
         body = await http.read()
         try:
             request = self.read(http, body)

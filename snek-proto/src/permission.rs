@@ -1,32 +1,44 @@
 //! The decision whether a bot answers a message that does not address it (Snek specification,
 //! section 9).
 
+#[cfg(feature = "triggers")]
 use regex::RegexSet;
+#[cfg(feature = "triggers")]
 use rpc_core::Refused;
 
 use crate::limits::DM_TAG;
 
-/// Patterns that make a bot answer in a channel that it has not joined.
+/// Patterns that make a bot answer in a channel that it has not joined. Without the feature `triggers` there are none.
 ///
 /// A pattern matches anywhere in the text; write `^` and `$` for the ends. All of them are tried
 /// in one pass, in time linear in the text.
 #[derive(Clone, Debug, Default)]
-pub struct Triggers(RegexSet);
+pub struct Triggers(#[cfg(feature = "triggers")] RegexSet);
 
 impl Triggers {
     /// Compiles the patterns.
     ///
     /// # Errors
     /// [`Refused::Invalid`] if one of them is not a regular expression, or is too large.
+    #[cfg(feature = "triggers")]
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, Refused> {
         let set = RegexSet::new(patterns).map(Self);
         set.map_err(|error| Refused::invalid("trigger", error.to_string()))
     }
 
     /// Returns whether one of the patterns is found in the text.
+    #[cfg(feature = "triggers")]
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
+    }
+
+    /// Returns whether one of the patterns is found in the text: there are none.
+    #[cfg(not(feature = "triggers"))]
+    #[must_use]
+    #[allow(clippy::unused_self, reason = "it is one with the feature")]
+    pub const fn matches(&self, _: &str) -> bool {
+        false
     }
 }
 
@@ -49,7 +61,7 @@ pub fn should_respond(
         || (!own_username.is_empty() && message.contains(own_username))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "triggers"))]
 mod tests {
     use super::*;
 

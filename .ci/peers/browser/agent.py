@@ -4,8 +4,8 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SHARED, STATE, ask, chats_are_kept_in_a_list, equals, has,
-    host, many, say, texts
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask, chats_are_kept_in_a_list, equals,
+    has, host, many, say, texts
 )
 from chrome import browser
 from harness import call, expect, main, same, switchboard, until
@@ -62,7 +62,7 @@ async def a_browser_has_a_key_or_goes_unsigned(chrome):
         await page.reload()
         await page.until(f"{READY} && localStorage.getItem('agent-key') === {json.dumps(key)}")
         async with chrome.page(real.http, before=NO_KEYS) as other:
-            await other.until(has("document.getElementById('status')", "Not let in: unauthorized"))
+            await other.until(has("document.getElementById('status')", "refuses this page: unauthorized"))
     async with host() as real, chrome.page(real.http, before=NO_KEYS) as page:
         await ask(page, "count to 2", "1 2")
 
@@ -134,8 +134,8 @@ async def what_happened_while_the_page_was_away_is_shown(chrome):
         # Written down before it goes.
         await page.until(f"{KEPT}.includes('\"sessionId\":\"')")
         await page.goto("about:blank")
-        results = real.folder / "session_results.jsonl"
-        await until(lambda: results.exists() and "42; 42; 42" in results.read_text(), "the end of the run")
+        results = real.folder / "sessions.redb"
+        await until(lambda: b"42; 42; 42" in results.read_bytes(), "the end of the run")
         await page.goto(real.http)
         await page.until(f"{READY} && {DONE} && {has(ANSWER, '42; 42; 42')} && {equals(TOOLS, ['read_file done'] * 3)}")
 
@@ -182,9 +182,8 @@ async def two_pages_see_the_same_conversation(chrome):
             await other.until(f"{READY} && {has(ANSWER, '1 2')}")
             await ask(page, "count to 3", "1 2 3")
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
-            results, before = real.folder / "session_results.jsonl", (await page.run(SESSIONS))[0]
+            before = (await page.run(SESSIONS))[0]
             await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
-            await until(lambda: before not in results.read_text(), "the end of what was replaced")
             await other.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
             await ask(other, "count to 4", "1 2 3 4")
             await page.until(f"{DONE} && {many('#log .user', 3)} && {has(ANSWER, '1 2 3 4')}")
@@ -224,11 +223,26 @@ async def a_long_conversation_is_made_shorter(chrome):
 async def each_chat_of_a_browser_is_a_session(chrome, size):
     async with host() as real, chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
-        stored = (real.folder / "session_results.jsonl").read_text()
-        same(["count to 2" in stored, "count to 4" in stored], [True, False], "what the agent has stored")
+        expect(b"count to 2" in (real.folder / "sessions.redb").read_bytes(), "the agent has stored it")
         await page.click("#fresh", READY)
         await ask(page, "count to 3", "1 2 3")
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
+
+
+async def an_edited_message_begins_a_session_of_its_own(chrome):
+    async with host() as real, chrome.page(real.http) as page:
+        await ask(page, "count to 2", "1 2")
+        await ask(page, "count to 3", "1 2 3")
+        before = await page.run(SAID)
+        await page.run("document.querySelector('#log .user:nth-child(3) .edit').click()")
+        await page.run("document.activeElement.select()")
+        await page.enter("count to 4")
+        after = [*before[:2], "count to 4", "I count: 1 2 3 4 - done"]
+        await page.until(f"{READY} && {DONE} && {equals(SAID, after)}")
+        await page.reload()
+        await page.until(f"{READY} && {equals(SAID, after)} && {many('#log .usage:not(:empty)', 2)}")
+        await page.run("history.back()")
+        await page.until(f"{READY} && {equals(SAID, before)}")
 
 
 async def body(checks):
@@ -239,7 +253,7 @@ async def body(checks):
             a_run_goes_on_after_a_reload, a_question_outlives_the_agent, what_happened_while_the_page_was_away_is_shown,
             what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
             strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_are_sent,
-            a_long_conversation_is_made_shorter,
+            a_long_conversation_is_made_shorter, an_edited_message_begins_a_session_of_its_own,
         ):
             await checks.run(check, chrome)
         for size in (DESKTOP, PHONE):

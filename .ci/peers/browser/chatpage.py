@@ -10,7 +10,8 @@ from screen import FITS, PHONE, look
 
 # What the pages load of their common parts.
 SHARED = {"/page/" + name for name in ["base.css", "app.css", "answer.css"]
-          + [f"{part}.js" for part in ["answer", "chats", "composer", "connection", "dom", "edit", "markdown", "nodes", "theme", "view"]]
+          + [f"{part}.js" for part in ["answer", "chats", "composer", "connection", "dom", "edit", "markdown", "nodes",
+                                       "theme", "view"]]
           + [f"vendor/{part}.mjs" for part in ["highlight", "markdown-it", "purify", "remend"]]}
 STATE = "document.getElementById('status').dataset.state"
 READY = f"{STATE} === 'ready'"

@@ -6,7 +6,6 @@ and leaves; the machines and codecs keep their rules there; and the page that sh
 import base64
 import contextlib
 import json
-import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from urllib.parse import urlencode
@@ -113,10 +112,6 @@ async def the_example_shows_five_servers(site, urls, hole, router, chromium):
             expect(await page.run(HAS % (name, ".in")), f"no frame comes in {name}")
             sent = (await page.run(HAS % (name, ".out"))).splitlines()
             same(await page.run(WRITTEN % (json.dumps(sent), json.dumps(name))), sent, f"what {name} sends, and what is written by hand")
-        if folder := os.environ.get("SCREENSHOTS"):
-            size = {"width": 1400, "height": 640, "deviceScaleFactor": 1, "mobile": False}
-            await page.call("Emulation.setDeviceMetricsOverride", **size)
-            await page.screenshot(Path(folder, "page.png"))
         text = await page.run("document.body.innerText")
         expect("wonderland" not in text and TOKEN not in text, "a secret is shown")
 

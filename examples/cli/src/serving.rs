@@ -81,14 +81,17 @@ impl TlsArgs {
     }
 }
 
+/// Where the help has the options of pings.
+const PINGS: &str = "Pings";
+
 /// How a program finds out that its peer is gone.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Pings {
     /// How often to ping; 0 disables pings. Default: that of the protocol.
-    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    #[arg(long, value_name = "TIME", value_parser = super::duration, help_heading = PINGS)]
     heartbeat: Option<Duration>,
     /// How long to wait for the answer to a ping. Default: that of the protocol.
-    #[arg(long, value_name = "TIME", value_parser = super::timeout)]
+    #[arg(long, value_name = "TIME", value_parser = super::timeout, help_heading = PINGS)]
     pong_timeout: Option<Duration>,
 }
 

@@ -89,6 +89,22 @@ pub fn printable_prose_lines(text: &str) -> String {
     lines_of(text, printable_prose)
 }
 
+/// Makes untrusted text safe to write where nothing shows it, such as a pipe: escapes what controls a terminal, which
+/// may be behind it, and leaves what directs and joins letters.
+#[must_use]
+pub fn piped_lines(text: &str) -> String {
+    lines_of(text, |line| {
+        let mut piped = String::with_capacity(line.len());
+        for c in line.chars() {
+            match c.is_control() {
+                true => piped.extend(c.escape_default()),
+                false => piped.push(c),
+            }
+        }
+        piped.into()
+    })
+}
+
 fn lines_of(text: &str, printable: fn(&str) -> Cow<'_, str>) -> String {
     let mut shown = String::with_capacity(text.len());
     for part in text.split_inclusive(['\n', '\t']) {
@@ -170,7 +186,10 @@ mod tests {
     #[test]
     fn a_text_of_a_peer_cannot_control_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\u{202e}c"), r"a\u{1b}[2Jb\u{202e}c");
-        assert_eq!(printable("héllo ✓"), "héllo ✓");
+        let marked = "héllo ✓ \u{200f}شبکه\u{200c}ها 👩\u{200d}🚀";
+        assert_eq!(printable_prose(marked), marked);
+        let turned = "\u{2067}שלום\u{2069} \u{1b}[2J\n";
+        assert_eq!(piped_lines(turned), "\u{2067}שלום\u{2069} \\u{1b}[2J\n");
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) struct FsyncArgs {
     /// When what is stored is on the disk: always (before it is acknowledged), after a time such as 1s, or never
     /// (when the system likes). A loss of power takes what is not; the end of the process takes nothing.
     /// Default: always.
-    #[arg(long, value_name = "WHEN", value_parser = fsync)]
+    #[arg(long, value_name = "WHEN", value_parser = fsync, help_heading = "Storage")]
     pub(crate) fsync: Option<Fsync>,
 }
 

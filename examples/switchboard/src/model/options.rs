@@ -46,17 +46,16 @@ pub struct ModelArgs {
     #[arg(long, value_name = "NAME: VALUE")]
     pub model_header: Vec<Secret>,
     /// The longest answer, in tokens. Default: 4096
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
     /// How freely the model chooses its words, from 0 to 2. Default: the provider's
     #[arg(long, value_name = "NUMBER", value_parser = temperature)]
     pub temperature: Option<f64>,
     /// Most tokens of a conversation to send; the oldest messages are left out beyond it.
     /// Default: 120000; 8192 for 'ollama'
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "TOKENS")]
     pub context_tokens: Option<usize>,
-    /// How long the model may be silent. Default: 190s; 120s for a coding agent, 45s for a gateway, 30s
-    /// for a router
+    /// How long the model may be silent. Default: 190s
     #[arg(long, value_name = "TIME", value_parser = cli::timeout)]
     pub model_timeout: Option<Duration>,
     /// The instructions for the model.

@@ -51,7 +51,7 @@ export function chats(prefix, { open, gone, find }) {
   }
 
   function write() {
-    if (!browser.write(place, items)) none.textContent = "The browser has no room for this list, which a reload ends.";
+    if (!browser.write(place, items)) none.textContent = "The browser cannot store this list: a reload loses it.";
     draw();
   }
 
@@ -97,9 +97,7 @@ export function chats(prefix, { open, gone, find }) {
     if (meant.length === 0) none.textContent = words === "" ? NONE : "No chat has these words.";
     list.replaceChildren(...meant.slice(0, shown).map((item) => entry(item)));
     more.hidden = meant.length <= shown;
-    const title = item()?.title ?? "";
-    if (document.activeElement !== name) name.value = title;
-    document.title = title === "" ? `${get("name").textContent} chat` : title;
+    if (document.activeElement !== name) name.value = item()?.title ?? "";
   }
 
   /** Puts a chat first in the list, with this title if it has none. */

@@ -88,7 +88,7 @@ export function when(at) {
 
 /** The element of a time, in milliseconds since 1970. */
 export function timeOf(at) {
-  const time = make("time", "small", when(at));
+  const time = make("time", "", when(at));
   time.dateTime = new Date(at).toISOString();
   return time;
 }

@@ -268,6 +268,7 @@ fn nothing_is_written_without_approval() {
     let prompt = ["/call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}"];
     for (lines, expected) in [
         ("n\n", Some(0)),
+        ("\n", Some(0)),
         ("n another name, please\n", Some(0)),
         ("rather another name\n", Some(0)),
         ("", Some(1)),
@@ -280,7 +281,7 @@ fn nothing_is_written_without_approval() {
         );
         assert_eq!(home.file("a.txt"), None);
     }
-    let (code, out, err) = home.chat(&host, &prompt, "\ny\n");
+    let (code, out, err) = home.chat(&host, &prompt, "y\n");
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "wrote 4 bytes to a.txt\n"),

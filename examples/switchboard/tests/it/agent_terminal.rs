@@ -73,7 +73,7 @@ fn answers_a_question_and_gives_an_approval() {
     screen.shows("✓ ask_user");
     screen.types(" /call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}\r");
     screen.shows("+milk");
-    screen.shows("The agent wants to write a.txt (1 line). Allow?");
+    screen.shows("The agent wants to write a.txt (1 line).");
     screen.types("y\r");
     screen.shows("wrote 4 bytes to a.txt");
     screen.types("/help\r");
@@ -125,8 +125,8 @@ fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_wid
         let mut screen = Screen::with_size(place.client(&[]), 60, columns);
         screen.shows("write a message");
         screen.ends_in(">");
-        let hint = "write a message, or /help";
-        assert_eq!(screen.rows(), [hint, ">"]);
+        let first = "agent · model scripted · folder files · write a message, or /help >";
+        assert_eq!(screen.rows().join(" "), first);
         screen.types("!slow 1000 20\r");
         screen.shows(" 40 ");
         screen.is_answering();

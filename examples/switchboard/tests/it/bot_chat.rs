@@ -276,7 +276,7 @@ mod terminal {
         let rows = screen.rows();
         let last = [&rows[rows.len() - 3..]].concat();
         let expected = [
-            "write a message, or /help",
+            "channel #General · write a message, or /help",
             "bo: all of it",
             "#General> half a li",
         ];

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::budget::Budgets;
+use exoclaw_proto::frame::SessionRef;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
 use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
@@ -409,13 +410,78 @@ async fn all_pages_of_a_chat_see_the_same_and_later_ones_its_history() {
     let (mut other, _) = gateway.looks("").await;
     assert_eq!(gateway.asks(FIRST, "count to 2").await, "202");
     for page in [&mut one, &mut other] {
-        let asked = json!({ "event": "asked", "data": { "id": FIRST, "content": "count to 2" } });
-        assert_eq!(page.next().await, asked);
+        let mut asked = page.next().await;
+        assert!(asked["data"]["at"].take().is_u64(), "{asked}");
+        let data = json!({ "id": FIRST, "content": "count to 2", "at": null });
+        assert_eq!(asked, json!({ "event": "asked", "data": data }));
         assert_eq!(page.until("done").await, "I count: 1 2 - done");
     }
-    let (_, past) = gateway.looks("").await;
-    let turn = json!({ "id": FIRST, "user": "count to 2", "assistant": "I count: 1 2 - done", "mark": null });
+    let (_, mut past) = gateway.looks("").await;
+    for member in ["at", "asked", "usage"] {
+        assert!(!past[0][member].take().is_null(), "{member}: {past}");
+    }
+    let turn = json!({
+        "id": FIRST, "user": "count to 2", "assistant": "I count: 1 2 - done", "mark": null,
+        "at": null, "asked": null, "usage": null,
+    });
     assert_eq!(past, json!([turn]));
+}
+
+#[tokio::test]
+async fn an_edited_question_begins_a_chat_with_the_turns_before_it() {
+    const OTHER: &str = "000000000000000000000000000000ff";
+    let gateway = start(None, None, None).await;
+    let (mut page, _) = gateway.looks("").await;
+    for (id, content) in [(FIRST, "count to 2"), (SECOND, "count to 3")] {
+        assert_eq!(gateway.asks(id, content).await, "202");
+        page.until("done").await;
+    }
+    let from = json!({ "chat": OWN, "turn": SECOND });
+    let edited = json!({ "id": OTHER, "content": "count to 4", "from": from }).to_string();
+    assert_eq!(gateway.chat("POST", OTHER, "", &edited).await.0, "202");
+    let peer = |id: &str| {
+        let mut session = SessionRef::new("web", "browser");
+        session.peer = Some(id.into());
+        session
+    };
+    gateway.engine.ended(&peer(OTHER)).await.unwrap();
+    for (id, expected) in [
+        (OTHER, ["count to 2", "count to 4"]),
+        (OWN, ["count to 2", "count to 3"]),
+    ] {
+        let kept = gateway.engine.kept(&peer(id), 9).await.unwrap();
+        let said: Vec<_> = kept.iter().map(|turn| &*turn.user).collect();
+        assert_eq!(said, expected, "{id}");
+    }
+    let words = json!({ "words": "1 2 3 4", "chats": [OWN, OTHER, "no id"] }).to_string();
+    let request = format!(
+        "POST /search HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{words}",
+        words.len()
+    );
+    let found = gateway.request(&request).await;
+    assert!(found.1.ends_with(&json!([OTHER]).to_string()));
+}
+
+#[tokio::test]
+async fn a_model_that_the_provider_does_not_list_is_refused_and_the_question_kept() {
+    let gateway = start(None, None, None).await;
+    let (mut page, _) = gateway.looks("").await;
+    let asked = json!({ "id": FIRST, "content": "hello", "model": "gpt-0" }).to_string();
+    assert_eq!(gateway.chat("POST", OWN, "", &asked).await.0, "202");
+    page.until("error").await;
+    let (_, past) = gateway.looks("").await;
+    assert_eq!(past[0]["user"], "hello");
+    let mark = past[0]["mark"].as_str().unwrap();
+    assert!(
+        mark.starts_with("failed: the provider lists no model \"gpt-0\""),
+        "{mark}"
+    );
+    let about = "GET /models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let about = gateway.request(about).await.1;
+    assert!(
+        about.ends_with(&json!({ "model": "scripted", "models": [] }).to_string()),
+        "{about}"
+    );
 }
 
 #[tokio::test]

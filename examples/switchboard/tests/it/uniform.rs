@@ -17,7 +17,7 @@ struct Finished {
 const FINISHED: &[Finished] = &[
     Finished {
         folder: "snek-proto",
-        own_features: &["cluster", "nats", "schema", "fetch"],
+        own_features: &["cluster", "nats", "triggers", "schema", "fetch"],
         without: &[],
     },
     Finished {

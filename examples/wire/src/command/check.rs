@@ -70,10 +70,10 @@ struct Options {
     #[arg(long = "only", value_name = "TEXT")]
     only: Vec<String>,
     /// How long a row waits for what it expects.
-    #[arg(long, value_name = "TIME", default_value = "5", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = cli::duration)]
     timeout: Duration,
-    /// How long silence has to last.
-    #[arg(long, value_name = "TIME", default_value = "0.5", value_parser = cli::duration)]
+    /// How long the peer must stay silent for a case to pass.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = cli::duration)]
     quiet_time: Duration,
     /// How many rows run at once.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]

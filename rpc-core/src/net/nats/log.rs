@@ -87,7 +87,8 @@ impl Log for StreamLog {
             self.nats.ensure().await?;
             answer = send().await?;
         }
-        let answer = answer.ok_or_else(|| StoreError::unavailable("no stream takes the record"))?;
+        let answer = answer
+            .ok_or_else(|| StoreError::unavailable("no JetStream stream stores this subject"))?;
         let stored: Answer<PublishAck> = answer_in(&answer)?;
         let stored = stored.map_err(|error| match of_answer(&error) {
             StoreError::Full { message } => StoreError::Full {

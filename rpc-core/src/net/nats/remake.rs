@@ -73,7 +73,8 @@ impl Nats {
         let subject = place(stream.subjects.first().map_or("", String::as_str));
         let request = Request::new().headers(headers).payload("".into());
         let answer = self.request(&subject, request, self.shared.timeout).await?;
-        let answer = answer.ok_or_else(|| StoreError::unavailable("no stream takes the record"))?;
+        let answer = answer
+            .ok_or_else(|| StoreError::unavailable("no JetStream stream stores this subject"))?;
         let stored: PublishAck = answer_in(&answer)?.map_err(|error| of_answer(&error))?;
         let is_brought = match messages {
             Some(messages) => self.brings(messages, &id).await,

@@ -1,13 +1,9 @@
 //! Addresses of images in a text.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::Regex;
-
-/// The specification's pattern, with Python's white space.
-const URL: &str =
-    r"https?://[^\s\x1c-\x1f]+\.(?:png|jpg|jpeg|gif|bmp|webp|svg)(?:\?[^\s\x1c-\x1f]*)?";
+/// What the address of an image ends with, behind a dot.
+const EXTENSIONS: [&str; 7] = ["png", "jpg", "jpeg", "gif", "bmp", "webp", "svg"];
 
 /// Returns the addresses of images in a text, in order, with repetitions.
 ///
@@ -33,12 +29,40 @@ pub fn extract_urls(text: &str) -> Vec<&str> {
 
 /// Returns the positions of the addresses that [`extract_urls`] returns.
 pub(super) fn find_urls(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(URL).ok());
-    let found = PATTERN.iter().flat_map(|pattern| pattern.find_iter(text));
-    found.map(|found| {
-        let url = found.as_str().trim_end_matches(['.', '\'', '"']);
-        found.start()..found.start() + url.len()
+    // An address has no white space, and reaches as far as it can: there is at most one between two spaces.
+    let mut next = 0;
+    text.split_inclusive(is_space).filter_map(move |word| {
+        let at = next;
+        next += word.len();
+        let found = find_url(word.trim_end_matches(is_space))?;
+        Some(at + found.start..at + found.end)
     })
+}
+
+/// Returns the position of the address in a text without white space.
+fn find_url(word: &str) -> Option<Range<usize>> {
+    let scheme = |(at, _)| {
+        let before = word.get(..at)?;
+        let name = ["https", "http"]
+            .into_iter()
+            .find(|name| before.ends_with(name))?;
+        Some((at - name.len(), at + "://".len()))
+    };
+    let (start, host) = word.match_indices("://").find_map(scheme)?;
+    let extension = |(dot, _)| {
+        let after = word.get(dot + 1..)?;
+        let found = EXTENSIONS.into_iter().find(|it| after.starts_with(it))?;
+        Some((dot, dot + 1 + found.len()))
+    };
+    let (dot, mut end) = word.rmatch_indices('.').find_map(extension)?;
+    if dot <= host {
+        return None;
+    }
+    if word.get(end..)?.starts_with('?') {
+        end = word.len();
+    }
+    let url = word.get(start..end)?.trim_end_matches(['.', '\'', '"']);
+    Some(start..start + url.len())
 }
 
 /// Returns whether the pattern's `\S` excludes a character: Python counts four control characters
@@ -49,7 +73,22 @@ pub(crate) fn is_space(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use regex::Regex;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_pattern_of_the_specification_finds_the_same(
+            text in r"(https?|://|http://a|\.|\.png|\.jpe?g|\.webp|\?|/|a|é|'| |\n|\x1c|\u{a0}){0,24}"
+        ) {
+            let pattern = r"https?://[^\s\x1c-\x1f]+\.(?:png|jpg|jpeg|gif|bmp|webp|svg)(?:\?[^\s\x1c-\x1f]*)?";
+            let pattern = Regex::new(pattern).unwrap();
+            let expected = pattern.find_iter(&text).map(|it| it.as_str().trim_end_matches(['.', '\'', '"']));
+            prop_assert_eq!(extract_urls(&text), expected.collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn urls_match_the_pattern() {

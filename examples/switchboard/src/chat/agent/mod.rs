@@ -25,7 +25,6 @@ use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::pages;
 use crate::cli::{Failure, Service, Urls};
-use crate::text::printable;
 
 /// What messages say of the server.
 pub(crate) const SERVICE: Service = Service {
@@ -249,9 +248,7 @@ impl Peer for Agent {
     }
 
     async fn about(&self) -> Vec<String> {
-        let session = self.client.session().session_id;
-        let session = session.map(|id| format!("session {}", printable(&id)));
-        self.found.iter().cloned().chain(session).collect()
+        self.found.clone()
     }
 
     // Also without a connection: what was asked is answered.

@@ -50,6 +50,7 @@ pub(crate) struct Server {
 
 /// What goes with every chat.
 #[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "The chat")]
 pub(crate) struct ChatOptions {
     /// The model to use; servers refuse one that they do not have. Default: the server's.
     #[arg(long, value_name = "NAME")]

@@ -85,6 +85,8 @@ impl Line {
     /// Returns the line as it was written, unless it is a key.
     pub(in crate::chat) fn into_text(self) -> Option<String> {
         match self {
+            // It was written with a blank before it.
+            Self::Text(text) if text.starts_with('/') => Some(format!(" {text}")),
             Self::Text(text) => Some(text),
             Self::Command(name, rest) => Some(format!("/{name} {rest}").trim_end().to_owned()),
             _ => None,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use super::chat_view::PlanItem;
@@ -10,7 +10,7 @@ use super::queue::Queue;
 use super::view::{MAX_RESULT, mark};
 use super::{ChatEvent, Show};
 use crate::cli::{Stdout, ask, complain, say};
-use crate::text::{printable, printable_lines, printable_prose_lines};
+use crate::text::{piped_lines, printable, printable_lines, printable_prose_lines};
 
 /// How long nothing may happen before the thread looks again.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -125,8 +125,16 @@ impl Plain {
 }
 
 fn write(text: &str) {
-    let written = Stdout.write_all(printable_prose_lines(text).as_bytes());
+    let written = Stdout.write_all(answer(text).as_bytes());
     let _ = written.and_then(|()| Stdout.flush());
+}
+
+/// Returns the text of an answer as standard output takes it.
+fn answer(text: &str) -> String {
+    match io::stdout().is_terminal() {
+        true => printable_prose_lines(text),
+        false => piped_lines(text),
+    }
 }
 
 impl Show for Plain {
@@ -159,7 +167,7 @@ impl Show for Plain {
             ChatEvent::Line(line) => say(line),
             ChatEvent::Info(text) => say(printable_lines(&text)),
             ChatEvent::Message { from, text } => {
-                let text = printable_prose_lines(&text).replace('\n', "\n  ");
+                let text = answer(&text).replace('\n', "\n  ");
                 say(format_args!("{}: {text}", printable(&from)));
             }
             ChatEvent::User(text) => complain(format_args!("> {}", printable_lines(&text))),

@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     /// How long to wait at the start for another host that has the file of --store, and is about to end.
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = cli::duration)]
     wait: Duration,
     #[command(flatten)]
     fsync: FsyncArgs,

@@ -136,7 +136,7 @@ async fn run<B: Backend>(
     let server = server.map_err(|error| cli::cannot_listen(args.listen, "--listen", &error))?;
     let handle = server.handle();
     let signals = Signals::listen();
-    cli::announce(format_args!("listening on {}", args.tls.url(&server.url())));
+    cli::remark(format_args!("listening on {}", args.tls.url(&server.url())));
     signals
         .serve(server.run(), handle.drain(DRAIN + GOODBYE))
         .await

@@ -16,22 +16,22 @@ const MAX_PROMPT: usize = 512 * 1024;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Common {
-    #[command(flatten)]
-    server: Server,
-    #[command(flatten)]
-    wishes: ChatOptions,
     /// Print one JSON object for each event.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    wishes: ChatOptions,
+    #[command(flatten)]
+    server: Server,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    pub(crate) chat: Common,
     /// The history file of the terminal. Default: one in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
     pub(crate) history: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) chat: Common,
 }
 
 #[derive(Debug, clap::Args)]

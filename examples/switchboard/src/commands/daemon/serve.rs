@@ -31,6 +31,7 @@ use crate::model::scripted::Scripted;
 const DRAIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("model_timeout", |arg| arg.help("How long the model may be silent. Default: 120s")))]
 pub(crate) struct Args {
     /// The address to listen on; port 0 takes a free port.
     #[arg(

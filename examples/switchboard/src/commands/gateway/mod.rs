@@ -28,9 +28,9 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   is reached by its chat service at POST /webhook/NAME, with the secret in one of the headers
   'Authorization: Bearer SECRET', X-Webhook-Secret and X-Telegram-Bot-Api-Secret-Token:
     EXOCLAW_WEBHOOK_SECRET=.. switchboard gateway --config gateway.toml
-  For a network, with TLS; behind a proxy that adds it, leave both options out, and --bind too if the
+  For a network, with TLS; behind a proxy that adds it, leave both options out, and --listen too if the
   proxy is on this machine, and list its name under allowed_hosts:
-    EXOCLAW_TOKEN=.. switchboard gateway --bind 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    EXOCLAW_TOKEN=.. switchboard gateway --listen 0.0.0.0:7200 --tls-cert cert.pem --tls-key key.pem
   Several nodes with one memory and one budget: build with '--features nats', start nats-server -js, and on
   each machine the same configuration with
     switchboard gateway --config gateway.toml --nats nats://10.0.0.1:4222

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,14 +31,19 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 const TOKEN: &str = "EXOCLAW_TOKEN";
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("model_timeout", |arg| arg.help("How long the model may be silent. Default: 45s")))]
 pub(crate) struct Args {
     #[command(flatten)]
     file: File,
-    /// The port to listen on; 0 takes a free port. Overrides the file.
-    #[arg(long, value_name = "PORT")]
+    /// The address to listen on; port 0 takes a free port. Addresses other than loopback need a token. Default: that
+    /// of the file, else 127.0.0.1:7200
+    #[arg(long, value_name = "ADDRESS", value_parser = cli::address, conflicts_with_all = ["port", "bind"])]
+    listen: Option<SocketAddr>,
+    /// The port of --listen alone.
+    #[arg(long, value_name = "PORT", hide = true)]
     port: Option<u16>,
-    /// The address to listen on. Overrides the file. Addresses other than loopback need a token.
-    #[arg(long, value_name = "HOST")]
+    /// The host of --listen alone.
+    #[arg(long, value_name = "HOST", hide = true)]
     bind: Option<String>,
     /// The token that clients must send. Prefer the variable EXOCLAW_TOKEN: other users can see command lines.
     #[arg(long, value_name = "TOKEN")]
@@ -201,8 +207,10 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
     bound.fsync = args.fsync.fsync.unwrap_or(bound.fsync);
-    bound.port = args.port.unwrap_or(bound.port);
-    bound.bind = args.bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
+    let port = args.listen.map(|it| it.port()).or(args.port);
+    bound.port = port.unwrap_or(bound.port);
+    let bind = args.listen.map(|it| it.ip().to_string()).or(args.bind);
+    bound.bind = bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
     let address = format!("{}:{}", bound.bind, bound.port);
     let overrides = Overrides {
         model: args.model,

@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REASON")]
     reject: Option<String>,
     /// Wait this long before each answer. After 30 s the router passes the message to another client.
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = cli::duration)]
     delay: Duration,
     /// How many times to retry while there is no router.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_ATTEMPTS)]

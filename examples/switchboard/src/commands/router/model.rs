@@ -19,6 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
     "The provider of the model that chooses the client. \
      Default: none, the words of the clients' descriptions decide"
 )))]
+#[command(mut_arg("max_tokens", |arg| arg.help("The longest answer, in tokens. Default: 1024")))]
+#[command(mut_arg("model_timeout", |arg| arg.help("How long a choice may take. Default: 30s")))]
 pub(crate) struct ChooserArgs {
     #[command(flatten)]
     model: ModelArgs,

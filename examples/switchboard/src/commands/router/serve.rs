@@ -29,8 +29,6 @@ pub(crate) struct Args {
     /// The loopback address to listen on; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9473", value_parser = cli::address)]
     listen: SocketAddr,
-    #[command(flatten)]
-    model: model::ChooserArgs,
     /// How long to wait for a client's answer before its message goes to another client.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = cli::timeout)]
     response_timeout: Duration,
@@ -43,8 +41,6 @@ pub(crate) struct Args {
     /// The most clients at once.
     #[arg(long, value_name = "COUNT", default_value_t = MAX_CONNECTIONS)]
     max_clients: usize,
-    #[command(flatten)]
-    pings: cli::Pings,
     /// Take every frame of a registered client as a sign of life, not only its pongs.
     #[arg(long)]
     any_frame: bool,
@@ -64,6 +60,10 @@ pub(crate) struct Args {
     /// Exit when the input has ended and every message is settled; fail if a message reached no client.
     #[arg(long)]
     once: bool,
+    #[command(flatten)]
+    model: model::ChooserArgs,
+    #[command(flatten)]
+    pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
 }

@@ -172,7 +172,7 @@ fn a_link_shows_its_target() {
 #[test]
 fn a_model_cannot_control_the_terminal() {
     let text = "\x1b[2J&#27;]8;;x `\u{9b}31m` [a](<x y>)\n\n```\n\x1b]0;t\x07\r\n```\n<b onclick>\u{202e}</b>";
-    let expected = "\\u{1b}[2J\\u{1b}]8;;x `\\u{9b}31m` a (x y)\n\n\\u{1b}]0;t\\u{7}\n\n<b onclick>\\u{202e}</b>";
+    let expected = "\\u{1b}[2J\\u{1b}]8;;x `\\u{9b}31m` a (x y)\n\n```\n\\u{1b}]0;t\\u{7}\n```\n\n<b onclick>\\u{202e}</b>";
     assert_eq!(shown(text, 200), expected);
 }
 

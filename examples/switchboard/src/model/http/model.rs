@@ -163,3 +163,40 @@ fn address(config: &ModelConfig) -> Result<Url, ModelError> {
     url.set_path(&path);
     Ok(url)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_models_is_beside_the_interface() {
+        for (interface, list) in [
+            ("http://h/v1/chat/completions", "http://h/v1/models"),
+            ("https://h/a/chat/completions", "https://h/a/models"),
+            ("https://h/v1/messages", "https://h/v1/models"),
+            ("http://h:11434/api/chat", "http://h:11434/api/tags"),
+        ] {
+            assert_eq!(list_of(&interface.parse().unwrap()).as_str(), list);
+        }
+    }
+
+    #[test]
+    fn models_are_listed_by_id_or_name() {
+        for (list, expected) in [
+            (
+                r#"{"object":"list","data":[{"id":"a"},{"id":7},{"id":"b"}]}"#,
+                &["a", "b"][..],
+            ),
+            (
+                r#"{"models":[{"name":"llama3.2:latest","size":1}]}"#,
+                &["llama3.2:latest"],
+            ),
+            (r#"{"data":{}}"#, &[]),
+            ("<html>", &[]),
+        ] {
+            assert_eq!(names(list.as_bytes()), expected, "{list}");
+        }
+    }
+}

@@ -40,9 +40,9 @@ export function along(list, complain) {
   function refusal(file) {
     const files = items.filter((item) => !item.isImage).length;
     const bytes = items.reduce((sum, item) => sum + item.bytes, file.size);
-    if (files >= MAX_FILES) return `There is no room for ${file.name}: ${MAX_FILES} files go along with a message.`;
-    if (file.size > MAX_FILE_BYTES) return `${file.name} is too large: a file may have 10 MiB.`;
-    if (bytes > MAX_BYTES) return `There is no room for ${file.name}: 11 MiB go along with a message.`;
+    if (files >= MAX_FILES) return `${file.name} is not attached: a message takes at most ${MAX_FILES} files.`;
+    if (file.size > MAX_FILE_BYTES) return `${file.name} is not attached: a file may have at most 10 MiB.`;
+    if (bytes > MAX_BYTES) return `${file.name} is not attached: a message takes at most 11 MiB.`;
     return null;
   }
 

@@ -146,7 +146,7 @@ onAnswer(answer);
 onRepeat((response) => agent.send(response));
 composer.start({
   submit() {
-    if (!send.disabled && say(input.value)) composer.clear();
+    if (!send.disabled && say(input.value.trimEnd())) composer.clear();
     update();
   },
   stop: interrupt,
@@ -162,7 +162,7 @@ async function replace() {
     await agent.remove(replaced, memory.earlier.includes(replaced));
   } catch (error) {
     memory.earlier.push(replaced);
-    put({ kind: "notice", text: `The answer before is still stored. ${error.message}` });
+    put({ kind: "notice", text: `The replaced answer is still stored. ${error.message}` });
     showProgress();
   }
 }
@@ -199,7 +199,7 @@ function sayAgain(text) {
   const { messages, asked, parts, whole, isThere } = stored(at);
   // Without a copy of what was said before, the host's is all there is, and goes on.
   if (memory.session === null && memory.items.slice(0, at).some((item) => item.kind === "user")) {
-    put({ kind: "notice", text: "The conversation is too long to take an answer back: the agent is asked once more." });
+    put({ kind: "notice", text: "This conversation is too long to replace its last answer, so the agent answers once more." });
     return say(text);
   }
   const { session_id, trace, ...rest } = memory.session ?? {};

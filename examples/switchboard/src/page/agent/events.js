@@ -44,7 +44,7 @@ const answers = {
         showAll();
       }
     } else if (wasRunning && !memory.running) {
-      end("failure", "The agent no longer knows this. Ask again if you like.");
+      end("failure", "The agent has no record of this run. Ask again if you like.");
     }
     if (memory.running && frame.bound_answers) {
       // An answer may have been lost with its line. The agent refuses those that it has.
@@ -63,7 +63,7 @@ const answers = {
       put({ kind: text === "" ? "notice" : "agent", text: text === "" ? "There is no answer." : text });
     }
     if (frame.not_stored) {
-      put({ kind: "notice", text: `The agent may forget this answer, which was not stored: ${show(frame.not_stored)}` });
+      put({ kind: "notice", text: `This answer is not stored, so the agent may forget it: ${show(frame.not_stored)}` });
     }
     end();
   },
@@ -153,7 +153,7 @@ const answers = {
   },
   files_received(frame) {
     const names = (frame.files ?? []).map((file) => show(file?.name ?? "file"));
-    put({ kind: "notice", id: frame.id, text: `The agent has got ${names.join(", ")}.` });
+    put({ kind: "notice", id: frame.id, text: `The agent received ${names.join(", ")}.` });
   },
 };
 

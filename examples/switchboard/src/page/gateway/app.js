@@ -307,7 +307,7 @@ function update() {
 }
 
 function submit() {
-  const content = composer.input.value;
+  const content = composer.input.value.trimEnd();
   queued = chat.isReady && composer.hasText() && chat.running !== null;
   if (!chat.isReady || queued || !composer.hasText()) return update();
   composer.clear();

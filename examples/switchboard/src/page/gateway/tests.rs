@@ -25,6 +25,7 @@ fn the_page_and_its_files_have_their_types() {
         ("/line.js", "text/javascript; charset=utf-8", "//"),
         ("/page/app.css", "text/css; charset=utf-8", "/*"),
         ("/icon.svg", "image/svg+xml", "<svg"),
+        ("/manifest.json", "application/manifest+json", "{"),
     ] {
         for method in [Method::GET, Method::HEAD] {
             let response = respond(&method, path);

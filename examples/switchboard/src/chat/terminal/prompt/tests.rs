@@ -37,6 +37,14 @@ impl Seen {
         seen
     }
 
+    fn with_history(lines: &[&str]) -> Self {
+        let mut seen = Self::new(40, 6);
+        for line in lines {
+            seen.prompt.remember(line).unwrap();
+        }
+        seen
+    }
+
     fn look(&mut self) -> Vec<String> {
         self.prints(&[]);
         self.terminal.process(self.prompt.take().as_bytes());
@@ -338,4 +346,30 @@ fn tab_completes_commands_and_shows_what_there_is() {
         Some(KeyAction::Stop)
     );
     assert_eq!(seen.look(), ["> /history"]);
+}
+
+#[test]
+fn earlier_lines_are_found_by_what_is_in_them() {
+    let control = |seen: &mut Seen, key| seen.press(KeyCode::Char(key), KeyModifiers::CONTROL);
+    let mut seen = Seen::with_history(&["count to 2", "show it", "count to 3"]);
+    seen.types("draft");
+    control(&mut seen, 'r');
+    seen.types("to");
+    assert_eq!(seen.look(), ["search \"to\": count to 3"]);
+    control(&mut seen, 'r');
+    assert_eq!(seen.look(), ["search \"to\": count to 2"]);
+    seen.press(KeyCode::Esc, KeyModifiers::NONE);
+    assert_eq!(seen.look(), ["> draft"]);
+    control(&mut seen, 'r');
+    seen.types("how");
+    let entered = seen.press(KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(entered, Some(KeyAction::Line("show it".to_owned())));
+}
+
+#[test]
+fn what_was_not_sent_comes_before_what_is_written_since() {
+    let mut seen = Seen::new(40, 6);
+    seen.types("since");
+    seen.prompt.restore("first\nsecond");
+    assert_eq!(seen.look(), ["> first", ". second", ". since"]);
 }

@@ -243,7 +243,8 @@ async fn every_node_knows_an_abandoned_answer() {
         "user: still there?",
     ];
     assert_eq!(asked, known);
-    let why = "broken off: the provider closed the connection before the end";
+    let why =
+        "broken off: the provider closed the connection before the end of the answer; try again";
     let told = turns(&one.engine, "ann").await;
     assert_eq!(
         told[1..],

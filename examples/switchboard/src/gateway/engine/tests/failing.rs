@@ -67,7 +67,8 @@ async fn text_before_an_error_is_shown_counted_and_stored() {
         "user: go on",
     ];
     assert_eq!(harness.model.asked()[1].messages, expected);
-    let why = "broken off: the provider closed the connection before the end";
+    let why =
+        "broken off: the provider closed the connection before the end of the answer; try again";
     let turns = harness.turns("ann").await;
     assert_eq!(turns[0], ["My name is Ann.", "I was say", why]);
     assert_eq!(turns[1], ["go on", "sorry", ""]);
