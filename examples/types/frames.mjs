@@ -17,8 +17,13 @@ export const exoclaw = (id) => [
 
 /** @type {(id: string, signed: any) => import("../../connectonion-proto/types/frames").ClientFrame[]} */
 export const connectonion = (_, { payload, from }) => [
-  { type: "CONNECT", payload: { nonce: payload?.nonce, timestamp: payload?.timestamp }, from, signature: "***" },
-  { type: "INPUT", prompt: "What is 6 * 7?" },
+  {
+    type: "CONNECT",
+    payload: { nonce: payload?.nonce, timestamp: payload?.timestamp, type: "CONNECT" },
+    from,
+    signature: "***",
+  },
+  { type: "INPUT", prompt: "What can you do?" },
 ];
 
 /** @type {(id: string) => import("../../smarthole-proto/types/frames").ClientFrame[]} */

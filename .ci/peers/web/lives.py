@@ -96,7 +96,7 @@ async def the_machines_and_codecs_keep_their_rules(line):
 
 
 async def the_example_shows_five_servers(site, urls, hole, router, chromium):
-    said = {"snek": "*Hello", "exoclaw": "*few rules", "connectonion": "*42", "acolyte": "+"}
+    said = {"snek": "*Hello", "exoclaw": "scripted model", "connectonion": "scripted model", "acolyte": "+"}
     async with chromium.page(f"{site.url}/index.html?{urlencode(urls)}") as page:
         for name in urls:
             await page.until(f"document.querySelector('#{name}') !== null")

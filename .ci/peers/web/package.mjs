@@ -110,6 +110,8 @@ const protocols = {
     const { usage } = await chat.result();
     assert.ok(usage.output_tokens > 0);
     assert.ok((await (await gateway.chat("And in one word?")).result()).text);
+    // @ts-expect-error: without the session
+    await assert.rejects(gateway.call("memory.search", { query: "" }));
     await waits((options) => gateway.call("ping", undefined, options));
     const ended = await gateway.chat("Hello");
     await ended.abort();

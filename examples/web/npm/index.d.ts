@@ -173,7 +173,11 @@ export class ExoclawClient extends Client<{ error: string }> {
     options?: CallOptions,
   ): Promise<ExoclawResults[M]>;
   /** Calls a method that this package does not know. */
-  call(method: string, params?: exoclaw.Json, options?: CallOptions): Promise<exoclaw.Json>;
+  call<M extends string>(
+    method: M & (M extends keyof ExoclawResults ? never : unknown),
+    params?: exoclaw.Json,
+    options?: CallOptions,
+  ): Promise<exoclaw.Json>;
 }
 
 /**

@@ -2,8 +2,9 @@
 import init, { AcolyteClient, ConnectOnionClient, ExoclawClient, SmartHoleClient, SnekClient, Stream } from "./switchboard_clients.js";
 
 const url = new URL("switchboard_clients_bg.wasm", import.meta.url);
-const isFile = url.protocol === "file:";
-await init({ module_or_path: isFile ? (await import("node:fs/promises")).readFile(url) : url });
+// Not imported: a bundler for pages would look for it.
+const files = url.protocol === "file:" && globalThis.process?.getBuiltinModule("node:fs");
+await init({ module_or_path: files ? files.readFileSync(url) : url });
 
 Stream.prototype[Symbol.asyncIterator] = function () {
   return this;

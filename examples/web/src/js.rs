@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use js_sys::{Function, JSON, Object, Reflect};
+use js_sys::{Function, JSON, Object, Promise, Reflect};
 use rpc_core::net::time::{now, sleep_until};
 use rpc_core::net::ws::ConnectError;
 use rpc_core::net::{Direction, Frame, LinkConfig, LinkState, Observer};
@@ -186,7 +186,7 @@ impl Options {
         let duration = Duration::try_from_secs_f64(seconds);
         duration
             .map(Some)
-            .map_err(|why| Failure::invalid(name, why))
+            .map_err(|_| Failure::invalid(name, "not a number of milliseconds"))
     }
 
     pub(crate) fn until(&self) -> Outcome<Until> {
@@ -233,7 +233,8 @@ impl Options {
         spawn_local(async move {
             while let Some((direction, text)) = shown.recv().await {
                 if let Err(error) = show.call2(&JsValue::NULL, &direction.into(), &text.into()) {
-                    wasm_bindgen::throw_val(error);
+                    // Reported as what no one has caught.
+                    drop(Promise::reject(&error));
                 }
             }
         });

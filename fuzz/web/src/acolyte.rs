@@ -13,7 +13,7 @@ use super::{Line, MOMENT, Outcome, connects, expect, failed, fails, is_late, lea
 fn config() -> Result<ClientConfig, wasm_bindgen::JsValue> {
     Ok(ClientConfig {
         call_timeout: MOMENT,
-        ..ClientConfig::new(ApiKey::new("correct-horse").map_err(failed)?)
+        ..ClientConfig::new(ApiKey::new("correct-horse-battery-staple").map_err(failed)?)
     })
 }
 

@@ -11,7 +11,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let config = ClientConfig {
         call_timeout: MOMENT,
         peer: Some("page".into()),
-        ..ClientConfig::new("correct-horse")
+        ..ClientConfig::new("correct-horse-battery-staple")
     };
     let connected = net::connect(url, config).await;
     let (client, _events, connection) = connected.map_err(failed)?;
