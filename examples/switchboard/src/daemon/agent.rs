@@ -8,7 +8,7 @@ use acolyte_proto::net::{Agent, Run};
 use async_trait::async_trait;
 
 use super::ask_first::ASK_FIRST;
-use super::worker::{Watch, Worker};
+use super::worker::{CAN_UNDO, Watch, Worker};
 
 /// The providers that known clients accept.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
@@ -21,7 +21,12 @@ impl Agent for Worker {
     async fn status(&self) -> Status {
         let mut status = Status::new(self.name.clone(), "");
         // Clients of some versions want them sorted.
-        status.capabilities = format!("{ASK_FIRST}, {CAPABILITIES}, undo").into();
+        let mut words: Vec<_> = CAPABILITIES
+            .split(", ")
+            .chain([ASK_FIRST, CAN_UNDO])
+            .collect();
+        words.sort_unstable();
+        status.capabilities = words.join(", ").into();
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider);
         match known {
             Some(provider) => {

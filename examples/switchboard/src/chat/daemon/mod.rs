@@ -24,7 +24,7 @@ use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 use crate::daemon::ask_first::{ASK_FIRST, AWAITING_INPUT};
-use crate::daemon::worker::UNDO;
+use crate::daemon::worker::{CAN_UNDO, UNDO};
 
 pub(crate) use self::connection::{ChatOptions, Server, api_key};
 pub(crate) use self::show::status_lines;
@@ -108,7 +108,7 @@ impl<'a> Daemon<'a> {
     /// Checks that the server puts files back.
     pub(crate) fn check_undo(&self) -> Result<(), Failure> {
         let mut words = self.connection.status.capability_words();
-        match words.any(|word| word == "undo") {
+        match words.any(|word| word == CAN_UNDO) {
             true => Ok(()),
             false => Err(Failure::refused("this server does not put files back")),
         }
@@ -265,7 +265,11 @@ impl Peer for Daemon<'_> {
         vec![
             Command::new("new", "", "begin another conversation"),
             Command::new("status", "", "show the tasks of the server").waits(Waits::InPipe),
-            Command::new("undo", "", "put back the file that was changed last, unless you have changed it since"),
+            Command::new(
+                "undo",
+                "",
+                "put back the file that was changed last, unless you have changed it since",
+            ),
         ]
     }
 

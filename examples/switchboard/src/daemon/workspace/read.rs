@@ -68,7 +68,8 @@ impl Workspace {
             let message = format!("{name:?} has {total} lines, and none of them was requested");
             return Err(ToolError::call(message));
         }
-        self.known.read(self.root.join(&path), digest.finalize().into());
+        self.known
+            .read(self.root.join(&path), digest.finalize().into());
         Ok(Excerpt {
             path: shown(&path),
             text,
@@ -90,7 +91,10 @@ impl Workspace {
         loop {
             stop.check()?;
             line.clear();
-            let read = file.by_ref().take(MAX_FILE + 1).read_until(b'\n', &mut line);
+            let read = file
+                .by_ref()
+                .take(MAX_FILE + 1)
+                .read_until(b'\n', &mut line);
             read.map_err(|error| ToolError::io(name, &error))?;
             if line.len() as u64 > MAX_FILE {
                 let message = format!("{name:?} has a line of more than {MAX_FILE} bytes");
@@ -138,7 +142,9 @@ pub(super) fn as_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, ToolEr
         Ok(_) => "it holds zeros".to_owned(),
         Err(error) => {
             let byte = bytes.get(error.valid_up_to()).unwrap_or(&0);
-            format!("it holds the byte {byte:#04x}, which is not UTF-8: it may have another encoding")
+            format!(
+                "it holds the byte {byte:#04x}, which is not UTF-8: it may have another encoding"
+            )
         }
     };
     let message = format!("{name:?} is not text: {why}");
