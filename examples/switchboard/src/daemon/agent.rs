@@ -8,7 +8,7 @@ use acolyte_proto::net::{Agent, Run};
 use async_trait::async_trait;
 
 use super::ask_first::ASK_FIRST;
-use super::worker::{CAN_UNDO, Watch, Worker};
+use super::worker::{Watch, Worker};
 
 /// The providers that known clients accept.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
@@ -21,12 +21,7 @@ impl Agent for Worker {
     async fn status(&self) -> Status {
         let mut status = Status::new(self.name.clone(), "");
         // Clients of some versions want them sorted.
-        let mut words: Vec<_> = CAPABILITIES
-            .split(", ")
-            .chain([ASK_FIRST, CAN_UNDO])
-            .collect();
-        words.sort_unstable();
-        status.capabilities = words.join(", ").into();
+        status.capabilities = format!("{ASK_FIRST}, {CAPABILITIES}").into();
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider);
         match known {
             Some(provider) => {

@@ -45,8 +45,6 @@ pub fn policy() -> RequestPolicy {
 
 /// The message that takes the last change back.
 pub const UNDO: &str = "/undo";
-/// The word among the capabilities of a server that knows it.
-pub const CAN_UNDO: &str = "undo";
 
 /// The observer of a chat.
 #[async_trait]

@@ -24,7 +24,7 @@ use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 use crate::daemon::ask_first::{ASK_FIRST, AWAITING_INPUT};
-use crate::daemon::worker::{CAN_UNDO, UNDO};
+use crate::daemon::worker::UNDO;
 
 pub(crate) use self::connection::{ChatOptions, Server, api_key};
 pub(crate) use self::show::status_lines;
@@ -107,8 +107,7 @@ impl<'a> Daemon<'a> {
 
     /// Checks that the server puts files back.
     pub(crate) fn check_undo(&self) -> Result<(), Failure> {
-        let mut words = self.connection.status.capability_words();
-        match words.any(|word| word == CAN_UNDO) {
+        match is_enforced(&self.connection.status) {
             true => Ok(()),
             false => Err(Failure::refused("this server does not put files back")),
         }
@@ -140,6 +139,7 @@ impl<'a> Daemon<'a> {
             Err(why) => return out.wrong(Failure::new(why)).await,
         };
         let chat = self.connection.start(request).await;
+        out.set_settled(false);
         self.running = Some(Running {
             chat,
             text,
@@ -167,6 +167,7 @@ impl<'a> Daemon<'a> {
         if running.may_repeat && was_not_sent(outcome) {
             return Box::pin(self.start(running.text, false, out)).await;
         }
+        out.set_settled(true);
         let task_id = running.chat.task_id().map(TaskId::as_str);
         out.line(show::ended_json(outcome, task_id)).await;
         let reply = show::said(outcome);

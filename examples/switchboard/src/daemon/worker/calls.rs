@@ -221,8 +221,8 @@ impl Chat<'_> {
     async fn show(&self, id: &str, name: &str, shown: Shown) {
         match shown {
             Shown::Part(part) => {
-                self.tell(Event::ToolOutput(ToolOutput::new(id, name, part)))
-                    .await
+                let output = ToolOutput::new(id, name, part);
+                self.tell(Event::ToolOutput(output)).await;
             }
             Shown::Checklist(list) => self.tell(Event::Checklist(list)).await,
             Shown::Change(change) if change.is_nothing() => {}

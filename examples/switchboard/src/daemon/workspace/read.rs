@@ -56,7 +56,7 @@ impl Workspace {
         self.each_line(name, &path, stop, |line| {
             digest.update(line);
             total += 1;
-            let has_room = text.len() + line.len() <= MAX_FILE as usize;
+            let has_room = (text.len() + line.len()) as u64 <= MAX_FILE;
             // What is read is without a gap.
             if total >= first && lines < range.count && first + lines == total && has_room {
                 text.push_str(as_text(name, line)?);
