@@ -109,10 +109,23 @@ mod tests {
 
     #[test]
     fn a_mark_stays_only_where_it_makes_an_emoji() {
-        for text in ["a\u{fe0f}", "😀\u{fe0f}\u{fe0f}", "👩\u{200d}a", "a\u{200d}👩", "🏴\u{e0067}", "\u{3164}"] {
+        for text in [
+            "a\u{fe0f}",
+            "😀\u{fe0f}\u{fe0f}",
+            "👩\u{200d}a",
+            "a\u{200d}👩",
+            "🏴\u{e0067}",
+            "\u{3164}",
+        ] {
             assert!(visible(text, false).contains("\\u{"), "{text:?}");
         }
-        for text in ["❤\u{fe0f}\u{200d}🔥", "👨🏽\u{200d}💻", "#\u{fe0f}\u{20e3}", "ℹ\u{fe0f}", "é"] {
+        for text in [
+            "❤\u{fe0f}\u{200d}🔥",
+            "👨🏽\u{200d}💻",
+            "#\u{fe0f}\u{20e3}",
+            "ℹ\u{fe0f}",
+            "é",
+        ] {
             assert_eq!(visible(text, false), text);
         }
     }

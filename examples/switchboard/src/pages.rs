@@ -40,7 +40,12 @@ impl Pages {
             let more = line.chunks(MAX_ROW).skip(1);
             rows.extend(more.map(|row| [GOES_ON].iter().chain(row).collect()));
         }
-        let mut pages = Self { about, language, rows, read: 0 };
+        let mut pages = Self {
+            about,
+            language,
+            rows,
+            read: 0,
+        };
         if pages.page() == pages.rows.len() {
             pages.read = pages.rows.len();
         }
@@ -55,7 +60,10 @@ impl Pages {
     pub(crate) fn question(&self) -> String {
         let (about, rows) = (&self.about, self.rows.len());
         match self.is_read() {
-            true => format!("{about}:\n\n{}", fenced(self.language, &self.rows.join("\n"))),
+            true => format!(
+                "{about}:\n\n{}",
+                fenced(self.language, &self.rows.join("\n"))
+            ),
             false => format!(
                 "{about}. It has {rows} lines: 'd' shows them page by page; 'yes' counts after the last page, or with \
                  their number: 'yes {rows}'."
@@ -66,10 +74,15 @@ impl Pages {
     /// Returns the row that the next page ends before.
     fn page(&self) -> usize {
         let mut bytes = 0;
-        let rows = self.rows.iter().skip(self.read).take(PAGE).take_while(|row| {
-            bytes += row.len();
-            bytes <= PAGE_BYTES
-        });
+        let rows = self
+            .rows
+            .iter()
+            .skip(self.read)
+            .take(PAGE)
+            .take_while(|row| {
+                bytes += row.len();
+                bytes <= PAGE_BYTES
+            });
         (self.read + rows.count().max(1)).min(self.rows.len())
     }
 
@@ -78,23 +91,33 @@ impl Pages {
         let from = if self.is_read() { 0 } else { self.read };
         self.read = from;
         self.read = self.page();
-        let page = self.rows.get(from..self.read).unwrap_or_default().join("\n");
+        let page = self
+            .rows
+            .get(from..self.read)
+            .unwrap_or_default()
+            .join("\n");
         let (about, to, rows) = (&self.about, self.read, self.rows.len());
         let next = match self.is_read() {
             true => "That was all.",
             false => "'d' shows more.",
         };
         let page = fenced(self.language, &page);
-        format!("{about}, lines {} to {to} of {rows}:\n\n{page}\n\n{next}", from + 1)
+        format!(
+            "{about}, lines {} to {to} of {rows}:\n\n{page}\n\n{next}",
+            from + 1
+        )
     }
 
     /// Returns what an answer in lower case means: nothing is agreed to before it was read, or counted.
     pub(crate) fn meant(&self, answer: &str) -> Meant {
-        let number = answer.strip_prefix("yes ").and_then(|it| it.trim().parse().ok());
+        let number = answer
+            .strip_prefix("yes ")
+            .and_then(|it| it.trim().parse().ok());
         match answer {
             "d" => Meant::More,
             "yes" | "y" | "always" | "a" if !self.is_read() => Meant::More,
             _ if number == Some(self.rows.len()) => Meant::Counted,
+            _ if number.is_some() && !self.is_read() => Meant::More,
             _ => Meant::Other,
         }
     }
@@ -114,7 +137,7 @@ mod tests {
         assert_eq!(pages.meant("yes 520"), Meant::Counted);
         let mut shown = String::new();
         while !pages.is_read() {
-            for text in ["yes", "always", "d"] {
+            for text in ["yes", "always", "d", "yes 521"] {
                 assert_eq!(pages.meant(text), Meant::More);
             }
             let page = pages.turn();

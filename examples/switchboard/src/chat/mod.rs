@@ -210,7 +210,7 @@ pub async fn run<P: Peer>(peer: &mut P, options: Options) -> Result<(), Failure>
         () = sleep(P::GOODBYE) => {}
     }
     // What ran has ended meanwhile, in its own way, which programs know.
-    let is_over = chat.is_interrupted && chat.once.is_none() && peer.is_done();
+    let is_over = chat.is_interrupted && chat.out.is_settled();
     if is_over {
         talked = Err(chat.interrupted());
     }

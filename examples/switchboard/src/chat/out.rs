@@ -46,6 +46,8 @@ pub struct Out {
     count: Cell<usize>,
     /// Why the only text has no answer.
     failure: RefCell<Option<Failure>>,
+    /// What came of the last text is shown.
+    is_settled: Cell<bool>,
 }
 
 impl Out {
@@ -63,6 +65,7 @@ impl Out {
             is_terminal: terminal.is_some(),
             count: Cell::new(0),
             failure: RefCell::new(None),
+            is_settled: Cell::new(false),
         }
     }
 
@@ -169,6 +172,15 @@ impl Out {
             self.count.set(self.count.get() + 1);
         }
         self.people([ChatEvent::Error(failure.to_string())]).await;
+    }
+
+    /// Notes whether what came of the last text is shown: then a signal does not change it.
+    pub fn set_settled(&self, is_settled: bool) {
+        self.is_settled.set(is_settled);
+    }
+
+    pub(super) const fn is_settled(&self) -> bool {
+        self.is_settled.get()
     }
 
     /// How much has failed.

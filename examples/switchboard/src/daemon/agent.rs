@@ -21,7 +21,7 @@ impl Agent for Worker {
     async fn status(&self) -> Status {
         let mut status = Status::new(self.name.clone(), "");
         // Clients of some versions want them sorted.
-        status.capabilities = format!("{ASK_FIRST}, {CAPABILITIES}, undo").into();
+        status.capabilities = format!("{ASK_FIRST}, {CAPABILITIES}").into();
         let known = PROVIDERS.into_iter().find(|it| *it == self.provider);
         match known {
             Some(provider) => {

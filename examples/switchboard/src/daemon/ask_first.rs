@@ -37,15 +37,30 @@ const EXPIRY: Duration = Duration::from_secs(60 * 60);
 
 /// Who runs by themselves what is written in these files, or in folders of these names.
 const RUN_BY: [(&str, &str); 9] = [
-    (".devcontainer", "editors run what it names when the folder is opened"),
+    (
+        ".devcontainer",
+        "editors run what it names when the folder is opened",
+    ),
     (".envrc", "direnv runs it when the folder is entered"),
-    (".githooks", "Git may run what is in it, at commits and the like"),
+    (
+        ".githooks",
+        "Git may run what is in it, at commits and the like",
+    ),
     (".github", "GitHub runs its workflows after a push"),
     (".gitlab-ci.yml", "GitLab runs it after a push"),
     (".husky", "Git runs what is in it, at commits and the like"),
-    (".idea", "JetBrains' editors may run what it names when the folder is opened"),
-    (".pre-commit-config.yaml", "pre-commit runs what it names at each commit"),
-    (".vscode", "VS Code may run what it names when the folder is opened"),
+    (
+        ".idea",
+        "JetBrains' editors may run what it names when the folder is opened",
+    ),
+    (
+        ".pre-commit-config.yaml",
+        "pre-commit runs what it names at each commit",
+    ),
+    (
+        ".vscode",
+        "VS Code may run what it names when the folder is opened",
+    ),
 ];
 /// What is said of any other file whose name begins with a dot.
 const SETTINGS: &str = "programs read such files by themselves, and some run what they hold";
@@ -89,7 +104,10 @@ impl Step {
     pub fn edit(change: &Change) -> Self {
         let verb = if change.is_new() { "create" } else { "change" };
         let (added, removed) = (change.diff.added, change.diff.removed);
-        let mut about = format!("I want to {verb} {} (+{added} -{removed})", code(&change.path));
+        let mut about = format!(
+            "I want to {verb} {} (+{added} -{removed})",
+            code(&change.path)
+        );
         if change.is_over_command {
             about.push_str(OVER_COMMAND);
         }
@@ -105,7 +123,11 @@ impl Step {
         let effect = Effect::Change(change.file.clone(), change.old.clone(), change.new.clone());
         let text = change.diff.unified(&change.path, change.is_new());
         let pages = Pages::new(about, "diff", &text);
-        Self { kind, effect, pages }
+        Self {
+            kind,
+            effect,
+            pages,
+        }
     }
 
     /// Creates the step that runs a line of the shell.
@@ -113,7 +135,11 @@ impl Step {
         Self {
             kind: Kind::Command,
             effect: Effect::Command(line.to_owned()),
-            pages: Pages::new("I want to run this command".to_owned(), "sh", &printable_lines(line)),
+            pages: Pages::new(
+                "I want to run this command".to_owned(),
+                "sh",
+                &printable_lines(line),
+            ),
         }
     }
 }
@@ -166,20 +192,24 @@ pub(super) struct Pending {
     pub(super) step: Step,
     /// What the user was shown last.
     pub(super) asked: String,
+    /// Another chat of the session has spoken meanwhile.
+    pub(super) has_rival: bool,
 }
 
 impl Pending {
-    /// Returns whether a chat answers the question: the question is the last that was said to its client, which
-    /// knows nothing else that was said, or it says a word that nothing but an answer would be.
+    /// Returns whether a chat answers the question: its history ends with it. A client that sends none says a word
+    /// that nothing but an answer would be; if there is another chat, only a no is safe.
     fn is_answered_by(&self, request: &ChatRequest) -> bool {
         match history::messages(request).pop() {
-            Some(last) => last.role == Role::Assistant && last.content.text().trim() == self.asked.trim(),
+            Some(last) => {
+                last.role == Role::Assistant && last.content.text().trim() == self.asked.trim()
+            }
             None => {
                 let text = request.message.trim().to_lowercase();
                 let word = text.split(|c: char| !c.is_alphanumeric()).next();
                 text.is_empty()
                     || matches!(word, Some("n" | "no"))
-                    || !matches!(Answer::parse(&text, &self.step), Answer::No(_))
+                    || !self.has_rival && !matches!(Answer::parse(&text, &self.step), Answer::No(_))
             }
         }
     }
@@ -187,9 +217,10 @@ impl Pending {
 
 impl Session {
     /// Returns what waits for an answer, and forgets what has waited too long.
-    fn open(&mut self) -> Option<&Pending> {
-        self.pending.take_if(|(expires, _)| *expires <= Instant::now());
-        self.pending.as_ref().map(|(_, pending)| &**pending)
+    fn open(&mut self) -> Option<&mut Pending> {
+        self.pending
+            .take_if(|(expires, _)| *expires <= Instant::now());
+        self.pending.as_mut().map(|(_, pending)| &mut **pending)
     }
 }
 
@@ -244,9 +275,12 @@ impl Decisions {
         })
     }
 
-    /// Returns whether a chat of the session waits for an answer.
+    /// Returns whether a chat of the session waits for an answer, when another one has to ask.
     pub(super) fn is_asking(&self, id: &SessionId) -> bool {
-        self.change(id, |session| session.open().is_some())
+        self.change(id, |session| {
+            let pending = session.open();
+            pending.map(|pending| pending.has_rival = true).is_some()
+        })
     }
 
     /// Returns the chat that waits for this answer, which waits no longer.
@@ -259,7 +293,10 @@ impl Decisions {
         request: &ChatRequest,
     ) -> Result<Option<Pending>, String> {
         self.change(id, |session| match session.open() {
-            Some(pending) if !pending.is_answered_by(request) => Err(pending.asked.clone()),
+            Some(pending) if !pending.is_answered_by(request) => {
+                pending.has_rival = true;
+                Err(pending.asked.clone())
+            }
             _ => Ok(session.pending.take().map(|(_, pending)| *pending)),
         })
     }
@@ -294,7 +331,10 @@ mod tests {
         }
         assert_eq!(Answer::parse("always!", &step), Answer::Always);
         for text in ["no", "", "yes but not now", "yep", "use b.txt", "yes 2"] {
-            assert!(matches!(Answer::parse(text, &step), Answer::No(_)), "{text}");
+            assert!(
+                matches!(Answer::parse(text, &step), Answer::No(_)),
+                "{text}"
+            );
         }
         let Answer::No(words) = Answer::parse("use b.txt", &step) else {
             panic!("allowed")
@@ -320,7 +360,10 @@ mod tests {
         assert_ne!(one, Step::edit(&change("a.txt", same)));
         assert_eq!(one, Step::edit(&change("a.txt", "\u{200b}")));
         assert_ne!(one, Step::edit(&change("b.txt", "\u{200b}")));
-        assert_eq!(one.pages.question(), Step::edit(&change("a.txt", same)).pages.question());
+        assert_eq!(
+            one.pages.question(),
+            Step::edit(&change("a.txt", same)).pages.question()
+        );
     }
 
     #[test]
@@ -333,7 +376,11 @@ mod tests {
         ] {
             let step = Step::edit(&change(path, "x\n"));
             assert_eq!(step.kind, Kind::Settings);
-            assert!(step.pages.question().contains(who), "{}", step.pages.question());
+            assert!(
+                step.pages.question().contains(who),
+                "{}",
+                step.pages.question()
+            );
         }
         assert_eq!(Step::edit(&change("src/a.rs", "")).kind, Kind::Edit);
     }

@@ -31,7 +31,11 @@ pub(crate) fn folders(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut seen) = (Vec::new(), 0);
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
-        let names: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().collect();
+        let names: Vec<_> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect();
         seen += names.len();
         let has = |name: &str| names.iter().any(|it| it.file_name() == *name);
         let is_repository = is_folder(has);
@@ -39,7 +43,9 @@ pub(crate) fn folders(root: &Path) -> Vec<PathBuf> {
             found.push(folder);
         }
         for entry in names.into_iter().filter(|_| seen < MAX_SEEN) {
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             let name = entry.file_name();
             // There are others in a repository, but not among its objects.
             let may_have = !is_repository || name == *"modules" || name == *"worktrees";

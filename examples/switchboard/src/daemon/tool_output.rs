@@ -1,6 +1,8 @@
 //! The output of tools as clients see it: the header of a call, lines, and how much was left out.
 
-use acolyte_proto::event::{Diff, EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated};
+use acolyte_proto::event::{
+    Diff, EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated,
+};
 use rpc_core::Str;
 use serde_json::{Map, Value};
 
@@ -132,7 +134,10 @@ pub(super) fn change(change: &Change) -> Vec<Part> {
     });
     let lines = diff.lines.iter().take(MAX_CHANGE).map(|line| {
         let text = shortened(&line.text, MAX_LINE).into_owned().into();
-        Part::Diff(Diff { text, ..line.clone() })
+        Part::Diff(Diff {
+            text,
+            ..line.clone()
+        })
     });
     let more = left_out(diff.lines.len().saturating_sub(MAX_CHANGE), "lines");
     std::iter::once(header).chain(lines).chain(more).collect()

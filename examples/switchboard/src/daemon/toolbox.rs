@@ -225,7 +225,9 @@ fn files() -> Vec<ToolDefinition> {
     let limit = || number("limit", "Most matches.").with_default(100);
     let ignored = || {
         Param::new("ignored", ParamType::Boolean)
-            .with_description("Whether to look also into what .gitignore names, which is left out otherwise.")
+            .with_description(
+                "Whether to look also into what .gitignore names, which is left out otherwise.",
+            )
             .with_default(false)
     };
     vec![
@@ -385,13 +387,19 @@ fn on_files(
             let change = match name {
                 FILE_CREATE => workspace.write(path, required(arguments, "content")?)?,
                 _ => {
-                    let (find, put) = (required(arguments, "find")?, required(arguments, "replace")?);
+                    let (find, put) = (
+                        required(arguments, "find")?,
+                        required(arguments, "replace")?,
+                    );
                     workspace.edit(path, find, put, flag(arguments, "all")?)?
                 }
             };
             let (parts, text) = (tool_output::change(&change), changed(&change));
             let shown = parts.into_iter().map(Shown::Part);
-            return Ok((shown.chain([Shown::Change(Box::new(change))]).collect(), text));
+            return Ok((
+                shown.chain([Shown::Change(Box::new(change))]).collect(),
+                text,
+            ));
         }
         _ => return Err(ToolError::call(format!("there is no tool {name:?}"))),
     };
@@ -432,7 +440,11 @@ fn listed<T>(lines: &[String], found: &Found<T>) -> String {
 fn changed(change: &Change) -> String {
     let done = if change.is_new() { "wrote" } else { "changed" };
     let (added, removed) = (change.diff.added, change.diff.removed);
-    let remark = if change.is_over_command { OVER_COMMAND } else { "" };
+    let remark = if change.is_over_command {
+        OVER_COMMAND
+    } else {
+        ""
+    };
     format!("{done} {} (+{added} -{removed}){remark}", change.path)
 }
 

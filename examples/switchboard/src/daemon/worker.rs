@@ -25,7 +25,7 @@ use snek_proto::llm::chat::{ChatMessage, Role};
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
 use super::workspace::Known;
-use super::{ToolError, Toolbox, Workspace};
+use super::{Code, ToolError, Toolbox, Workspace};
 use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{self, Answer, Turn, many_rounds};
 use crate::model::http::RequestPolicy;
@@ -43,7 +43,7 @@ pub fn policy() -> RequestPolicy {
     RequestPolicy::default().with_silence(MODEL_IDLE_TIMEOUT)
 }
 
-/// The message that takes the last change back, and the word among the capabilities of a server that knows it.
+/// The message that takes the last change back.
 pub const UNDO: &str = "/undo";
 
 /// The observer of a chat.
@@ -120,7 +120,10 @@ impl Worker {
         let known = session.map_or_else(Arc::default, |id| self.decisions.known(id));
         let here = self.here(known)?;
         if request.message.trim() == UNDO {
-            return Ok(Reply::new(self.undo(session, &here).await, named.to_owned()));
+            return Ok(Reply::new(
+                self.undo(session, &here).await,
+                named.to_owned(),
+            ));
         }
         let workspace = match request.workspace.as_deref() {
             Some(path) => here.within(path).map_err(|why| refused(&why))?,
@@ -132,7 +135,8 @@ impl Worker {
         // Without the skill nothing waits for an answer any more.
         let mut pending = pending.flatten().filter(|_| asks);
         if let (Some(waiting), Some(id)) = (&mut pending, session)
-            && let ask_first::Answer::More = ask_first::Answer::parse(&request.message, &waiting.step)
+            && let ask_first::Answer::More =
+                ask_first::Answer::parse(&request.message, &waiting.step)
         {
             waiting.asked = waiting.step.pages.turn();
             let reply = question(waiting.asked.clone(), named);
@@ -213,8 +217,16 @@ impl Worker {
                 Ok(undone) => {
                     self.memory.undone(change).await;
                     let (added, removed) = (undone.diff.added, undone.diff.removed);
-                    let verb = if change.is_new() { "removed" } else { "put back" };
+                    let verb = if change.is_new() {
+                        "removed"
+                    } else {
+                        "put back"
+                    };
                     return format!("{verb} {} (+{added} -{removed})", change.path);
+                }
+                Err(why) if why.code == Code::Stale => {
+                    let path = &change.path;
+                    why_not = format!("nothing was undone: somebody else has changed {path} since");
                 }
                 Err(why) => why_not = format!("nothing was undone: {why}"),
             }

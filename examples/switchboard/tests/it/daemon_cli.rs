@@ -315,15 +315,27 @@ fn a_change_is_undone_after_a_restart_of_the_server() {
     let place = Place::new();
     let server = place.serve(&[]);
     let edit = "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}";
-    let (code, _, err) = server.run(edit, &["--yes"]);
-    assert_eq!((code, place.file("a.txt").as_deref()), (Some(0), Some("one\n2\n")), "{err}");
+    let (code, _, err) = server.run(edit, &[]);
+    assert_eq!(
+        (code, place.file("a.txt").as_deref()),
+        (Some(0), Some("one\n2\n")),
+        "{err}"
+    );
     drop(server);
     let server = place.serve(&[]);
     let undo = |args: &[&str]| outcome(server.client(args));
     let (code, out, err) = undo(&["undo", "--session", "sess_other"]);
-    assert_eq!((code, out.as_str()), (Some(0), "nothing to undo: no file was changed\n"), "{err}");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "nothing to undo: no file was changed\n"),
+        "{err}"
+    );
     let (code, out, err) = undo(&["undo"]);
-    assert_eq!((code, out.as_str()), (Some(0), "put back a.txt (+1 -1)\n"), "{err}");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "put back a.txt (+1 -1)\n"),
+        "{err}"
+    );
     assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
 }
 

@@ -23,8 +23,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use self::question::{Meant, Question};
 use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
-use crate::pages;
 use crate::cli::{Failure, Service, Urls};
+use crate::pages;
 
 /// What messages say of the server.
 pub(crate) const SERVICE: Service = Service {
@@ -119,7 +119,12 @@ impl Agent {
             return Ok(());
         };
         let mut text = text;
-        if let Some(preview) = self.steps.preview.as_mut().filter(|_| !out.is_json() && question.allow().is_some()) {
+        if let Some(preview) = self
+            .steps
+            .preview
+            .as_mut()
+            .filter(|_| !out.is_json() && question.allow().is_some())
+        {
             match preview.meant(&text.to_lowercase()) {
                 pages::Meant::More => {
                     let page = preview.turn();

@@ -99,7 +99,8 @@ impl Steps {
             // Above the question, whole.
             EventKind::DiffPreview(diff) => {
                 let preview = diff.preview.as_deref().unwrap_or_default();
-                let pages = Pages::new(format!("A change of {}", code(&diff.path)), "diff", preview);
+                let pages =
+                    Pages::new(format!("A change of {}", code(&diff.path)), "diff", preview);
                 let shown = ChatEvent::Preview(pages.question());
                 self.preview = Some(pages);
                 vec![shown]

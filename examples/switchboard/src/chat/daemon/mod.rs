@@ -106,8 +106,7 @@ impl<'a> Daemon<'a> {
 
     /// Checks that the server puts files back.
     pub(crate) fn check_undo(&self) -> Result<(), Failure> {
-        let mut words = self.connection.status.capability_words();
-        match words.any(|word| word == "undo") {
+        match is_enforced(&self.connection.status) {
             true => Ok(()),
             false => Err(Failure::refused("this server does not put files back")),
         }
@@ -139,6 +138,7 @@ impl<'a> Daemon<'a> {
             Err(why) => return out.wrong(Failure::new(why)).await,
         };
         let chat = self.connection.start(request).await;
+        out.set_settled(false);
         self.running = Some(Running {
             chat,
             text,
@@ -166,6 +166,7 @@ impl<'a> Daemon<'a> {
         if running.may_repeat && was_not_sent(outcome) {
             return Box::pin(self.start(running.text, false, out)).await;
         }
+        out.set_settled(true);
         let task_id = running.chat.task_id().map(TaskId::as_str);
         out.line(show::ended_json(outcome, task_id)).await;
         let reply = show::said(outcome);
@@ -264,7 +265,11 @@ impl Peer for Daemon<'_> {
         vec![
             Command::new("new", "", "begin a new conversation"),
             Command::new("status", "", "show the tasks of the server").waits(Waits::InPipe),
-            Command::new("undo", "", "put back the file that was changed last, unless you have changed it since"),
+            Command::new(
+                "undo",
+                "",
+                "put back the file that was changed last, unless you have changed it since",
+            ),
         ]
     }
 

@@ -31,8 +31,8 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
         let folder = std::env::var_os(variable).map(PathBuf::from);
         folder.filter(|folder| folder.is_absolute())
     };
-    let state = folder("XDG_STATE_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    let state =
+        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
     state.map(|state| state.join("switchboard"))
 }
 

@@ -58,7 +58,16 @@ pub(crate) async fn undo(args: UndoArgs) -> Result<(), Failure> {
     let mut wishes = ChatOptions::default();
     (wishes.session, wishes.yes) = (args.session, true);
     let UndoArgs { server, json, .. } = args;
-    chat(&Common { server, wishes, json }, Some(UNDO.to_owned()), None).await
+    chat(
+        &Common {
+            server,
+            wishes,
+            json,
+        },
+        Some(UNDO.to_owned()),
+        None,
+    )
+    .await
 }
 
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {

@@ -155,12 +155,15 @@ fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failur
     let opened = state_folder().map(|folder| {
         let digest = hex(&Sha256::digest(workspace.as_os_str().as_encoded_bytes()));
         make_folder(&folder)?;
-        open(&folder.join(format!("daemon-{}.redb", beginning(&digest, 16)))).map_err(|it| it.to_string())
+        open(&folder.join(format!("daemon-{}.redb", beginning(&digest, 16))))
+            .map_err(|it| it.to_string())
     });
     match opened.unwrap_or_else(|| Err("there is no HOME".to_owned())) {
         Ok(store) => Ok(Some(Arc::new(store))),
         Err(why) => {
-            complain(format_args!("warning: sessions end with this server: {why}; '--store FILE' keeps them"));
+            complain(format_args!(
+                "warning: sessions end with this server: {why}; '--store FILE' keeps them"
+            ));
             Ok(None)
         }
     }
@@ -172,7 +175,9 @@ fn make_folder(folder: &Path) -> Result<(), String> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| format!("{}: {error}", folder.display()))
+    builder
+        .create(folder)
+        .map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {

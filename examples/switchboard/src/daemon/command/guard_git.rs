@@ -69,8 +69,14 @@ impl Guard {
             if is_repository && path.as_os_str().is_empty() {
                 continue;
             }
-            let (Some(part), Ok(place)) = (copy.take(), open_in(folder, &path)) else { continue };
-            let part = if is_repository { open_tree(&place, "", COPY)? } else { part };
+            let (Some(part), Ok(place)) = (copy.take(), open_in(folder, &path)) else {
+                continue;
+            };
+            let part = if is_repository {
+                open_tree(&place, "", COPY)?
+            } else {
+                part
+            };
             move_mount(&part, "", &place, "", BY_HANDLE)?;
             if is_repository {
                 let is_missing = |name: &&str| {
@@ -102,7 +108,17 @@ fn is_folder(file: &OwnedFd) -> bool {
 
 /// Opens a path in a folder without following links.
 fn open_in(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(folder, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how)
+    openat2(
+        folder,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        how,
+    )
 }

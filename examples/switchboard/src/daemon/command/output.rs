@@ -65,7 +65,8 @@ pub struct Output {
 }
 
 /// What a program should know that seems to have tried that.
-const GIT: &str = "(Git's settings and hooks are read-only for commands; 'daemon serve --git open' allows more)";
+const GIT: &str =
+    "(Git's settings and hooks are read-only for commands; 'daemon serve --git open' allows more)";
 
 impl Output {
     /// Returns a remark about the network, if the program needed more of it than it had, or about Git's settings.
@@ -76,10 +77,18 @@ impl Output {
 
     /// Returns whether some line says that what Git runs was not written: it is mounted, and read-only.
     fn lacks_git(&self) -> bool {
-        let mut lines = self.first.iter().chain(&self.last).map(|line| line.text.to_lowercase());
+        let mut lines = self
+            .first
+            .iter()
+            .chain(&self.last)
+            .map(|line| line.text.to_lowercase());
         lines.any(|line| {
-            [".git", "config", "hooks"].iter().any(|what| line.contains(what))
-                && ["read-only file system", "resource busy"].iter().any(|why| line.contains(why))
+            [".git", "config", "hooks"]
+                .iter()
+                .any(|what| line.contains(what))
+                && ["read-only file system", "resource busy"]
+                    .iter()
+                    .any(|why| line.contains(why))
         })
     }
 

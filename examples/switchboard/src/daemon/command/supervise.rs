@@ -53,7 +53,10 @@ impl Plan {
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
         [
-            vec![self.network.word().into(), self.is_git_open.to_string().into()],
+            vec![
+                self.network.word().into(),
+                self.is_git_open.to_string().into(),
+            ],
             paths(&self.writable),
             paths(&self.readable),
             self.program.clone(),
@@ -63,7 +66,9 @@ impl Plan {
 
     fn from_args(args: &[OsString]) -> Option<Self> {
         let mut parts = args.splitn(4, |arg| arg == END);
-        let [word, is_git_open] = parts.next()? else { return None };
+        let [word, is_git_open] = parts.next()? else {
+            return None;
+        };
         let mut paths = || Some(parts.next()?.iter().map(PathBuf::from).collect());
         Some(Self {
             network: Network::from_word(word.to_str()?)?,

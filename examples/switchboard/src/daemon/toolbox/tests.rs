@@ -76,7 +76,10 @@ async fn a_file_is_made_read_found_and_changed() {
     let edit = json!({ "path": "src/a.rs", "find": "two", "replace": "2" });
     let (shown, result) = place.run(FILE_EDIT, edit.clone()).await;
     assert_eq!(result.as_deref(), Ok("changed src/a.rs (+1 -1)"));
-    assert_eq!(kinds(&shown), ["edit-header", "diff", "diff", "diff", "change"]);
+    assert_eq!(
+        kinds(&shown),
+        ["edit-header", "diff", "diff", "diff", "change"]
+    );
     let (shown, result) = place.run(FILE_EDIT, edit).await;
     assert_eq!(kinds(&shown), ["tool-header"]);
     assert_eq!(result.unwrap_err().code, Code::Edit);

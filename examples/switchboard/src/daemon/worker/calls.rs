@@ -89,14 +89,15 @@ impl Chat<'_> {
             () = self.watch.aborted() => return Err(aborted()),
             step = toolbox.preview(&self.workspace, &call.name, &call.arguments) => step,
         };
-        let asking = self.session.is_some_and(|id| self.worker.decisions.is_asking(id));
         match step {
             // What was allowed is what was shown: the file may have changed since.
             Ok(Some(step)) if !self.allows(&step) && self.allowed.as_ref() != Some(&step) => {
-                if !asking {
+                let decisions = &self.worker.decisions;
+                if !self.session.is_some_and(|id| decisions.is_asking(id)) {
                     return Ok(Some(step));
                 }
-                let why = "the user is being asked something else in this session: end here, and say so";
+                let why =
+                    "the user is being asked something else in this session: end here, and say so";
                 self.refused = Some(ToolError::new(Code::Declined, why));
                 Ok(None)
             }
@@ -128,6 +129,7 @@ impl Chat<'_> {
             turn: self.turn,
             asked: step.pages.question(),
             step,
+            has_rival: false,
         };
         match self.worker.decisions.keep(id, pending) {
             true => Ok(()),
@@ -159,7 +161,10 @@ impl Chat<'_> {
 
     /// Names the repositories that commands of the chat have made: Git runs what their settings name.
     pub(super) async fn name_repositories(&self) {
-        let before = self.repositories.as_ref().filter(|_| !self.watch.is_aborted());
+        let before = self
+            .repositories
+            .as_ref()
+            .filter(|_| !self.watch.is_aborted());
         let Some(before) = before else {
             return;
         };
@@ -215,7 +220,10 @@ impl Chat<'_> {
 
     async fn show(&self, id: &str, name: &str, shown: Shown) {
         match shown {
-            Shown::Part(part) => self.tell(Event::ToolOutput(ToolOutput::new(id, name, part))).await,
+            Shown::Part(part) => {
+                let output = ToolOutput::new(id, name, part);
+                self.tell(Event::ToolOutput(output)).await;
+            }
             Shown::Checklist(list) => self.tell(Event::Checklist(list)).await,
             Shown::Change(change) if change.is_nothing() => {}
             Shown::Change(change) => self.worker.memory.changed(self.session, &change).await,

@@ -145,7 +145,10 @@ impl Memory {
             max_bytes: Some(MAX_BYTES),
             ..SessionLogConfig::new(LOG)
         };
-        let log = self.log.get_or_try_init(|| SessionLog::open(&*self.store, config)).await?;
+        let log = self
+            .log
+            .get_or_try_init(|| SessionLog::open(&*self.store, config))
+            .await?;
         let mut scopes = self.scopes.lock().await;
         if scopes.len() >= MAX_SCOPES {
             scopes.clear();
@@ -172,7 +175,8 @@ impl Memory {
             is_whole,
             ..SessionEntry::default()
         };
-        log.append(id, session, entry, next.clone(), || true).await?;
+        log.append(id, session, entry, next.clone(), || true)
+            .await?;
         Ok(next)
     }
 
@@ -185,14 +189,18 @@ impl Memory {
             old: change.old.clone(),
             new: change.new.clone(),
         };
-        let new = Kept { changes: [changed].into(), ..Kept::default() };
+        let new = Kept {
+            changes: [changed].into(),
+            ..Kept::default()
+        };
         self.kept(CHANGES, new, |_| true).await;
     }
 
     /// Returns the changes of a session, or of all, that can be undone, oldest first.
     pub(super) async fn changes(&self, session: Option<&SessionId>) -> Vec<Change> {
         let kept = self.kept(CHANGES, Kept::default(), |_| true).await;
-        let is_its = |it: &Changed| session.is_none_or(|id| it.session.as_deref() == Some(id.as_str()));
+        let is_its =
+            |it: &Changed| session.is_none_or(|id| it.session.as_deref() == Some(id.as_str()));
         let changes = kept.changes.into_iter().filter(is_its);
         let changes = changes.map(|it| Change {
             path: it.path,
@@ -207,7 +215,8 @@ impl Memory {
 
     /// Forgets a change that is undone.
     pub(super) async fn undone(&self, change: &Change) {
-        let is_other = |it: &Changed| (&it.file, &it.old, &it.new) != (&change.file, &change.old, &change.new);
+        let is_other =
+            |it: &Changed| (&it.file, &it.old, &it.new) != (&change.file, &change.old, &change.new);
         self.kept(CHANGES, Kept::default(), is_other).await;
     }
 
@@ -268,7 +277,10 @@ impl Memory {
             question: brief(&request.message),
             answer: brief(&reply.output),
         };
-        let new = Kept { chats: [chat].into(), ..Kept::default() };
+        let new = Kept {
+            chats: [chat].into(),
+            ..Kept::default()
+        };
         self.kept(name, new, |_| true).await;
     }
 

@@ -24,9 +24,14 @@ pub(super) fn words(here: &Workspace, place: &Workspace, toolbox: &Toolbox) -> S
     let date = timestamp::format(SystemTime::now());
     let date = date.split('T').next().unwrap_or_default();
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-    let mut words = format!("\n\nThe workspace: {}\nThe system: {system}, {machine}\nThe date: {date}\n", path.display());
+    let mut words = format!(
+        "\n\nThe workspace: {}\nThe system: {system}, {machine}\nThe date: {date}\n",
+        path.display()
+    );
     words.push_str(&toolbox.words());
-    let root = path.ancestors().find(|folder| folder.join(git::NAME).exists());
+    let root = path
+        .ancestors()
+        .find(|folder| folder.join(git::NAME).exists());
     if let Some(branch) = root.and_then(branch) {
         let _ = write!(words, "\nThe branch: {branch}");
     }
@@ -38,7 +43,10 @@ pub(super) fn words(here: &Workspace, place: &Workspace, toolbox: &Toolbox) -> S
         let file = folder.join(AGENTS);
         // What commands can write is read without leaving the workspace.
         let text = match folder.starts_with(here.path()) {
-            true => here.read(&file.to_string_lossy(), Range::default(), &Stop::default()).ok().map(|it| it.text),
+            true => here
+                .read(&file.to_string_lossy(), Range::default(), &Stop::default())
+                .ok()
+                .map(|it| it.text),
             false => bounded::text(&file, MAX_FILE).ok(),
         };
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {

@@ -162,7 +162,10 @@ impl Workspace {
         let is_over_command = match old.is_empty() || old == new {
             true => false,
             false => {
-                let modified = before.modified().ok().map(cap_std::time::SystemTime::into_std);
+                let modified = before
+                    .modified()
+                    .ok()
+                    .map(cap_std::time::SystemTime::into_std);
                 self.known.check(name, &file, &old, modified)?
             }
         };
@@ -221,7 +224,10 @@ impl Workspace {
                 return opened.map(|_| metadata).map_err(told);
             }
         };
-        Err(ToolError::new(Code::NotFile, format!("{name:?} {why}: it is not written")))
+        Err(ToolError::new(
+            Code::NotFile,
+            format!("{name:?} {why}: it is not written"),
+        ))
     }
 
     /// Writes through another file in the same folder, so that a crash leaves the old text or the
@@ -232,7 +238,9 @@ impl Workspace {
         let before = self.dir.metadata(path).ok();
         let draft = draft(path);
         let told = |error: io::Error| ToolError::io(name, &error);
-        let written = self.draft(&draft, &change.new, before.as_ref()).map_err(told);
+        let written = self
+            .draft(&draft, &change.new, before.as_ref())
+            .map_err(told);
         let written = written.and_then(|()| match self.there(name, path)? == change.old {
             true => self.dir.rename(&draft, &self.dir, path).map_err(told),
             false => Err(stale(name)),
@@ -284,7 +292,11 @@ fn like(old: &str, new: &str) -> String {
     };
     match text.is_empty() {
         true => marked,
-        false => lines.replace(&text, &plain(&marked), if new.contains("\r\n") { "\r\n" } else { "\n" }),
+        false => lines.replace(
+            &text,
+            &plain(&marked),
+            if new.contains("\r\n") { "\r\n" } else { "\n" },
+        ),
     }
 }
 
@@ -300,7 +312,11 @@ fn nearest(text: &str, find: &str) -> Option<String> {
     let first = found.saturating_sub(at);
     let near: Vec<_> = lines.iter().skip(first).take(find.len()).copied().collect();
     let last = first + near.len();
-    Some(format!("; the nearest lines are {} to {last}:\n{}", first + 1, near.join("\n")))
+    Some(format!(
+        "; the nearest lines are {} to {last}:\n{}",
+        first + 1,
+        near.join("\n")
+    ))
 }
 
 fn check_size(name: &str, bytes: usize) -> Result<(), ToolError> {

@@ -59,7 +59,8 @@ impl Known {
             return Ok(false);
         }
         let mut commands = state.commands.iter();
-        let is_ours = modified.is_some_and(|at| commands.any(|(from, to)| (*from..=*to).contains(&at)));
+        let is_ours =
+            modified.is_some_and(|at| commands.any(|(from, to)| (*from..=*to).contains(&at)));
         match seen {
             Some(Some(_)) | None if is_ours => Ok(true),
             None => Err(ToolError::new(

@@ -135,7 +135,12 @@ impl Workspace {
         let inside = self.dir.canonicalize(&inside).map_err(told)?;
         let dir = self.dir.open_dir(or_here(inside.clone())).map_err(told)?;
         Ok(Self {
-            root: self.root.join(inside).into(),
+            root: self
+                .root
+                .join(inside)
+                .components()
+                .collect::<PathBuf>()
+                .into(),
             dir: Arc::new(dir),
             edits: Arc::clone(&self.edits),
             known: Arc::clone(&self.known),
@@ -167,13 +172,22 @@ impl Workspace {
         }
         let path = self.spelled(&without_here(path));
         // As a shell would read it: else a folder of that name would be made.
-        let is_variable = |name: &str| name.trim_end_matches('}').chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        let is_variable = |name: &str| {
+            name.trim_end_matches('}')
+                .chars()
+                .all(|c| c.is_ascii_uppercase() || c == '_')
+        };
         if let Some(Component::Normal(first)) = path.components().next()
             && let Some(text) = first.to_str()
-            && (text.starts_with('~') || text.strip_prefix('$').is_some_and(|it| is_variable(it.trim_start_matches('{'))))
+            && (text.starts_with('~')
+                || text
+                    .strip_prefix('$')
+                    .is_some_and(|it| is_variable(it.trim_start_matches('{'))))
             && self.dir.symlink_metadata(first).is_err()
         {
-            let message = format!("{name:?}: {text} stands for nothing here; write a path as seen from the workspace");
+            let message = format!(
+                "{name:?}: {text} stands for nothing here; write a path as seen from the workspace"
+            );
             return Err(ToolError::call(message));
         }
         Ok(or_here(path))
@@ -190,9 +204,14 @@ impl Workspace {
                 continue;
             }
             let entries = self.dir.read_dir(or_here(spelled.clone()));
-            let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+            let names = entries
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.file_name());
             let wanted = part.as_os_str().to_string_lossy();
-            let mut like = names.filter(|name| composed(&name.to_string_lossy()) == composed(&wanted));
+            let mut like =
+                names.filter(|name| composed(&name.to_string_lossy()) == composed(&wanted));
             spelled = match (like.next(), like.next()) {
                 (Some(name), None) => spelled.join(name),
                 _ => exact,
@@ -232,7 +251,12 @@ impl Workspace {
 
     /// Refuses what Git runs by itself: its folders, and what would make one.
     fn not_gits(&self, name: &str, path: &Path) -> Result<(), ToolError> {
-        let mut parts = self.root.join(path).components().map(|it| git::is_name(it.as_os_str())).collect::<Vec<_>>();
+        let mut parts = self
+            .root
+            .join(path)
+            .components()
+            .map(|it| git::is_name(it.as_os_str()))
+            .collect::<Vec<_>>();
         let mut folder = PathBuf::new();
         for part in path.components() {
             let has = |name: &str| {
@@ -244,7 +268,9 @@ impl Workspace {
         match parts.contains(&true) {
             true => Err(ToolError::new(
                 Code::Git,
-                format!("{name:?} is in a repository's own folder, which holds what Git runs: use git for that"),
+                format!(
+                    "{name:?} is in a repository's own folder, which holds what Git runs: use git in a command for that"
+                ),
             )),
             false => Ok(()),
         }

@@ -56,7 +56,7 @@ impl Workspace {
         self.each_line(name, &path, stop, |line| {
             digest.update(line);
             total += 1;
-            let has_room = text.len() + line.len() <= MAX_FILE as usize;
+            let has_room = (text.len() + line.len()) as u64 <= MAX_FILE;
             // What is read is without a gap.
             if total >= first && lines < range.count && first + lines == total && has_room {
                 text.push_str(as_text(name, line)?);
@@ -68,7 +68,8 @@ impl Workspace {
             let message = format!("{name:?} has {total} lines, and none of them was requested");
             return Err(ToolError::call(message));
         }
-        self.known.read(self.root.join(&path), digest.finalize().into());
+        self.known
+            .read(self.root.join(&path), digest.finalize().into());
         Ok(Excerpt {
             path: shown(&path),
             text,
@@ -90,7 +91,10 @@ impl Workspace {
         loop {
             stop.check()?;
             line.clear();
-            let read = file.by_ref().take(MAX_FILE + 1).read_until(b'\n', &mut line);
+            let read = file
+                .by_ref()
+                .take(MAX_FILE + 1)
+                .read_until(b'\n', &mut line);
             read.map_err(|error| ToolError::io(name, &error))?;
             if line.len() as u64 > MAX_FILE {
                 let message = format!("{name:?} has a line of more than {MAX_FILE} bytes");
@@ -138,7 +142,9 @@ pub(super) fn as_text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, ToolEr
         Ok(_) => "it holds zeros".to_owned(),
         Err(error) => {
             let byte = bytes.get(error.valid_up_to()).unwrap_or(&0);
-            format!("it holds the byte {byte:#04x}, which is not UTF-8: it may have another encoding")
+            format!(
+                "it holds the byte {byte:#04x}, which is not UTF-8: it may have another encoding"
+            )
         }
     };
     let message = format!("{name:?} is not text: {why}");

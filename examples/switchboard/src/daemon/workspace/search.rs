@@ -169,24 +169,34 @@ impl Workspace {
             .git_exclude(!query.has_ignored)
             .require_git(false)
             .sort_by_file_name(Ord::cmp)
-            .filter_entry(|entry| entry.depth() == 0 || SKIPPED.iter().all(|it| entry.file_name() != *it))
+            .filter_entry(|entry| {
+                entry.depth() == 0 || SKIPPED.iter().all(|it| entry.file_name() != *it)
+            })
             .build();
         for (seen, entry) in walk.enumerate() {
             stop.check()?;
             let entry = match entry {
                 Ok(entry) => entry,
-                Err(error) if seen == 0 => return Err(ToolError::new(Code::Other, error.to_string())),
+                Err(error) if seen == 0 => {
+                    return Err(ToolError::new(Code::Other, error.to_string()));
+                }
                 // One that may not be read, or is not there any more.
                 Err(_) => {
                     *found.skipped.entry(UNREADABLE).or_default() += 1;
                     continue;
                 }
             };
-            let path = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
+            let path = entry
+                .path()
+                .strip_prefix(&self.root)
+                .unwrap_or(entry.path());
             found.is_without_ignored |= !query.has_ignored && entry.file_name() == IGNORE;
             // Pipes, sockets and devices are nothing to read.
             let kind = entry.file_type();
-            let [is_file, is_link] = [kind.is_some_and(|it| it.is_file()), kind.is_some_and(|it| it.is_symlink())];
+            let [is_file, is_link] = [
+                kind.is_some_and(|it| it.is_file()),
+                kind.is_some_and(|it| it.is_symlink()),
+            ];
             if !is_file && !is_link || glob.as_ref().is_some_and(|it| !it.matches(&shown(path))) {
                 continue;
             }

@@ -337,7 +337,8 @@ impl Renderer {
             (_, address) => format!(" ({address})"),
         };
         let look = self.look().with(Look::DIM);
-        self.inline.push(Span::new(&printable_lines(&address), look));
+        self.inline
+            .push(Span::new(&printable_lines(&address), look));
     }
 
     fn look(&self) -> Look {

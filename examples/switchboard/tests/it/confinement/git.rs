@@ -38,7 +38,10 @@ async fn commands_read_what_git_runs_and_do_not_write_it() {
         "mv .git/worktrees/tree .git/worktrees/away",
     ] {
         let tried = tries(line).await;
-        assert!(matches!(tried, Tried::Code(code) if code != 0), "{line}: {tried:?}");
+        assert!(
+            matches!(tried, Tried::Code(code) if code != 0),
+            "{line}: {tried:?}"
+        );
         assert_eq!(kept(), before, "{line}");
     }
     for line in [
@@ -60,14 +63,26 @@ async fn commands_read_what_git_runs_and_do_not_write_it() {
 async fn a_command_that_fails_at_gits_settings_names_the_option() {
     let room = Room::new("git-open");
     let line = "git remote add origin x || exit 7";
-    let Ok(made) = room.run(room.config(), "git init -q new && git init -q .").await else {
+    let Ok(made) = room
+        .run(room.config(), "git init -q new && git init -q .")
+        .await
+    else {
         return;
     };
-    assert_eq!((made.code, made.remark()), (Some(0), None), "what a command makes is its own");
+    assert_eq!(
+        (made.code, made.remark()),
+        (Some(0), None),
+        "what a command makes is its own"
+    );
     let refused = room.run(room.config(), line).await.unwrap();
     assert_eq!(refused.code, Some(7), "{}", refused.text());
     assert!(refused.text().contains("--git open"), "{}", refused.text());
     let open = room.config().with_git(GitAccess::Open);
     let output = room.run(open, line).await.unwrap();
-    assert_eq!((output.code, output.remark()), (Some(0), None), "{}", output.text());
+    assert_eq!(
+        (output.code, output.remark()),
+        (Some(0), None),
+        "{}",
+        output.text()
+    );
 }

@@ -1,6 +1,8 @@
 //! Tests: a chat with the skill `ask-first` asks before it edits or runs, and does what was decided.
 
-use acolyte_proto::frame::Skill;
+use std::time::UNIX_EPOCH;
+
+use acolyte_proto::frame::{HistoryItem, Role, Skill};
 use serde_json::json;
 use tokio::time::{advance, pause};
 
@@ -17,6 +19,13 @@ fn asking(text: &str) -> ChatRequest {
     request.session_id = Some("sess_a".parse().unwrap());
     request.active_skills = vec![Skill::new(ASK_FIRST, ask_first::INSTRUCTIONS)];
     request
+}
+
+/// What a client says who was told this last.
+fn after(said: &str, text: &str) -> ChatRequest {
+    let id = "msg_a".parse().unwrap();
+    let item = HistoryItem::new(id, Role::Assistant, said.to_owned(), UNIX_EPOCH);
+    asking(text).with_history_item(&item).unwrap()
 }
 
 fn is_question(reply: &Reply) -> bool {
@@ -122,7 +131,11 @@ async fn a_change_after_the_question_needs_another_approval() {
     assert!(!is_question(&reply), "{}", reply.output);
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n2\n");
     // What is new by now is overwritten by nobody.
-    chat(&place, "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}").await;
+    chat(
+        &place,
+        "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",
+    )
+    .await;
     fs::write(place.0.join("b.txt"), "mine\n").unwrap();
     let (events, _) = chat(&place, "yes").await;
     assert!(has(&events, "call_1 E_FILE_CHANGED"), "{events:?}");
@@ -164,26 +177,27 @@ async fn always_covers_one_kind_of_step_in_one_session() {
         let error = place.ask(&other, &Seen::new()).await.1.unwrap_err();
         assert!(error.message.contains("create `c.txt`"), "{error:?}");
     }
-    let (_, reply) = chat(&place, "yes").await;
-    assert!(!is_question(&reply) && place.0.join("c.txt").exists());
+    let (_, outcome) = place.ask(&after(&reply.output, "yes"), &Seen::new()).await;
+    assert!(!is_question(&outcome.unwrap()) && place.0.join("c.txt").exists());
 }
 
 #[tokio::test]
 async fn an_answer_belongs_to_the_question_that_its_chat_has_seen() {
-    use acolyte_proto::frame::{HistoryItem, Role};
     let place = Place::new("ask-whose");
     let (_, reply) = chat(&place, "/call shell-run {\"command\":\"touch mine\"}").await;
-    let after = |said: &str, text: &str| {
-        let id = "msg_a".parse().unwrap();
-        let item = HistoryItem::new(id, Role::Assistant, said.to_owned(), std::time::UNIX_EPOCH);
-        asking(text).with_history_item(&item).unwrap()
-    };
-    for request in [after("I have asked nothing.", "yes"), asking("use b.txt instead")] {
+    let strangers = [
+        after("I have asked nothing.", "yes"),
+        asking("use b.txt instead"),
+        asking("yes"),
+    ];
+    for request in strangers {
         let (_, outcome) = place.ask(&request, &Seen::new()).await;
         assert!(outcome.unwrap_err().message.contains("another question"));
     }
     // Who has seen it may say anything.
-    let (events, outcome) = place.ask(&after(&reply.output, "use b.txt instead"), &Seen::new()).await;
+    let (events, outcome) = place
+        .ask(&after(&reply.output, "use b.txt instead"), &Seen::new())
+        .await;
     assert!(has(&told(&events), "call_1 E_DECLINED"), "{events:?}");
     assert!(outcome.unwrap().output.contains("use b.txt"));
     assert!(!place.0.join("mine").exists());
@@ -195,11 +209,19 @@ async fn a_long_change_is_read_to_its_end_before_a_yes_counts() {
     let content: String = (0..300).map(|line| format!("line {line}\\n")).collect();
     let call = format!("/call file-create {{\"path\":\"b.txt\",\"content\":\"{content}\"}}");
     let (_, reply) = chat(&place, &call).await;
-    assert!(is_question(&reply) && reply.output.contains("It has 303 lines"), "{}", reply.output);
+    assert!(
+        is_question(&reply) && reply.output.contains("It has 303 lines"),
+        "{}",
+        reply.output
+    );
     let (_, reply) = chat(&place, "yes").await;
     assert!(is_question(&reply) && reply.output.contains("lines 1 to 200 of 303"));
     let (_, reply) = chat(&place, "yes").await;
-    assert!(is_question(&reply) && reply.output.contains("+line 299"), "{}", reply.output);
+    assert!(
+        is_question(&reply) && reply.output.contains("+line 299"),
+        "{}",
+        reply.output
+    );
     assert!(!place.0.join("b.txt").exists());
     chat(&place, "yes").await;
     assert!(place.0.join("b.txt").exists());
@@ -223,8 +245,13 @@ async fn an_undo_puts_back_what_the_session_has_changed_last() {
         request.session_id = session.map(|id| id.parse().unwrap());
         request
     };
-    let said = async |request: ChatRequest| place.ask(&request, &Seen::new()).await.1.unwrap().output;
-    assert!(said(undo(Some("sess_b"))).await.contains("no file was changed"));
+    let said =
+        async |request: ChatRequest| place.ask(&request, &Seen::new()).await.1.unwrap().output;
+    assert!(
+        said(undo(Some("sess_b")))
+            .await
+            .contains("no file was changed")
+    );
     assert_eq!(said(undo(Some("sess_a"))).await, "put back a.txt (+1 -1)");
     assert_eq!(file(), "1\ntwo\n");
     assert_eq!(said(undo(None)).await, "put back a.txt (+1 -1)");

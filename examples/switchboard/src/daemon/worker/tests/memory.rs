@@ -73,16 +73,26 @@ async fn a_session_and_its_changes_outlive_a_restart() {
     let mut request = ChatRequest::new("hello", "scripted");
     request.session_id = "sess_a".parse().ok();
     place.ask(&request, &Seen::new()).await.1.unwrap();
-    request.message = "/call file-edit {\"path\":\"a.txt\",\"find\":\"one\",\"replace\":\"1\"}".into();
+    request.message =
+        "/call file-edit {\"path\":\"a.txt\",\"find\":\"one\",\"replace\":\"1\"}".into();
     place.ask(&request, &Seen::new()).await.1.unwrap();
     place.1 = worker(&place);
     let told = place.1.memory.recall(&request).await.unwrap();
     assert!(told.contains("asked: hello; done: hello"), "{told}");
-    for said in ["put back a.txt (+1 -1)", "nothing to undo: no file was changed"] {
+    for said in [
+        "put back a.txt (+1 -1)",
+        "nothing to undo: no file was changed",
+    ] {
         request.message = UNDO.into();
-        assert_eq!(place.ask(&request, &Seen::new()).await.1.unwrap().output, said);
+        assert_eq!(
+            place.ask(&request, &Seen::new()).await.1.unwrap().output,
+            said
+        );
     }
-    assert_eq!(fs::read_to_string(place.0.join("a.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(
+        fs::read_to_string(place.0.join("a.txt")).unwrap(),
+        "one\ntwo\n"
+    );
 }
 
 #[tokio::test]
@@ -102,13 +112,25 @@ async fn a_prompt_knows_its_place_and_the_instructions_of_the_project() {
     put("inner/sub/AGENTS.md", "inner rules");
     let told = words("sub");
     let folder = place.0.canonicalize().unwrap().join("inner/sub");
-    assert!(told.contains(&format!("The workspace: {}", folder.display())), "{told}");
-    assert!(told.contains("The date: 20") && told.contains("Commands: none"), "{told}");
-    assert!(told.ends_with("inner rules") && !told.contains("outer"), "{told}");
+    assert!(
+        told.contains(&format!("The workspace: {}", folder.display())),
+        "{told}"
+    );
+    assert!(
+        told.contains("The date: 20") && told.contains("Commands: none"),
+        "{told}"
+    );
+    assert!(
+        told.ends_with("inner rules") && !told.contains("outer"),
+        "{told}"
+    );
     put(".git/HEAD", "ref: refs/heads/feature/x\n");
     let told = words("sub");
     assert!(told.contains("\nThe branch: feature/x\n"), "{told}");
-    assert!(told.find("outer rules") < told.find("inner rules"), "{told}");
+    assert!(
+        told.find("outer rules") < told.find("inner rules"),
+        "{told}"
+    );
     // A link in the workspace shows nothing from outside.
     #[cfg(unix)]
     {
