@@ -108,6 +108,9 @@ impl Worker {
         };
         let mut chat = Chat {
             worker: self,
+            toolbox: self
+                .toolbox
+                .of_session(request.session_id.as_ref().map(|id| id.as_str())),
             model,
             workspace,
             watch,
@@ -283,6 +286,8 @@ fn aborted() -> ChatError {
 /// A running chat.
 struct Chat<'a> {
     worker: &'a Worker,
+    /// The tools, with the commands of this session.
+    toolbox: Toolbox,
     /// The provider's name of the requested model.
     model: &'a str,
     workspace: Workspace,

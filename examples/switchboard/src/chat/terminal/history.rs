@@ -25,6 +25,17 @@ pub(super) struct History {
     written: String,
 }
 
+/// Returns the folder for what the programs of this user keep between two starts.
+pub(crate) fn user_state() -> Option<PathBuf> {
+    let folder = |variable: &str| {
+        let folder = std::env::var_os(variable).map(PathBuf::from);
+        folder.filter(|folder| folder.is_absolute())
+    };
+    let state =
+        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|it| it.join(".local/state")));
+    Some(state?.join("switchboard"))
+}
+
 impl History {
     /// Opens the history of this file, which need not exist yet.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
@@ -58,13 +69,7 @@ impl History {
     /// Opens the history of what is called like this, among the state of the user's programs; without such a
     /// place, nothing is kept.
     pub(super) fn of_user(name: &str) -> Self {
-        let folder = |variable: &str| {
-            let folder = std::env::var_os(variable).map(PathBuf::from);
-            folder.filter(|folder| folder.is_absolute())
-        };
-        let state = folder("XDG_STATE_HOME")
-            .or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-        let file = state.map(|state| state.join("switchboard").join(format!("{name}.history")));
+        let file = user_state().map(|state| state.join(format!("{name}.history")));
         let opened = file.map(|file| Self::open(&file)).transpose();
         let opened = opened.inspect_err(|error| tracing::info!(%error, "lines are not kept"));
         opened.unwrap_or_default().unwrap_or_default()

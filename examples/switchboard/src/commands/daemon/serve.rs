@@ -86,6 +86,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let place = config.place();
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
     let reach_servers = tools.reach_servers();
+    let remarks = tools.remarks;
     let mut worker = Worker::new(model, config.model, tools.workspace, tools.toolbox);
     worker.limits.tokens = config.context_tokens;
     if let Some(system) = &args.model.system {
@@ -115,6 +116,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
+    remarks.iter().for_each(cli::remark);
     cli::remark(format_args!("model: {place}"));
     cli::remark(pages);
     // A client may end it, too.
