@@ -110,7 +110,7 @@ impl Worker {
             worker: self,
             toolbox: self
                 .toolbox
-                .of_session(request.session_id.as_ref().map(|id| id.as_str())),
+                .of_session(request.session_id.as_ref().map(SessionId::as_str)),
             model,
             workspace,
             watch,

@@ -1,7 +1,9 @@
 //! [`Reach`]: what confined commands may read beside their folders: by rules, not by names.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where the system is. What is readable for everyone there, at each level, is readable for commands.
 pub(super) const SYSTEM: [&str; 8] = [
@@ -25,8 +27,11 @@ const KEPT: [(&str, &str, &[&str]); 8] = [
 /// What an installation has beside its folder of programs.
 const LIBRARIES: [&str; 3] = ["lib", "lib64", "libexec"];
 
+/// What of the system is readable, looked at once: there are many files.
+static SYSTEM_READ: OnceLock<Reach> = OnceLock::new();
+
 /// What confined commands may read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reach {
     /// Real paths, each with all below.
     pub(super) readable: Vec<PathBuf>,
@@ -37,15 +42,7 @@ pub(super) struct Reach {
 impl Reach {
     /// Looks at the system, at `PATH`, and at the caches of packages, for this workspace. Blocks.
     pub(super) fn new(further: &[PathBuf], workspace: &Path) -> Self {
-        let mut reach = Self {
-            readable: OPEN.map(PathBuf::from).into(),
-            closed: Vec::new(),
-        };
-        for root in real(SYSTEM) {
-            if is_public(&root, &mut reach) {
-                reach.readable.push(root);
-            }
-        }
+        let mut reach = SYSTEM_READ.get_or_init(Self::of_system).clone();
         let resolver = real(["/etc/resolv.conf"]);
         reach
             .readable
@@ -66,16 +63,29 @@ impl Reach {
             .dedup_by(|later, before| later.starts_with(before));
         reach
     }
+
+    fn of_system() -> Self {
+        let mut reach = Self {
+            readable: OPEN.map(PathBuf::from).into(),
+            closed: Vec::new(),
+        };
+        for root in real(SYSTEM) {
+            let is_whole = root.symlink_metadata();
+            if is_whole.is_ok_and(|it| is_public(&root, &it, &mut reach)) {
+                reach.readable.push(root);
+            }
+        }
+        reach
+    }
 }
 
 /// Returns what stands for the usual places below the home, as variables and their values, and the readable parts.
 pub(super) fn kept() -> impl Iterator<Item = ((&'static str, PathBuf), &'static [&'static str])> {
-    let kept = KEPT.into_iter().filter_map(|(variable, usual, parts)| {
+    KEPT.into_iter().filter_map(|(variable, usual, parts)| {
         let given = std::env::var_os(variable).map(PathBuf::from);
         let base = given.or_else(|| Some(std::env::home_dir()?.join(usual)))?;
         base.is_dir().then_some(((variable, base), parts))
-    });
-    kept
+    })
 }
 
 /// Returns the real paths of those that exist.
@@ -89,10 +99,7 @@ fn is_system(path: &Path) -> bool {
 }
 
 /// Returns whether everyone can read this and all below. If not, what everyone can read below is added.
-fn is_public(path: &Path, reach: &mut Reach) -> bool {
-    let Ok(it) = path.symlink_metadata() else {
-        return false;
-    };
+fn is_public(path: &Path, it: &Metadata, reach: &mut Reach) -> bool {
     if !it.is_dir() {
         return it.is_symlink() || (it.is_file() && it.mode() & 0o4 != 0);
     }
@@ -105,10 +112,14 @@ fn is_public(path: &Path, reach: &mut Reach) -> bool {
     };
     let (before, mut is_whole) = (reach.readable.len(), lists);
     for entry in entries.flatten() {
-        match is_public(&entry.path(), reach) {
-            true => reach.readable.push(entry.path()),
-            false => is_whole = false,
+        let path = entry.path();
+        let is_public = entry
+            .metadata()
+            .is_ok_and(|it| is_public(&path, &it, reach));
+        if is_public {
+            reach.readable.push(path);
         }
+        is_whole &= is_public;
     }
     if is_whole {
         reach.readable.truncate(before);
@@ -184,7 +195,8 @@ mod tests {
             readable: Vec::new(),
             closed: Vec::new(),
         };
-        assert!(!is_public(&top, &mut reach));
+        let it = top.symlink_metadata().unwrap();
+        assert!(!is_public(&top, &it, &mut reach));
         reach.readable.sort();
         reach.closed.sort();
         let below = |names: &[&str]| names.iter().map(|it| top.join(it)).collect::<Vec<_>>();
