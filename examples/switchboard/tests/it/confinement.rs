@@ -2,7 +2,7 @@
 //! anywhere, and fail for a confined one.
 #![cfg(target_os = "linux")]
 mod everyday;
-mod git;
+mod outside;
 mod start;
 
 mod machine;
