@@ -134,6 +134,6 @@ fn open_git(config: &mut CommandConfig, outside: Outside, workspace: &Path) -> S
     let remark = format!(
         "Git does not work in commands, because its folder is outside of the workspace: '--writable {git}' opens it{files}"
     );
-    config.git = Some(remark.clone());
+    config.git_remark = Some(remark.clone());
     remark
 }

@@ -144,7 +144,7 @@ rpc_core::config! {
         /// none.
         pub writable: Vec<PathBuf> = Vec::new() => with_writable(Vec<PathBuf>),
         /// What to know of Git's folder where programs do not reach it. Default nothing.
-        pub git: Option<String> = None,
+        pub git_remark: Option<String> = None,
         /// Further variables of the environment that programs get. Default none.
         pub variables: Vec<String> = Vec::new() => with_variables(Vec<String>),
         /// The timeout of a program, unless the call sets one. Default two minutes.
@@ -362,7 +362,7 @@ impl Commands {
             own: [&scratch.home, &scratch.temporary],
             writable: &self.config.writable,
             readable: &self.reach.get()?.readable,
-            git: self.config.git.as_deref(),
+            git: self.config.git_remark.as_deref(),
         };
         bounds.remark(line, output)
     }
