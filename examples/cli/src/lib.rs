@@ -25,8 +25,8 @@ pub mod web;
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use line::{Line, LineArgs, Urls, headers, trusted};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
-pub use serving::{GOODBYE, Pings, Reach, TlsArgs, guards, guessable, web_pages};
-pub use signals::Signals;
+pub use serving::{GOODBYE, Pings, Reach, TlsArgs, activated, guards, guessable, web_pages};
+pub use signals::{Signals, ready};
 pub use unreached::{Service, cannot_listen, cannot_write, unreached};
 pub use variable::{
     SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,

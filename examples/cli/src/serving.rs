@@ -59,10 +59,11 @@ impl TlsArgs {
             let guards = http.guards.with_trusted_proxy(proxy);
             http.guards = guards.map_err(Failure::usage)?;
         }
-        Ok(match self.acceptor()? {
+        let http = match self.acceptor()? {
             Some(acceptor) => http.with_tls(acceptor),
             None => http,
-        })
+        };
+        activated(http)
     }
 
     /// Returns an `http://` or `ws://` URL of the server as clients have to write it.
@@ -83,6 +84,24 @@ impl TlsArgs {
 
 /// Where the help has the options of pings.
 const PINGS: &str = "Pings";
+/// Returns the configuration with the socket that systemd listens on for this program, if it does (`LISTEN_FDS`).
+///
+/// # Errors
+/// [`Failure`] if what systemd gives is no TCP socket.
+pub fn activated(http: HttpConfig) -> Result<HttpConfig, Failure> {
+    #[cfg(unix)]
+    if let Some(listener) = listenfd::ListenFd::from_env()
+        .take_tcp_listener(0)
+        .map_err(|error| {
+            Failure::usage(format_args!(
+                "the socket from systemd (LISTEN_FDS): {error}"
+            ))
+        })?
+    {
+        return Ok(http.with_listener(listener));
+    }
+    Ok(http)
+}
 
 /// How a program finds out that its peer is gone.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -74,6 +74,7 @@ impl Signals {
         serving: impl Future<Output = DrainReport> + Send + 'static,
         drain: impl Future<Output = DrainReport>,
     ) -> Result<(), Failure> {
+        ready();
         let mut serving = tokio::spawn(serving);
         tokio::select! {
             // A signal that came before there was anything to serve is not lost.
@@ -94,6 +95,14 @@ impl Signals {
         let report = self.finish(drain).await?;
         serving.await.map_err(Failure::new)?;
         ended(report)
+    }
+}
+
+/// Tells systemd that the server serves (`Type=notify`), if it wants to know.
+pub fn ready() {
+    #[cfg(unix)]
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        complain(format_args!("warning: systemd (NOTIFY_SOCKET): {error}"));
     }
 }
 

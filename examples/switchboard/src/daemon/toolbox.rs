@@ -72,6 +72,15 @@ impl Toolbox {
         self.commands.words()
     }
 
+    /// Returns the tools for a session, whose commands have a home of their own.
+    #[must_use]
+    pub fn of_session(&self, name: Option<&str>) -> Self {
+        Self {
+            commands: self.commands.of_session(name),
+            definitions: self.definitions.clone(),
+        }
+    }
+
     /// Returns the definitions for the model.
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions

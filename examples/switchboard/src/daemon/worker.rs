@@ -145,6 +145,9 @@ impl Worker {
         }
         let mut chat = Chat {
             worker: self,
+            toolbox: self
+                .toolbox
+                .of_session(request.session_id.as_ref().map(SessionId::as_str)),
             model,
             turn: self.turn(request, &here, &workspace).await,
             workspace,
@@ -378,6 +381,8 @@ fn aborted() -> ChatError {
 /// A running chat.
 struct Chat<'a> {
     worker: &'a Worker,
+    /// The tools, with the commands of this session.
+    toolbox: Toolbox,
     /// The provider's name of the requested model.
     model: &'a str,
     workspace: Workspace,

@@ -1,5 +1,6 @@
 //! [`Gateway`]: starting a gateway from a configuration.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +33,7 @@ use super::store::{GatewayStore, GatewayStoreConfig, StoreError, empty_file, ope
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, guards as guards_with, guessable};
+use crate::cli::{Pings, activated, guards as guards_with, guessable};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -102,7 +103,7 @@ pub enum SetupError {
     Model(String),
     /// The address cannot be bound.
     #[error(transparent)]
-    Bind(std::io::Error),
+    Bind(io::Error),
 }
 
 /// A gateway that listens, and serves when [`run`](Self::run) is polled.
@@ -144,6 +145,8 @@ impl Gateway {
         if let Some(tls) = overrides.tls.clone() {
             http = http.with_tls(tls);
         }
+        let http = activated(http).map_err(|error| io::Error::other(error.to_string()));
+        let mut http = http.map_err(SetupError::Bind)?;
         for proxy in &overrides.proxies {
             let guards = http.guards.with_trusted_proxy(proxy);
             http.guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
@@ -495,7 +498,7 @@ pub async fn check(
     }
     let GatewayConfig { bind, port, .. } = &config.gateway;
     let bound = Listener::bind((host(bind), *port)).await;
-    let in_use = |error: &std::io::Error| runs && error.kind() == std::io::ErrorKind::AddrInUse;
+    let in_use = |error: &io::Error| runs && error.kind() == io::ErrorKind::AddrInUse;
     if let Some(error) = bound.err().filter(|error| !in_use(error)) {
         return Err(SetupError::Bind(error));
     }

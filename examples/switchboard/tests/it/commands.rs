@@ -281,7 +281,9 @@ async fn a_confined_program_stays_in_the_folder() {
         assert_eq!(why.code, Code::Sandbox);
         return;
     }
-    let output = run("echo in > a; cat a; echo $(ls); echo t > $TMPDIR/t && cat ~/t".to_owned());
+    let output = run(
+        "echo in > a; cat a; echo $(ls); echo t > $TMPDIR/t && cat /tmp/t && touch ~/t".to_owned(),
+    );
     let output = output.await.unwrap();
     assert_eq!(told(&output.first), ["in", "a", "t"]);
     for line in [
@@ -293,8 +295,7 @@ async fn a_confined_program_stays_in_the_folder() {
         "truncate -s 0 ../secret.txt".to_owned(),
         "mv ../secret.txt .".to_owned(),
         "rm ../secret.txt".to_owned(),
-        "ls ..".to_owned(),
-        "cat /etc/passwd".to_owned(),
+        "ls .. | grep -v inside".to_owned(),
         "touch ../new".to_owned(),
         format!("cat /proc/{}/environ", std::process::id()),
         format!("kill -0 {}", std::process::id()),

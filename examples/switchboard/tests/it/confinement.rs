@@ -1,8 +1,10 @@
 //! Escapes from the confinement of commands, each of them tried: they succeed for a command that goes
 //! anywhere, and fail for a confined one.
 #![cfg(target_os = "linux")]
+mod everyday;
 mod git;
 mod machine;
+mod outside;
 mod start;
 
 use std::fs::{self, File};
@@ -394,6 +396,17 @@ async fn no_command_sees_or_signals_another_process() {
         format!("ls /proc/{id}/fd > /dev/null"),
     ] {
         room.stays_in(&line).await;
+    }
+    // The first process of its namespace has the plan, and a line to the supervisor.
+    for line in [
+        "cat /proc/1/environ",
+        "readlink /proc/1/fd/0",
+        "echo > /proc/1/fd/0",
+        "ls /proc/1/root/ /proc/1/cwd/",
+        "nsenter -t 1 -m true",
+    ] {
+        let tried = room.tries(Confinement::Workspace, line).await;
+        assert_ne!(tried, Tried::Code(0), "{line}");
     }
     #[cfg(target_arch = "x86_64")]
     room.raw("attach", machine::call(101, [16, id, 0, 0]), 3)

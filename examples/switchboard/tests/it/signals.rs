@@ -1,9 +1,13 @@
 //! The servers: where they listen, and the signals that end them.
 #![cfg(unix)]
 
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use crate::programs::{Folder, Running, SWITCHBOARD, outcome, program, switchboard};
+use crate::programs::{Folder, PATIENCE, Running, SWITCHBOARD, outcome, program, switchboard};
 
 /// A server of each kind, in a folder.
 fn servers(folder: &Folder, own: &str) -> Vec<Command> {
@@ -33,6 +37,41 @@ fn every_server_ends_in_order_when_its_terminal_closes() {
         server.signal("-HUP");
         let (code, lines) = server.end_with_lines();
         assert_eq!(code, Some(0), "{command:?}: {lines:#?}");
+    }
+}
+
+#[test]
+fn every_server_takes_the_socket_of_systemd_and_reports_that_it_is_ready() {
+    let folder = Folder::new("systemd");
+    let path = folder.0.join("notify");
+    let notified = UnixDatagram::bind(&path).unwrap();
+    notified.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Not one of the proxy, which is a tool.
+    for command in servers(&folder, "127.0.0.1:9").iter().take(5) {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let mut activated = program("sh");
+        activated.args([
+            "-c",
+            "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\" 3<&0 </dev/null",
+        ]);
+        activated
+            .arg(command.get_program())
+            .args(command.get_args());
+        activated.env("HOME", &folder.0).env("NOTIFY_SOCKET", &path);
+        let server = Running::start_with(activated.stdin(OwnedFd::from(socket)));
+        let mut message = [0; 64];
+        // A signal about a child of another test may come in between.
+        let length = loop {
+            match notified.recv(&mut message) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received.unwrap(),
+            }
+        };
+        assert_eq!(&message[..length], b"READY=1\n", "{command:?}");
+        let line = server.line_with("listening on");
+        assert!(line.contains(&address.to_string()), "{line}");
+        assert!(TcpStream::connect(address).is_ok(), "{command:?}");
     }
 }
 

@@ -95,6 +95,7 @@ pub struct HttpConfig {
     guessable: Vec<Arc<Guessable>>,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<TlsAcceptor>,
+    pub(super) listener: Option<Arc<std::net::TcpListener>>,
     pub(super) paths: Vec<String>,
     pub(super) tickets: Option<Arc<Tickets>>,
     on_upgrade: Option<Arc<UpgradeHook>>,
@@ -134,6 +135,13 @@ impl HttpConfig {
     #[must_use]
     pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
         self.tls = Some(acceptor);
+        self
+    }
+
+    /// Listens on this socket, which listens already, and not on the address.
+    #[must_use]
+    pub fn with_listener(mut self, listener: std::net::TcpListener) -> Self {
+        self.listener = Some(Arc::new(listener));
         self
     }
 

@@ -59,6 +59,16 @@ impl Listener {
         }
     }
 
+    /// Takes a socket that listens already.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let first = TcpListener::from_std(listener)?;
+        Ok(Self { first, other: None })
+    }
+
     /// Accepts the next connection.
     ///
     /// # Errors

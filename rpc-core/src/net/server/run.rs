@@ -56,7 +56,10 @@ impl AcceptLoop {
         address: impl ToSocketAddrs,
         mut config: HttpConfig,
     ) -> io::Result<Self> {
-        let listener = Listener::bind(address).await?;
+        let listener = match config.listener.take() {
+            Some(listener) => Listener::from_std(listener.try_clone()?)?,
+            None => Listener::bind(address).await?,
+        };
         let local = listener.local_addr()?;
         config.guards = config.guards.for_bind(local);
         config.limits = config.limits.for_bind(local, config.guards.peers);

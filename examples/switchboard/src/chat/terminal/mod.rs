@@ -4,7 +4,7 @@
 mod chat_view;
 mod command;
 mod editor;
-mod history;
+pub(crate) mod history;
 mod input;
 mod painter;
 mod plain;

@@ -1,5 +1,6 @@
 //! `switchboard daemon`: its subcommands, and what its help says.
 
+mod agreed;
 mod chat;
 mod serve;
 mod status;

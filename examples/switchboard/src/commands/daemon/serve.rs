@@ -101,6 +101,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
     let reach_servers = tools.reach_servers();
     let store = store(args, tools.workspace.path())?;
+    let remarks = tools.remarks;
     let mut worker = Worker::new(model, config.model, tools.workspace, tools.toolbox);
     if let Some(store) = store {
         worker = worker.with_store(store);
@@ -133,6 +134,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
         "listening on {url} (workspace: {}, {words})",
         workspace.display()
     ));
+    remarks.iter().for_each(cli::remark);
     cli::remark(format_args!("model: {place}"));
     cli::remark(pages);
     // A client may end it, too.

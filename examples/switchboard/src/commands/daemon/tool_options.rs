@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::agreed;
 use crate::cli::{self, Failure, complain};
+use crate::daemon::command::git::{self, Outside};
 use crate::daemon::command::{CommandConfig, Commands, Confinement, GitAccess, Network};
 use crate::daemon::{Toolbox, Workspace};
 
@@ -24,9 +26,12 @@ pub(crate) struct ToolArgs {
     /// it there.
     #[arg(long, value_enum, default_value_t = GitAccess::Read)]
     git: GitAccess,
-    /// A folder or file that commands may also read, such as ~/.cargo; may be repeated.
+    /// A folder or file that commands may also read, such as ~/.config/pip; may be repeated.
     #[arg(long = "readable", value_name = "PATH")]
     readable: Vec<PathBuf>,
+    /// A folder that commands may also write; may be repeated. In one of Git, config and hooks stay read-only.
+    #[arg(long = "writable", value_name = "FOLDER")]
+    writable: Vec<PathBuf>,
     /// An environment variable to pass to commands, in addition to PATH and the like; may be repeated.
     #[arg(long = "pass-env", value_name = "NAME")]
     variables: Vec<String>,
@@ -42,6 +47,8 @@ pub(crate) struct Tools {
     place: Confinement,
     /// `None` if no command is run.
     network: Option<Network>,
+    /// What is to be known of the folders that commands reach.
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Tools {
@@ -53,24 +60,41 @@ impl Tools {
             true => Confinement::Open,
             false => args.commands,
         };
-        let config = CommandConfig::default()
+        let mut config = CommandConfig::default()
             .with_confinement(place)
             .with_network(args.network)
             .with_git(args.git)
             .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);
-        let commands = Commands::new(config);
-        let network = commands.check(&workspace).await.inspect_err(|why| {
+        for path in &args.writable {
+            let real = path.canonicalize().map_err(|error| {
+                Failure::usage(format_args!("--writable {}: {error}", path.display()))
+            })?;
+            config.writable.push(real);
+        }
+        let mut remarks = Vec::new();
+        if place == Confinement::Workspace
+            && let Some(outside) = git::outside(workspace.path())
+        {
+            remarks.push(open_git(&mut config, outside, workspace.path()));
+        }
+        let mut commands = Commands::new(config.clone());
+        let network = commands.check(&workspace).await;
+        if let Err(why) = &network {
             complain(format_args!(
                 "warning: {why}; '--unconfined' runs commands without confinement"
             ));
-        });
+            // None is offered.
+            config.confinement = Confinement::Off;
+            commands = Commands::new(config);
+        }
         Ok(Self {
             workspace,
+            place: commands.confinement(),
             toolbox: Toolbox::new(commands),
-            place,
             network: network.ok(),
+            remarks,
         })
     }
 
@@ -86,11 +110,35 @@ impl Tools {
                 Some(Network::Own) => "commands stay there, in a network of their own",
                 Some(Network::On) => "commands stay there, with the network",
                 _ => {
-                    "commands stay there, without a network: no namespace for one, so Landlock and a filter forbid it"
+                    "commands stay there, without a network: no namespace for one, so Landlock and a filter forbid it, \
+                     but for netlink, which shows the interfaces of this machine"
                 }
             },
             Confinement::Open => "commands go anywhere",
             Confinement::Off => "no commands",
         }
     }
+}
+
+/// Opens Git's folder outside of the workspace if the person has agreed to that, and returns what is to be known.
+fn open_git(config: &mut CommandConfig, outside: Outside, workspace: &Path) -> String {
+    let Some(git) = outside.writable.first().map(|it| it.display().to_string()) else {
+        return String::new();
+    };
+    let files = outside.readable.as_ref();
+    let files = files.map_or(String::new(), |it| format!(", and read {}", it.display()));
+    let is_given = |it: &PathBuf| outside.writable.iter().any(|git| git.starts_with(it));
+    let question = format!(
+        "Git's folder of this workspace is outside of it. May commands write {git}{files}? Config and hooks stay read-only."
+    );
+    if config.writable.iter().any(is_given) || agreed::ask_once(workspace, &git, &question) {
+        config.writable.extend(outside.writable);
+        config.readable.extend(outside.readable);
+        return format!("commands write {git}{files}; config and hooks are read-only there");
+    }
+    let remark = format!(
+        "Git does not work in commands, because its folder is outside of the workspace: '--writable {git}' opens it{files}"
+    );
+    config.git_remark = Some(remark.clone());
+    remark
 }

@@ -95,6 +95,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     };
     let show = Show::new(cli::wants_colour(&std::io::stdout()));
     let mut console = Console::new(runtime, handle, show, wanted);
+    cli::ready();
     let running = tokio::spawn(server.run());
     let conversation = Options {
         once: None,

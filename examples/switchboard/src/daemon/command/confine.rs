@@ -17,8 +17,9 @@ use rustix::process::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::isolate::open_real;
-use super::supervise::{Plan, code};
+use super::reach::SYSTEM;
+use super::supervise::{Plan, code, note_left};
+use super::view::{self, become_owner, open_real};
 use super::{Network, filter};
 
 /// The reason why a command cannot be confined.
@@ -71,49 +72,6 @@ const NEEDED: ABI = ABI::V3;
 /// The newest known version; parts that the kernel does not support are left out.
 const WISHED: ABI = ABI::V6;
 
-/// The system's programs, and the files that they need to start, to resolve names and to verify
-/// certificates. Not all of `/etc` and `/proc`, which may contain secrets.
-const SYSTEM: [&str; 38] = [
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/usr",
-    "/opt",
-    "/nix/store",
-    "/proc/cpuinfo",
-    "/proc/filesystems",
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/stat",
-    "/proc/sys",
-    "/proc/uptime",
-    "/proc/version",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/gai.conf",
-    "/etc/gitconfig",
-    "/etc/host.conf",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ld.so.preload",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/pki",
-    "/etc/protocols",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/etc/ssl",
-    "/etc/timezone",
-];
-
 const DEVICES: [&str; 5] = [
     "/dev/full",
     "/dev/null",
@@ -122,12 +80,10 @@ const DEVICES: [&str; 5] = [
     "/dev/zero",
 ];
 
-/// The capabilities that the commands of an administrator keep: for writable files, and to act as
-/// other users. Other users have none of them.
+/// The capabilities that the commands of an administrator keep: for its own files, and to act as
+/// other users. Other users have none of them, and no one reads or writes what modes forbid.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID)
@@ -139,6 +95,8 @@ pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
     // The command must not see its open files.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(Obstacle::session)?;
+    view::enter(plan).map_err(Obstacle::mounts)?;
+    become_owner(&plan.folder).map_err(Obstacle::capabilities)?;
     give_up_capabilities().map_err(Obstacle::capabilities)?;
     // Whatever becomes of the supervisor.
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
@@ -149,7 +107,10 @@ pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
     let child = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((id, status))) if id == child => return Ok(code(Some(status))),
+            Ok(Some((id, status))) if id == child => {
+                note_left();
+                return Ok(code(Some(status)));
+            }
             // Others that have lost their parents.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(Obstacle::session(error)),
@@ -182,20 +143,20 @@ fn restrict(plan: &Plan) -> Result<(), RulesetError> {
     }
     rules
         .create()?
-        .add_rules(path_beneath_rules(SYSTEM, read))?
+        .add_rules(path_beneath_rules(SYSTEM, AccessFs::ReadDir))?
         .add_rules(real(&plan.readable, read))?
         .add_rules(path_beneath_rules(DEVICES, all))?
-        .add_rules(real(&plan.writable, no_devices))?
+        .add_rules(real(plan.writable(), no_devices))?
         .restrict_self()?;
     Ok(())
 }
 
 /// Opens the paths, and fails if one contains a link by now.
-fn real(
-    paths: &[PathBuf],
+fn real<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
     access: BitFlags<AccessFs>,
 ) -> impl Iterator<Item = Result<PathBeneath<OwnedFd>, RulesetError>> {
-    let opened = paths.iter().filter_map(|path| open_real(path).ok());
+    let opened = paths.into_iter().filter_map(|path| open_real(path).ok());
     opened.map(move |fd| {
         let kind = fstat(&fd).map(|it| FileType::from_raw_mode(it.st_mode));
         let access = match kind {

@@ -6,6 +6,11 @@ use std::process::ExitStatus;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 #[cfg(target_os = "linux")]
+use std::sync::Arc;
+
+#[cfg(target_os = "linux")]
+use super::view::Mount;
+#[cfg(target_os = "linux")]
 use tokio::{io::AsyncReadExt as _, net::UnixStream};
 
 /// The longest reason of a supervisor, in bytes.
@@ -19,11 +24,17 @@ pub(crate) enum Note {
     NoNamespace = 1,
     /// It needed more of a network than it had.
     LacksNetwork = 2,
+    /// What it had started was still running, and was ended.
+    LeftRunning = 3,
 }
 
 #[cfg(target_os = "linux")]
 impl Note {
-    const ALL: [u8; 2] = [Self::NoNamespace as u8, Self::LacksNetwork as u8];
+    const ALL: [u8; 3] = [
+        Self::NoNamespace as u8,
+        Self::LacksNetwork as u8,
+        Self::LeftRunning as u8,
+    ];
 }
 
 #[derive(Debug)]
@@ -37,6 +48,9 @@ pub(crate) struct Group {
     /// it closes.
     #[cfg(target_os = "linux")]
     line: Option<UnixStream>,
+    /// What lives as long as this.
+    #[cfg(target_os = "linux")]
+    _kept: Arc<[Mount]>,
 }
 
 impl Group {
@@ -52,12 +66,14 @@ impl Group {
             notes: Vec::new(),
             #[cfg(target_os = "linux")]
             line: None,
+            #[cfg(target_os = "linux")]
+            _kept: Arc::default(),
         })
     }
 
-    /// Starts a supervisor.
+    /// Starts a supervisor, for a program that leaves this as it is.
     #[cfg(target_os = "linux")]
-    pub(super) fn supervised(mut command: Command) -> io::Result<Self> {
+    pub(super) fn supervised(mut command: Command, kept: Arc<[Mount]>) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let line = Some(UnixStream::from_std(ours)?);
@@ -68,6 +84,7 @@ impl Group {
             id: None,
             notes: Vec::new(),
             line,
+            _kept: kept,
         })
     }
 

@@ -1,49 +1,34 @@
-//! The namespaces of a command: it cannot change anything outside its folders, not even the times
-//! and modes of files, and cannot see or signal any other process.
+//! The namespaces of a command but that for mounts: it cannot see or signal any other process, nor reach a server.
 
 use std::fs;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, mount_remount,
-    move_mount, open_tree,
-};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
-use rustix::process::{fchdir, getegid, geteuid};
-use rustix::thread::{CapabilitySet, capabilities};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{
+    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
 
 use super::Network;
 use super::confine::Obstacle;
-use super::guard_git::{Guard, Guarded};
+use super::view::become_owner;
 
-/// A copy of a mount with those below it.
-pub(super) const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
-    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
-    .union(OpenTreeFlags::AT_RECURSIVE)
-    .union(OpenTreeFlags::AT_EMPTY_PATH);
-/// A move from one handle to another.
-pub(super) const BY_HANDLE: MoveMountFlags =
-    MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH.union(MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH);
-
-/// Moves this process, and what it starts later, into such namespaces; only these folders are
-/// writable, and in the first one not what Git runs, unless that `is_open`. Returns the network that there is.
-pub(super) fn isolate(
-    network: Network,
-    writable: &[PathBuf],
-    is_open: bool,
-) -> Result<(Network, Guarded), Obstacle> {
-    let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
+/// Moves this process, and what it starts later, into such namespaces, and lets the first process of them mount.
+/// Returns the network that there is.
+pub(super) fn isolate(network: Network, folder: &Path) -> Result<Network, Obstacle> {
+    let mut own = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
     let sets = capabilities(None).map_err(Obstacle::capabilities)?;
     // Who may do this anyway stays who he is, so that files of others can still be given away.
     let is_admin = sets.effective.contains(CapabilitySet::SYS_ADMIN);
     own.set(CloneFlags::CLONE_NEWUSER, !is_admin);
+    if !is_admin {
+        // A namespace of its own knows no other user.
+        become_owner(folder).map_err(Obstacle::capabilities)?;
+    }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let with_network = own | CloneFlags::CLONE_NEWNET;
     let has_own = network == Network::Own && unshare(with_network).is_ok();
@@ -59,12 +44,15 @@ pub(super) fn isolate(
             fs::write(Path::new("/proc/self").join(name), text).map_err(Obstacle::Namespaces)?;
         }
     }
-    let guarded = mounts(writable, is_open).map_err(Obstacle::mounts)?;
-    let network = match network {
+    let mounts = CapabilitySet::SYS_ADMIN;
+    let mut sets = capabilities(None).map_err(Obstacle::capabilities)?;
+    sets.inheritable |= mounts;
+    set_capabilities(None, sets).map_err(Obstacle::capabilities)?;
+    configure_capability_in_ambient_set(mounts, true).map_err(Obstacle::capabilities)?;
+    Ok(match network {
         Network::Own if !has_own || loopback().is_err() => Network::Nothing,
         network => network,
-    };
-    Ok((network, guarded))
+    })
 }
 
 /// Turns the loopback of a new network on, which has its addresses then: a request of `rtnetlink`.
@@ -129,99 +117,4 @@ pub(super) fn attempts() -> Attempts {
         }
     }
     attempts
-}
-
-/// Opens a path without following links, because commands can create links in the workspace.
-pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(
-        CWD,
-        path,
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-        how,
-    )
-}
-
-/// The first folder becomes the current one.
-fn mounts(writable: &[PathBuf], is_open: bool) -> rustix::io::Result<Guarded> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private)?;
-    let folders = writable.iter().map(|path| {
-        let folder = open_real(path)?;
-        Ok((open_tree(&folder, "", COPY)?, folder))
-    });
-    let folders: Vec<(OwnedFd, OwnedFd)> = folders.collect::<rustix::io::Result<_>>()?;
-    let workspace = writable.first().filter(|_| !is_open);
-    let guard = workspace.map(|path| Ok(Guard::new(open_real(path)?, path)));
-    let mut guard = guard.transpose()?;
-    for (place, flags) in mounted()? {
-        let flags = flags | MountFlags::BIND | MountFlags::RDONLY;
-        match mount_remount(&place, flags, c"") {
-            // Hidden below another one, or where this user cannot go; but not the whole tree.
-            Err(Errno::INVAL | Errno::NOENT | Errno::ACCESS) if place != Path::new("/") => {}
-            done => done?,
-        }
-    }
-    guard.as_mut().map_or(Ok(()), Guard::copy)?;
-    for (copy, folder) in &folders {
-        move_mount(copy, "", folder, "", BY_HANDLE)?;
-    }
-    let Some((copy, _)) = folders.first() else {
-        return Ok(Guarded::default());
-    };
-    let guarded = guard.map_or(Ok(Guarded::default()), |guard| guard.apply(copy))?;
-    // The way there leads over what has been mounted only now.
-    fchdir(copy)?;
-    Ok(guarded)
-}
-
-/// Returns the mount points, and the flags that must stay.
-fn mounted() -> rustix::io::Result<Vec<(PathBuf, MountFlags)>> {
-    let lines = fs::read("/proc/self/mountinfo");
-    let lines = lines.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let lines = lines
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty());
-    let mounts = lines.map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ').skip(4);
-        let (place, options) = (fields.next()?, fields.next()?);
-        let mut flags = MountFlags::empty();
-        for option in options.split(|byte| *byte == b',') {
-            flags |= match option {
-                b"nosuid" => MountFlags::NOSUID,
-                b"nodev" => MountFlags::NODEV,
-                b"noexec" => MountFlags::NOEXEC,
-                b"nosymfollow" => NO_SYMLINKS,
-                _ => MountFlags::empty(),
-            };
-        }
-        Some((unescaped(place), flags))
-    });
-    mounts.collect::<Option<_>>().ok_or(Errno::IO)
-}
-
-/// `MS_NOSYMFOLLOW`.
-const NO_SYMLINKS: MountFlags = MountFlags::from_bits_retain(256);
-
-/// Decodes characters written as a backslash and three octal digits, such as spaces.
-fn unescaped(text: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, more)) = rest.split_first() {
-        let code = more
-            .get(..3)
-            .and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
-            Some(byte) if *first == b'\\' => {
-                bytes.push(byte);
-                rest = more.get(3..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    std::ffi::OsString::from_vec(bytes).into()
 }

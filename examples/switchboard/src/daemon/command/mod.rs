@@ -4,32 +4,44 @@
 mod confine;
 #[cfg(target_os = "linux")]
 mod filter;
+pub mod git;
 pub(crate) mod group;
 #[cfg(target_os = "linux")]
-mod guard_git;
-#[cfg(target_os = "linux")]
 mod isolate;
+#[cfg(target_os = "linux")]
+mod lack;
 mod output;
 #[cfg(target_os = "linux")]
+mod reach;
+mod scratch;
+#[cfg(target_os = "linux")]
 mod supervise;
+#[cfg(target_os = "linux")]
+mod view;
 
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::{OnceLock, Weak};
 use std::time::Duration;
-use std::{fs, io};
 
 use rpc_core::sync::Mutex;
 use tokio::process::Command;
 
 use self::group::{Group, Note};
+#[cfg(target_os = "linux")]
+use self::reach::Reach;
+use self::scratch::Scratch;
 use super::{Code, ToolError, Workspace};
 
 pub use output::{News, Output};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
-const KEPT: [&str; 15] = [
+const KEPT: [&str; 14] = [
     "PATH",
     "LANG",
     "LANGUAGE",
@@ -38,7 +50,6 @@ const KEPT: [&str; 15] = [
     "TZ",
     "USER",
     "LOGNAME",
-    "CARGO_HOME",
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
     "GIT_COMMITTER_NAME",
@@ -46,6 +57,8 @@ const KEPT: [&str; 15] = [
     "SYSTEMROOT",
     "PATHEXT",
 ];
+/// How many sessions keep their folders.
+const SESSIONS: usize = 32;
 /// How long to read the output of processes that a program leaves behind.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -141,6 +154,11 @@ rpc_core::config! {
         pub network: Network = Network::default() => with_network,
         /// Further folders and files that programs may read. Default none.
         pub readable: Vec<PathBuf> = Vec::new() => with_readable(Vec<PathBuf>),
+        /// Further folders that programs may write, by their real paths. What Git executes there is read-only. Default
+        /// none.
+        pub writable: Vec<PathBuf> = Vec::new() => with_writable(Vec<PathBuf>),
+        /// What to know of Git's folder where programs do not reach it. Default nothing.
+        pub git_remark: Option<String> = None,
         /// Further variables of the environment that programs get. Default none.
         pub variables: Vec<String> = Vec::new() => with_variables(Vec<String>),
         /// The timeout of a program, unless the call sets one. Default two minutes.
@@ -162,41 +180,64 @@ pub fn supervise() -> Option<ExitCode> {
     None
 }
 
-/// A runner of programs.
+/// A runner of programs, for one session.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    config: CommandConfig,
-    /// Created for the first command.
-    scratch: Arc<Mutex<Option<Scratch>>>,
-    /// What confined commands can read besides the system: the real paths at the start.
+    config: Arc<CommandConfig>,
+    /// For each workspace, created for its first command.
+    scratches: Arc<Mutex<Scratches>>,
+    sessions: Arc<Mutex<VecDeque<Session>>>,
     #[cfg(target_os = "linux")]
-    readable: Arc<[PathBuf]>,
+    reach: Arc<OnceLock<Reach>>,
+    #[cfg(target_os = "linux")]
+    kept: Arc<Mutex<Weak<[view::Mount]>>>,
 }
 
+type Scratches = HashMap<PathBuf, Arc<Scratch>>;
+type Session = (String, Arc<Mutex<Scratches>>);
+
 impl Commands {
-    /// Creates a runner. Programs get a folder for temporary files, which is deleted with the last
-    /// clone.
-    pub fn new(config: CommandConfig) -> Self {
-        #[cfg(target_os = "linux")]
-        let readable = {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let path = std::env::split_paths(&path).filter(|it| it.is_absolute());
-            let all = config.readable.iter().cloned().chain(path);
-            let all = all.chain(toolchains());
-            all.filter_map(|it| it.canonicalize().ok()).collect()
-        };
+    /// Creates a runner. Programs get a home and a folder for temporary files for each workspace, which are deleted with
+    /// the last clone.
+    pub fn new(mut config: CommandConfig) -> Self {
+        // What they are now: a command can put a link in the place of one.
+        let real = config
+            .readable
+            .iter()
+            .filter_map(|it| it.canonicalize().ok());
+        config.readable = real.collect();
         #[cfg(unix)]
-        remove_abandoned(&std::env::temp_dir());
+        scratch::remove_abandoned(&std::env::temp_dir());
         Self {
-            config,
-            scratch: Arc::default(),
+            config: config.into(),
+            scratches: Arc::default(),
+            sessions: Arc::default(),
             #[cfg(target_os = "linux")]
-            readable,
+            reach: Arc::default(),
+            #[cfg(target_os = "linux")]
+            kept: Arc::new(Mutex::new(Weak::<[view::Mount; 0]>::new())),
         }
     }
 
+    /// Returns the runner for a session, with folders of its own, which are kept for the newest sessions. Without a name,
+    /// they are deleted with the runner.
+    #[must_use]
+    pub fn of_session(&self, name: Option<&str>) -> Self {
+        let mut session = self.clone();
+        session.scratches = Arc::default();
+        if let Some(name) = name {
+            let mut sessions = self.sessions.lock();
+            if let Some(index) = sessions.iter().position(|(it, _)| it == name) {
+                session.scratches = sessions.remove(index).unwrap_or_default().1;
+            }
+            sessions.truncate(SESSIONS - 1);
+            sessions.push_front((name.to_owned(), Arc::clone(&session.scratches)));
+        }
+        session
+    }
+
     /// Returns the access of programs to the system.
-    pub const fn confinement(&self) -> Confinement {
+    pub fn confinement(&self) -> Confinement {
         self.config.confinement
     }
 
@@ -266,8 +307,7 @@ impl Commands {
             Ok(Ok(status)) => {
                 let mut output = heard.finish(status);
                 output.lacks_network = group.has_noted(Note::LacksNetwork);
-                output.is_git_open =
-                    config.confinement == Confinement::Open || config.git == GitAccess::Open;
+                output.left_running = group.has_noted(Note::LeftRunning);
                 output.network = match config.confinement {
                     Confinement::Workspace if group.has_noted(Note::NoNamespace) => {
                         Network::Nothing
@@ -275,6 +315,10 @@ impl Commands {
                     Confinement::Workspace => config.network,
                     _ => Network::On,
                 };
+                #[cfg(target_os = "linux")]
+                if output.code != Some(0) {
+                    output.lacks = self.lack(workspace, line, &output);
+                }
                 Ok(output)
             }
             Ok(Err(error)) => Err(not_run(&error)),
@@ -299,21 +343,54 @@ impl Commands {
     }
 
     fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, ToolError> {
-        let scratch = self.scratch().map_err(|error| not_run(&error))?;
+        self.spawn(workspace.path(), line)
+            .map_err(|error| not_run(&error))
+    }
+
+    fn spawn(&self, folder: &Path, line: &str) -> io::Result<Group> {
+        let scratch = self.scratch(folder)?;
         let (shell, option) = match cfg!(windows) {
             true => ("cmd", "/C"),
             false => ("/bin/sh", "-c"),
         };
-        let started = match self.config.confinement {
+        match self.config.confinement {
             // These tests have no program that could supervise.
             Confinement::Open if cfg!(any(test, not(target_os = "linux"))) => {
-                let mut command = self.command(shell, workspace.path(), &scratch);
+                let mut command = self.command(shell, folder, &scratch);
                 command.args([option, line]);
                 Group::spawn(command)
             }
-            confinement => self.supervised(confinement, workspace.path(), scratch, line),
+            confinement => self.supervised(confinement, folder, &scratch, line),
+        }
+    }
+
+    /// Returns what stays as it is in the folders that are writable. All programs that run at once have the same, so that
+    /// none keeps what another one has made.
+    #[cfg(target_os = "linux")]
+    fn kept(&self) -> Arc<[view::Mount]> {
+        let mut kept = self.kept.lock();
+        kept.upgrade().unwrap_or_else(|| {
+            let paths = self.config.writable.iter().flat_map(|it| git::kept(it));
+            let mounts = paths.map(|path| view::Mount::kept(&path));
+            let mounts = mounts.collect();
+            *kept = Arc::downgrade(&mounts);
+            mounts
+        })
+    }
+
+    /// Returns what a failed program should know of its confinement.
+    #[cfg(target_os = "linux")]
+    fn lack(&self, workspace: &Workspace, line: &str, output: &Output) -> Option<String> {
+        let scratch = self.scratch(workspace.path()).ok()?;
+        let bounds = lack::Bounds {
+            folder: workspace.path(),
+            own: [&scratch.home, &scratch.temporary],
+            writable: &self.config.writable,
+            readable: &self.reach.get()?.readable,
+            git: self.config.git_remark.as_deref(),
+            is_git_open: self.config.git == GitAccess::Open,
         };
-        started.map_err(|error| not_run(&error))
+        bounds.remark(line, output)
     }
 
     #[cfg(target_os = "linux")]
@@ -321,63 +398,80 @@ impl Commands {
         &self,
         confinement: Confinement,
         folder: &Path,
-        scratch: PathBuf,
+        scratch: &Scratch,
         line: &str,
     ) -> io::Result<Group> {
         let supervisor = self.config.supervisor.as_deref();
         // That name is right even if the file was replaced meanwhile.
         let supervisor = supervisor.unwrap_or(Path::new("/proc/self/exe"));
-        let mut command = self.command(supervisor, folder, &scratch);
+        let mut command = self.command(supervisor, folder, scratch);
         let role = match confinement {
             Confinement::Open => supervise::OPEN,
             _ => supervise::CONFINED,
         };
+        let reach = self.reach.get();
+        let mut mounts = scratch.mounts.clone();
+        let kept = self.kept();
+        mounts.extend_from_slice(&kept);
+        mounts.sort_by_key(view::Mount::depth);
         let plan = supervise::Plan {
             network: self.config.network,
             is_git_open: self.config.git == GitAccess::Open,
-            writable: vec![folder.to_owned(), scratch],
-            readable: self.readable.to_vec(),
+            folder: folder.to_owned(),
+            mounts,
+            readable: reach.map_or_else(Vec::new, |it| it.readable.clone()),
+            closed: reach.map_or_else(Vec::new, |it| it.closed.clone()),
             program: ["/bin/sh", "-c", line].map(Into::into).into(),
         };
         command.arg0("daemon").arg(role).args(plan.to_args());
-        Group::supervised(command)
+        Group::supervised(command, kept)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn supervised(&self, _: Confinement, _: &Path, _: PathBuf, _: &str) -> io::Result<Group> {
+    fn supervised(&self, _: Confinement, _: &Path, _: &Scratch, _: &str) -> io::Result<Group> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "commands are confined on Linux only",
         ))
     }
 
-    /// Returns the folder for temporary files.
-    fn scratch(&self) -> io::Result<PathBuf> {
-        let mut scratch = self.scratch.lock();
-        if let Some(scratch) = &*scratch {
-            return Ok(scratch.path.clone());
+    /// Returns the home and the folder for temporary files.
+    fn scratch(&self, folder: &Path) -> io::Result<Arc<Scratch>> {
+        let mut scratches = self.scratches.lock();
+        if let Some(scratch) = scratches.get(folder) {
+            return Ok(Arc::clone(scratch));
         }
-        let made = Scratch::new()?;
-        let path = made.path.clone();
-        *scratch = Some(made);
-        Ok(path)
+        let scratch = Scratch::new()?;
+        #[cfg(target_os = "linux")]
+        let scratch = match self.config.confinement {
+            Confinement::Workspace => {
+                let further = &self.config.readable;
+                let reach = self.reach.get_or_init(|| Reach::new(further, folder));
+                let mut writable = vec![folder.to_owned()];
+                writable.extend_from_slice(&self.config.writable);
+                scratch.confine(&writable, &reach.readable)?
+            }
+            _ => scratch,
+        };
+        let scratch = Arc::new(scratch);
+        scratches.insert(folder.to_owned(), Arc::clone(&scratch));
+        Ok(scratch)
     }
 
     /// Prepares a program with its environment.
-    fn command(&self, program: impl AsRef<OsStr>, folder: &Path, scratch: &Path) -> Command {
+    fn command(&self, program: impl AsRef<OsStr>, folder: &Path, scratch: &Scratch) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(folder)
             .env_clear()
             .env("TERM", "dumb")
-            .env("HOME", scratch)
-            .env("TMPDIR", scratch)
+            .env("HOME", &scratch.home)
+            .env("TMPDIR", &scratch.temporary)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if let Some(toolchains) = toolchains() {
-            command.env("RUSTUP_HOME", toolchains);
-        }
+        #[cfg(target_os = "linux")]
+        command.envs(reach::kept().map(|(variable, _)| variable));
         let more = self.config.variables.iter().map(String::as_str);
         for name in KEPT.into_iter().chain(more) {
             if let Some(value) = std::env::var_os(name) {
@@ -395,112 +489,5 @@ fn not_run(error: &io::Error) -> ToolError {
             format!("commands are not run, because they cannot be kept in the workspace: {error}"),
         ),
         _ => ToolError::new(Code::Other, format!("sh: {error}")),
-    }
-}
-
-/// Returns the folder of the compilers that rustup has installed, because programs have another
-/// home. Unlike Cargo's folder, it has no secrets.
-fn toolchains() -> Option<PathBuf> {
-    let given = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
-    let at_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup"));
-    given.or_else(at_home).filter(|path| path.is_dir())
-}
-
-/// A folder for the temporary files of programs.
-#[derive(Debug)]
-struct Scratch {
-    path: PathBuf,
-    /// Locked as long as this process lives.
-    #[cfg(unix)]
-    _lock: fs::File,
-}
-
-impl Scratch {
-    fn new() -> io::Result<Self> {
-        let temporary = std::env::temp_dir();
-        let why = |error| io::Error::other(format!("temporary folder {temporary:?}: {error}"));
-        let temporary = temporary.canonicalize().map_err(why)?;
-        let random = rpc_core::net::entropy();
-        let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
-        make_private(&path)?;
-        let scratch = Self {
-            #[cfg(unix)]
-            _lock: lock(&path)?,
-            path,
-        };
-        // Below the settings of a repository, and of the variables that a commit is made with.
-        let name = git_setting("user.name").unwrap_or_else(|| "Switchboard daemon".to_owned());
-        let mail = git_setting("user.email").unwrap_or_else(|| "daemon@localhost".to_owned());
-        let settings = format!("[user]\n\tname = {name:?}\n\temail = {mail:?}\n");
-        fs::write(scratch.path.join(".gitconfig"), settings)?;
-        Ok(scratch)
-    }
-}
-
-/// Returns a setting of this user for Git, whose file commands do not see.
-fn git_setting(name: &str) -> Option<String> {
-    let mut git = std::process::Command::new("git");
-    let asked = git.args(["config", "--global", "--includes", name]);
-    let told = asked.stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let text = String::from_utf8(told.ok()?.stdout).ok()?;
-    let text = text.trim();
-    let is_plain = !text.is_empty() && !text.contains(char::is_control);
-    is_plain.then(|| text.to_owned())
-}
-
-/// Locks a folder; fails if another process has locked it.
-#[cfg(unix)]
-fn lock(folder: &Path) -> io::Result<fs::File> {
-    use rustix::fs::{FlockOperation, flock};
-    let file = fs::File::open(folder)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
-}
-
-/// Removes the folders of processes that were killed, as far as they are this user's.
-#[cfg(unix)]
-fn remove_abandoned(temporary: &Path) {
-    let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(process_of);
-        // One in another container may have locked it.
-        if process.is_some_and(is_gone) && lock(&entry.path()).is_ok() {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// Returns the process whose folder has this name.
-#[cfg(unix)]
-fn process_of(folder: &str) -> Option<rustix::process::Pid> {
-    let (process, random) = folder.strip_prefix("daemon-")?.split_once('-')?;
-    u64::from_str_radix(random, 16)
-        .ok()
-        .filter(|_| random.len() == 16)?;
-    rustix::process::Pid::from_raw(process.parse().ok()?)
-}
-
-#[cfg(unix)]
-fn is_gone(process: rustix::process::Pid) -> bool {
-    rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH)
-}
-
-/// Creates a folder that only this user can read, where the system has such.
-#[cfg(unix)]
-fn make_private(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn make_private(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // It lies where the system clears up.
-        let _ = fs::remove_dir_all(&self.path);
     }
 }

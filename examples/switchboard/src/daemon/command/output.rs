@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use acolyte_proto::event::{ShellOutput, ShellStream};
-use memchr::{memchr, memchr_iter, memrchr_iter};
+use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until};
 
@@ -42,6 +42,10 @@ impl News {
     }
 }
 
+/// What the one who started a server in the background should know.
+const LEFT: &str =
+    "(what it left running was ended with it: start a server and what needs it in one command)";
+
 /// The output of a program, and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
@@ -60,36 +64,22 @@ pub struct Output {
     pub network: Network,
     /// Whether it tried to reach what is not in that network.
     pub lacks_network: bool,
-    /// Whether it could write what Git runs.
-    pub is_git_open: bool,
+    /// Whether it left something running, which was ended with it.
+    pub left_running: bool,
+    /// What it needed to read or write, and which option opens that.
+    pub lacks: Option<String>,
 }
 
-/// What a program should know that seems to have tried that.
-const GIT: &str =
-    "(Git's settings and hooks are read-only for commands; 'daemon serve --git open' allows more)";
-
 impl Output {
-    /// Returns a remark about the network, if the program needed more of it than it had, or about Git's settings.
-    pub fn remark(&self) -> Option<&'static str> {
+    /// Returns a remark about what the program needed more of than it had, and about what it left running.
+    pub fn remark(&self) -> Option<String> {
         let network = self.lacks_network.then(|| self.network.remark());
-        network.or_else(|| (!self.is_git_open && self.lacks_git()).then_some(GIT))
-    }
-
-    /// Returns whether some line says that what Git runs was not written: it is mounted, and read-only.
-    fn lacks_git(&self) -> bool {
-        let mut lines = self
-            .first
-            .iter()
-            .chain(&self.last)
-            .map(|line| line.text.to_lowercase());
-        lines.any(|line| {
-            [".git", "config", "hooks"]
-                .iter()
-                .any(|what| line.contains(what))
-                && ["read-only file system", "resource busy"]
-                    .iter()
-                    .any(|why| line.contains(why))
-        })
+        let left = self.left_running.then_some(LEFT);
+        let remarks: Vec<_> = [network, self.lacks.as_deref(), left]
+            .into_iter()
+            .flatten()
+            .collect();
+        (!remarks.is_empty()).then(|| remarks.join("\n"))
     }
 
     /// Returns the lines as text for models, with notes about omitted lines, a missing network, and
@@ -240,6 +230,16 @@ impl Capture {
 
     fn extend(&mut self, stream: ShellStream, text: &[u8]) {
         let part = self.part(stream);
+        // What is written over is not kept, however often that happens.
+        if part.len() + text.len() > MAX_LINE
+            && let Some(back) = memrchr(b'\r', text.strip_suffix(b"\r").unwrap_or(text))
+        {
+            let (before, after) = text.split_at(back);
+            part.extend_from_slice(before);
+            *part = [shown(part).as_bytes(), after].concat();
+            part.truncate(MAX_LINE + 1);
+            return;
+        }
         // One more byte tells that the line is longer.
         let room = (MAX_LINE + 1).saturating_sub(part.len()).min(text.len());
         part.extend_from_slice(text.get(..room).unwrap_or_default());
@@ -257,8 +257,7 @@ impl Capture {
         let mut bytes = std::mem::take(self.part(stream));
         let is_cut = bytes.len() > MAX_LINE;
         bytes.truncate(MAX_LINE);
-        let text = String::from_utf8_lossy(&bytes);
-        let mut text = text.trim_end_matches('\r').to_owned();
+        let mut text = shown(&bytes);
         if is_cut {
             text.push('…');
         }
@@ -297,7 +296,8 @@ impl Capture {
             last: self.last.into(),
             network: Network::On,
             lacks_network: false,
-            is_git_open: true,
+            left_running: false,
+            lacks: None,
         }
     }
 
@@ -309,6 +309,63 @@ impl Capture {
             format!("; it last said: {}", line.text)
         })
     }
+}
+
+/// A line of a terminal.
+#[derive(Default)]
+struct Row {
+    cells: Vec<char>,
+    at: usize,
+}
+
+impl vte::Perform for Row {
+    fn print(&mut self, letter: char) {
+        if self.at >= self.cells.len() {
+            self.cells.resize(self.at + 1, ' ');
+        }
+        if let Some(cell) = self.cells.get_mut(self.at) {
+            *cell = letter;
+        }
+        self.at = MAX_LINE.min(self.at + 1);
+    }
+
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            b'\r' => self.at = 0,
+            b'\x08' => self.at = self.at.saturating_sub(1),
+            b'\t' => self.print('\t'),
+            _ => {}
+        }
+    }
+
+    fn csi_dispatch(&mut self, numbers: &vte::Params, _: &[u8], _: bool, action: char) {
+        let number = numbers.iter().next().and_then(|it| it.first());
+        let number = number.map_or(0, |it| usize::from(*it));
+        match (action, number) {
+            ('K', 0) => self.cells.truncate(self.at),
+            ('K', 1) => self
+                .cells
+                .iter_mut()
+                .take(self.at + 1)
+                .for_each(|cell| *cell = ' '),
+            ('K', _) => self.cells.clear(),
+            ('G', column) => self.at = MAX_LINE.min(column.max(1) - 1),
+            ('C', columns) => self.at = MAX_LINE.min(self.at + columns.max(1)),
+            ('D', columns) => self.at = self.at.saturating_sub(columns.max(1)),
+            _ => {}
+        }
+    }
+}
+
+/// Returns what a terminal shows in the end of a line: no colours, and nothing that was written over.
+fn shown(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if !line.iter().any(|byte| b"\r\x08\x1b".contains(byte)) {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    let mut row = Row::default();
+    vte::Parser::new().advance(&mut row, line);
+    row.cells.into_iter().collect()
 }
 
 /// Reads the next bytes. Returns `None` at the end, and always if there is no stream.
@@ -423,6 +480,31 @@ mod tests {
         assert!(heard.parts.iter().all(|part| part.len() <= MAX_LINE + 1));
         let text = &finished(heard).first[0].text;
         assert_eq!(text.strip_suffix('…').unwrap().len(), MAX_LINE);
+    }
+
+    #[test]
+    fn a_line_is_what_a_terminal_shows_in_the_end() {
+        for (written, expected) in [
+            (
+                "\x1b[1;31mred\x1b[0m and \x1b]8;;http://a\x07link\x1b]8;;\x07\r",
+                "red and link",
+            ),
+            ("10%\r20%\r100%", "100%"),
+            ("a long text\r\x1b[Kshort", "short"),
+            ("\x1b[2K\x1b[1Gagain", "again"),
+            ("wrong\x08\x08\x08\x08\x08right", "right"),
+            ("a\tb \u{e9}\u{4f60}", "a\tb \u{e9}\u{4f60}"),
+        ] {
+            let mut heard = Capture::default();
+            heard.push(ShellStream::Stdout, written.as_bytes());
+            assert_eq!(finished(heard).first[0].text, expected, "{written:?}");
+        }
+        let mut heard = Capture::default();
+        for step in 0..100_000 {
+            heard.push(ShellStream::Stdout, format!("\r{step} of 99999").as_bytes());
+        }
+        heard.push(ShellStream::Stdout, b"\n");
+        assert_eq!(finished(heard).first[0].text, "99999 of 99999");
     }
 
     #[test]

@@ -16,7 +16,8 @@ use rustix::stdio::stdin;
 
 use super::confine::{self, Obstacle};
 use super::group::Note;
-use super::{Network, isolate};
+use super::view::{Access, Mount};
+use super::{Network, git, isolate};
 
 /// The first argument of a supervisor of an unconfined command.
 pub(super) const OPEN: &str = "__supervise";
@@ -24,6 +25,8 @@ pub(super) const OPEN: &str = "__supervise";
 pub(super) const CONFINED: &str = "__supervise-confined";
 /// The first argument of the first process of a confined command.
 const FIRST: &str = "__confine";
+/// The beginning of the variables that tell the first process its plan: commands see its arguments.
+const PLAN: &str = "__PLAN_";
 /// The separator of lists of arguments.
 const END: &str = "--";
 
@@ -35,48 +38,77 @@ const REAP: Timespec = Timespec {
 /// How long to wait for a child that is neither listed nor dead.
 const UNLISTED: Duration = Duration::from_millis(1);
 
-/// The command to run, and its access.
+/// The command to run, and its access. The paths are absolute.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The network: the wish, or what it has become.
     pub(super) network: Network,
     /// Whether what Git runs is writable, too.
     pub(super) is_git_open: bool,
-    /// The writable folders; the first one is the workspace, where the program starts.
-    pub(super) writable: Vec<PathBuf>,
+    /// The workspace, where the program starts.
+    pub(super) folder: PathBuf,
+    /// What is seen elsewhere, or not read-only as all else is.
+    pub(super) mounts: Vec<Mount>,
+    /// Readable as well, with all below.
     pub(super) readable: Vec<PathBuf>,
+    /// Folders that appear to be empty.
+    pub(super) closed: Vec<PathBuf>,
     pub(super) program: Vec<OsString>,
 }
 
 impl Plan {
-    /// Converts the plan to arguments. The paths must be absolute.
+    /// Converts the plan to arguments.
     pub(super) fn to_args(&self) -> Vec<OsString> {
         let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
+        let mounts = self.mounts.iter().flat_map(|it| {
+            let access = OsString::from((it.access as u8).to_string());
+            [access, it.source.clone().into(), it.target.clone().into()]
+        });
         [
             vec![
                 self.network.word().into(),
                 self.is_git_open.to_string().into(),
+                self.folder.clone().into(),
             ],
-            paths(&self.writable),
+            mounts.collect(),
             paths(&self.readable),
+            paths(&self.closed),
             self.program.clone(),
         ]
         .join(&OsString::from(END))
     }
 
     fn from_args(args: &[OsString]) -> Option<Self> {
-        let mut parts = args.splitn(4, |arg| arg == END);
-        let [word, is_git_open] = parts.next()? else {
+        let mut parts = args.splitn(5, |arg| arg == END);
+        let [word, is_git_open, folder] = parts.next()? else {
             return None;
         };
+        let mounts = parts.next()?.chunks(3).map(|mount| {
+            let [access, source, target] = mount else {
+                return None;
+            };
+            let access = Access::ALL
+                .into_iter()
+                .find(|it| (*it as u8).to_string().as_str() == access)?;
+            Some(Mount::new(access, source, target))
+        });
+        let mounts = mounts.collect::<Option<_>>()?;
         let mut paths = || Some(parts.next()?.iter().map(PathBuf::from).collect());
         Some(Self {
             network: Network::from_word(word.to_str()?)?,
             is_git_open: is_git_open == "true",
-            writable: paths()?,
+            folder: folder.into(),
+            mounts,
             readable: paths()?,
+            closed: paths()?,
             program: parts.next()?.to_vec(),
         })
+    }
+
+    /// Returns where it can write.
+    pub(super) fn writable(&self) -> impl Iterator<Item = &PathBuf> {
+        let written = |mount: &&Mount| mount.access == Access::Write;
+        self.mounts.iter().filter(written).map(|it| &it.target)
     }
 
     /// Returns the program, not yet started.
@@ -84,6 +116,10 @@ impl Plan {
         let (program, args) = self.program.split_first().ok_or(Obstacle::Arguments)?;
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).process_group(0);
+        let plan = std::env::vars_os().map(|(name, _)| name);
+        for name in plan.filter(|it| it.as_encoded_bytes().starts_with(PLAN.as_bytes())) {
+            command.env_remove(name);
+        }
         Ok(command)
     }
 }
@@ -98,7 +134,10 @@ pub(super) fn main() -> Option<ExitCode> {
         FIRST => confine::run,
         _ => return None,
     };
-    let args: Vec<_> = args.collect();
+    let mut args: Vec<_> = args.collect();
+    if args.is_empty() {
+        args.extend((0..).map_while(|index| std::env::var_os(format!("{PLAN}{index}"))));
+    }
     let plan = Plan::from_args(&args).ok_or(Obstacle::Arguments);
     let code = plan
         .and_then(|mut plan| work(&mut plan))
@@ -119,15 +158,44 @@ fn supervise_open(plan: &mut Plan) -> Result<u8, Obstacle> {
     watch(plan.command()?)
 }
 
+/// Gives what a command has made where nothing is to be, or in the place of a link, another name, which nothing looks
+/// for. All its processes have ended.
+fn set_aside(plan: &Plan) {
+    for mount in &plan.mounts {
+        let is_as_before = match mount.access {
+            Access::Absent => false,
+            Access::Link => fs::read_link(&mount.target).is_ok_and(|link| link == mount.source),
+            Access::Write | Access::Read | Access::Keep => true,
+        };
+        if is_as_before {
+            continue;
+        }
+        let mut other = mount.target.clone().into_os_string();
+        // One that a command cannot know.
+        let number = rpc_core::net::entropy();
+        other.push(format!(".made-by-a-command-{number:016x}"));
+        // There is nothing, as a rule.
+        let _ = fs::rename(&mount.target, other);
+        if mount.access == Access::Link {
+            // Where its folder is gone, nothing runs what it leads to.
+            let _ = std::os::unix::fs::symlink(&mount.source, &mount.target);
+        }
+    }
+}
+
 fn supervise_confined(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
-    let (network, guarded) = isolate::isolate(plan.network, &plan.writable, plan.is_git_open)?;
-    plan.network = network;
+    if !plan.is_git_open {
+        plan.mounts.extend(git::guarded(&plan.folder));
+        plan.mounts.sort_by_key(Mount::depth);
+    }
+    plan.network = isolate::isolate(plan.network, &plan.folder)?;
     let mut first = Command::new("/proc/self/exe");
-    first.arg0("switchboard").arg(FIRST).args(plan.to_args());
-    let code = watch(first);
-    guarded.restore();
-    let code = code?;
+    let plan_in_order = plan.to_args().into_iter().enumerate();
+    let variables = plan_in_order.map(|(index, arg)| (format!("{PLAN}{index}"), arg));
+    first.arg0("switchboard").arg(FIRST).envs(variables);
+    let code = watch(first)?;
+    set_aside(plan);
     let lacks_network = match plan.network {
         Network::On => false,
         // Not one call of those that are refused is counted.
@@ -167,8 +235,22 @@ fn prepare() -> Result<(), Obstacle> {
 fn watch(mut command: Command) -> Result<u8, Obstacle> {
     let child = command.spawn().map_err(Obstacle::Start)?;
     let ended = until_ended(Pid::from_child(&child));
+    note_left();
     kill_all();
     Ok(code(ended.map_err(Obstacle::session)?))
+}
+
+/// Notes that the program has ended before what it has started.
+pub(super) fn note_left() {
+    let left = loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            left => break left.is_ok(),
+        }
+    };
+    if left {
+        tell(&[Note::LeftRunning as u8]);
+    }
 }
 
 fn until_ended(child: Pid) -> rustix::io::Result<Option<WaitStatus>> {

@@ -203,8 +203,9 @@ impl Chat<'_> {
         let mut show = move |shown| {
             let _ = sender.send(shown);
         };
-        let toolbox = &self.worker.toolbox;
-        let running = toolbox.run(&self.workspace, name, arguments, &mut show);
+        let running = self
+            .toolbox
+            .run(&self.workspace, name, arguments, &mut show);
         let mut running = std::pin::pin!(running);
         let result = loop {
             tokio::select! {

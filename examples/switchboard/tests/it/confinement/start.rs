@@ -48,7 +48,8 @@ async fn a_system_that_cannot_confine_says_so_at_the_start_and_runs_nothing() {
         while ! grep -q listening log; do sleep 0.05; done
         url=$(sed -n 's/.*listening on \\([^ ]*\\) .*/\\1/p' log)
         {SWITCHBOARD} daemon run --yes --url $url '/call shell-run {{\"command\":\"touch made\"}}' > said; cat log said
-        grep 'warning: commands are not run.*--unconfined' log && grep 'not run' said && ! test -e made"
+        grep 'warning: commands are not run.*--unconfined' log && grep 'no commands' log && \
+        ! grep 'stay there' log && grep 'no tool' said && ! test -e made"
     );
     let tried = room.tries(Confinement::Workspace, &line).await;
     assert!(

@@ -1,0 +1,113 @@
+//! Which option opens what a command failed for want of.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::Output;
+
+/// How many of the last lines of a command are looked at.
+const LINES: usize = 40;
+
+/// What a command can reach.
+pub(super) struct Bounds<'a> {
+    /// Where it started.
+    pub(super) folder: &'a Path,
+    /// The home and the folder for temporary files, which are its own.
+    pub(super) own: [&'a Path; 2],
+    pub(super) writable: &'a [PathBuf],
+    pub(super) readable: &'a [PathBuf],
+    /// What to say of Git's folder, if that is out of reach.
+    pub(super) git: Option<&'a str>,
+    /// Whether it could write what Git executes.
+    pub(super) is_git_open: bool,
+}
+
+/// What a program should know that seems to have tried to write what Git executes.
+const GIT: &str =
+    "(Git's settings and hooks are read-only for commands; 'daemon serve --git open' allows more)";
+
+impl Bounds<'_> {
+    /// Returns the remark on a failed command that has named something out of its reach.
+    pub(super) fn remark(&self, line: &str, output: &Output) -> Option<String> {
+        let said = output
+            .first
+            .iter()
+            .chain(&output.last)
+            .map(|it| it.text.as_str());
+        let said: Vec<_> = said.rev().take(LINES).collect();
+        let is_git = |text: &&str| words(text).any(|word| word == "git" || word.ends_with(".git"));
+        if let Some(git) = self.git.filter(|_| is_git(&line)) {
+            return Some(format!("({git})"));
+        }
+        let read_only = io::Error::from(rustix::io::Errno::ROFS).to_string();
+        let read_only = read_only
+            .split(" (")
+            .next()
+            .unwrap_or_default()
+            .to_lowercase();
+        let busy = io::Error::from(rustix::io::Errno::BUSY).to_string();
+        let busy = busy.split(" (").next().unwrap_or_default().to_lowercase();
+        for text in said.into_iter().chain([line]) {
+            let text_in_lower_case = text.to_lowercase();
+            let is_read_only = text_in_lower_case.contains(&read_only);
+            // Its files are mounted, and so cannot be replaced.
+            let is_kept = is_read_only || text_in_lower_case.contains(&busy);
+            if is_kept && !self.is_git_open && text.contains(".git") {
+                return Some(GIT.to_owned());
+            }
+            for path in words(text).filter_map(|word| self.path(word)) {
+                if is_read_only {
+                    let folder = path.ancestors().find(|it| it.is_dir()).unwrap_or(&path);
+                    return Some(format!(
+                        "(commands do not write there: 'daemon serve --writable {}' allows it)",
+                        folder.display()
+                    ));
+                }
+                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let mut readable = self.readable.iter();
+                if path.symlink_metadata().is_ok() && !readable.any(|it| real.starts_with(it)) {
+                    return Some(format!(
+                        "(commands do not see {0}: 'daemon serve --readable {0}' allows it)",
+                        path.display()
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the path that a word is, if that is outside.
+    fn path(&self, word: &str) -> Option<PathBuf> {
+        let path = match word.strip_prefix("~/") {
+            Some(below) => std::env::home_dir()?.join(below),
+            None if word.contains('/') => self.folder.join(word),
+            None => return None,
+        };
+        let mut plain = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => drop(plain.pop()),
+                Component::CurDir => {}
+                part => plain.push(part),
+            }
+        }
+        let mut inside = self
+            .writable
+            .iter()
+            .map(PathBuf::as_path)
+            .chain([self.folder]);
+        let is_outside =
+            !inside.any(|it| plain.starts_with(it)) && !self.folder.starts_with(&plain);
+        let is_kernel = ["/dev", "/proc", "/sys"]
+            .iter()
+            .any(|it| plain.starts_with(it));
+        (is_outside && !is_kernel && !self.own.contains(&plain.as_path())).then_some(plain)
+    }
+}
+
+/// Returns the words of a text, without what usually surrounds them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let between =
+        |letter: char| letter.is_whitespace() || "'\"`‘’“”:;=()<>|&,[]{}".contains(letter);
+    text.split(between).filter(|word| !word.is_empty())
+}
