@@ -9,7 +9,8 @@ async fn commands_read_what_git_runs_and_do_not_write_it() {
     let room = Room::new("git");
     let inside = room.place.1.path().to_owned();
     let make = "git init -q . && echo x > x && git add x && git commit -qm one && git branch other && \
-                git worktree add -q tree && git init -q sub && git clone -q --bare . bare";
+                git worktree add -q tree && git init -q sub && git clone -q --bare . bare && \
+                rm -r sub/.git/hooks && mkdir sub/.githooks && ln -s ../.githooks sub/.git/hooks";
     let made = room.tries(Confinement::Open, make).await;
     assert_eq!(made, Tried::Code(0), "is Git there?");
     let tries = |line| room.tries(Confinement::Workspace, line);
@@ -31,6 +32,7 @@ async fn commands_read_what_git_runs_and_do_not_write_it() {
         "mv .git/hooks away",
         "mv sub/.git away",
         "echo x > sub/.git/hooks/pre-commit",
+        "echo x > sub/.githooks/pre-commit",
         "echo x > bare/config",
         "echo 'gitdir: ../bare' > tree/.git",
         "rm tree/.git",
@@ -53,6 +55,10 @@ async fn commands_read_what_git_runs_and_do_not_write_it() {
     ] {
         assert_eq!(tries(line).await, Tried::Code(0), "{line}");
     }
+    let line = "rm sub/.git/hooks && mkdir sub/.git/hooks && echo x > sub/.git/hooks/pre-commit";
+    assert_eq!(tries(line).await, Tried::Code(0));
+    let hooks = inside.join("sub/.git/hooks").read_link().unwrap();
+    assert_eq!(hooks.to_str(), Some("../.githooks"));
     // What would lead Git to other settings is gone afterwards.
     let line = "mkdir evil && cp -r .git/objects .git/refs evil && echo ../evil > .git/commondir";
     assert_eq!(tries(line).await, Tried::Code(0));
