@@ -105,8 +105,9 @@ async fn exoclaw() -> Outcome {
 /// An agent that asks: the connection is lost meanwhile, the question is not.
 async fn connectonion() -> Outcome {
     use connectonion_proto::auth::Signer;
+    use connectonion_proto::client::ClientConfig;
     use connectonion_proto::frame::Scope;
-    use connectonion_proto::net::{self, AgentOptions, RunEvent, Server, ServerOptions};
+    use connectonion_proto::net::{self, RunEvent, Server, ServerOptions};
     use connectonion_proto::trust::TrustLevel;
 
     let key = Signer::generate()?;
@@ -116,9 +117,9 @@ async fn connectonion() -> Outcome {
     tokio::spawn(server.run());
     heading("ConnectOnion", "an agent that asks", &url);
 
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*key.address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());

@@ -9,9 +9,10 @@
 use std::error::Error;
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+    self, Agent, AgentError, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
 
@@ -34,9 +35,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let found = net::find(&endpoint, None).await?; // its URL and its address
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(found.address),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, _events, connection) =
         net::connect(&found.url, Signer::generate()?, options).await?;

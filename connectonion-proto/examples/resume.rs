@@ -9,9 +9,10 @@
 use std::{error::Error, time::Duration};
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+    self, Agent, AgentError, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 use connectonion_proto::trust::TrustLevel;
@@ -37,7 +38,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
-    let mut options = AgentOptions::default();
+    let mut options = ClientConfig::default();
     options.link.reconnect = ReconnectPolicy::new(backoff);
     options.host = Some(*key.address());
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;

@@ -10,8 +10,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerOptions, Turn,
+    self, Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
 
@@ -33,9 +34,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("the agent's address is {}", key.address());
     tokio::spawn(host.run());
 
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*key.address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());

@@ -228,8 +228,9 @@ async fn the_router_finds_plugins_by_words_and_names_and_tries_the_next() -> Out
 #[tokio::test]
 async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
     use connectonion_proto::auth::Signer;
+    use connectonion_proto::client::ClientConfig;
     use connectonion_proto::frame::Scope;
-    use connectonion_proto::net::{self, AgentOptions, RunEvent};
+    use connectonion_proto::net::{self, RunEvent};
 
     let folder = std::env::temp_dir().join(format!("agent-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -238,7 +239,7 @@ async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
     let arguments = ["--bind", "127.0.0.1:0", "--folder", "home"];
     let mut program = Program::start_in(&folder, env!("CARGO_BIN_EXE_agent"), &arguments)?;
     let url = program.url()?;
-    let options = AgentOptions::default();
+    let options = ClientConfig::default();
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     let mut run = agent.input("roll 1").await;

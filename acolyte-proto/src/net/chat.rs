@@ -19,7 +19,7 @@ use crate::id::TaskId;
 /// [`ChatUpdate::Ended`] is always the last one.
 ///
 /// Unread updates wait, within the bounds of the link's configuration
-/// ([`link_config`](super::link_config)). A chat that stays full for too long blocks its whole
+/// ([`ClientConfig::link`](crate::client::ClientConfig::link)). A chat that stays full for too long blocks its whole
 /// connection and then ends with [`CloseReason::SlowConsumer`], and so does one whose updates the
 /// policy drops, because a chat with gaps is useless. Over HTTP only this chat waits.
 ///

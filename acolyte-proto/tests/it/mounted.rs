@@ -10,7 +10,7 @@ use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{
     Agent, Chat, Client, Run, Server, ServerHandle, ServerOptions, SseClient, connect_lazy,
-    connect_with, dialer, http_config, link_config,
+    connect_with, dialer, http_config,
 };
 use acolyte_proto::server::ServerConfig;
 use acolyte_proto::task::TaskState;
@@ -36,7 +36,7 @@ fn in_memory(options: ServerOptions) -> Client {
             handle.serve(line, None);
         }
     });
-    let (client, _, connection) = connect_with(dialer, ClientConfig::default(), link_config());
+    let (client, _, connection) = connect_with(dialer, ClientConfig::default());
     tokio::spawn(connection.run());
     client
 }
@@ -261,7 +261,7 @@ async fn headers_and_extensions_of_the_host_reach_the_agent_over_both_transports
     let config = ClientConfig::default();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
-    let (client, _events, connection) = connect_with(dialer, config, link_config());
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     let told = told(&mut client.start_chat(ask("hello")).await).await;
@@ -292,8 +292,7 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
 async fn a_server_in_memory_serves_until_a_signal() {
     let (server, _) = Server::mount(puppet().0, ServerOptions::default());
     runs_until(server, async |dialer| {
-        let (client, events, connection) =
-            connect_with(dialer, ClientConfig::default(), link_config());
+        let (client, events, connection) = connect_with(dialer, ClientConfig::default());
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         let mut chat = client.start_chat(ask("hello")).await;

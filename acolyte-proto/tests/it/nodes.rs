@@ -5,10 +5,10 @@ use std::time::Duration;
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ClientConfig, Outcome, reconnect_policy};
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer, link_config};
+use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer};
 use rpc_core::Delivery;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkConfig, LinkState};
+use rpc_core::net::LinkState;
 
 use crate::daemon::{Running, serve};
 
@@ -30,11 +30,9 @@ async fn a_client_authenticates_at_the_next_node_and_repeats_no_chat() {
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let dialer = dialer(&format!("{a},{b}"), &config()).unwrap();
     let dialer = dialer.in_listed_order();
-    let link = LinkConfig {
-        reconnect,
-        ..link_config()
-    };
-    let (client, _, connection) = connect_with(dialer, config(), link);
+    let mut config = config();
+    config.link.reconnect = reconnect;
+    let (client, _, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(client.node().unwrap().address(), first.address);

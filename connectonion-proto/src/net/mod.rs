@@ -40,10 +40,7 @@ pub(crate) mod sessions;
 pub use crate::hub::{AgentError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
-pub use remote::{
-    AgentOptions, Client, Connection, Events, Human, Question, Run, RunEvent, connect_with,
-    link_config,
-};
+pub use remote::{Client, Connection, Events, Human, Question, Run, RunEvent, connect_with};
 #[cfg(feature = "ws")]
 pub use remote::{
     ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,

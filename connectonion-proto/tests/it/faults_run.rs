@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent, connect_lazy};
+use connectonion_proto::net::{Client, Run, RunEvent, connect_lazy};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
@@ -47,12 +47,11 @@ async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
     });
     let link = LinkConfig {
         reconnect: policy,
-        ..AgentOptions::default().link
+        ..ClientConfig::default().link
     };
-    let options = AgentOptions {
-        client: ClientConfig::default(),
+    let options = ClientConfig {
         link,
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let url = format!("ws://{}", listener.address());
     let (agent, _, connection) = connect_lazy(&url, client_key(), options).unwrap();

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use connectonion_proto::Json;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
 };
 use connectonion_proto::net::{
-    Agent, AgentError, AgentOptions, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions,
-    Turn, connect_with,
+    Agent, AgentError, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions, Turn,
+    connect_with,
 };
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
@@ -89,9 +90,9 @@ async fn scenario(lossy: Lossy, interjects: bool) {
             tokio::spawn(runtime.serve(line, None, config, DriverConfig::default()));
         }
     });
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*host_key().address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, mut events, connection) = connect_with(lossy.dialer, client_key(), options);
     tokio::spawn(connection.run());

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{
-    Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn,
-    connect_with, dialer, http_config,
+    Agent, AgentError, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn, connect_with,
+    dialer, http_config,
 };
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::{HttpConfig, Service};
@@ -51,7 +52,7 @@ async fn a_mounted_host_refuses_answers_and_drains_as_one_on_a_socket() {
 async fn headers_and_extensions_of_the_host_reach_the_agent() {
     let (service, handle) = mount(http_config());
     let url = format!("ws://{}/ws", host(service).await);
-    let (key, options) = (Signer::from_seed(&[2; 32]), AgentOptions::default());
+    let (key, options) = (Signer::from_seed(&[2; 32]), ClientConfig::default());
     let dialer = dialer(&url, &options).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
     let (agent, _events, connection) = connect_with(dialer, key, options);
@@ -67,7 +68,7 @@ async fn headers_and_extensions_of_the_host_reach_the_agent() {
 async fn a_host_in_memory_serves_until_a_signal() {
     let (server, _) = Server::mount(Reader, options());
     runs_until(server, async |dialer| {
-        let (key, options) = (Signer::from_seed(&[2; 32]), AgentOptions::default());
+        let (key, options) = (Signer::from_seed(&[2; 32]), ClientConfig::default());
         let (agent, events, connection) = connect_with(dialer, key, options);
         tokio::spawn(connection.run());
         agent.ready().await.unwrap();

@@ -1,9 +1,10 @@
 //! The remote agent's answers over lines that are lost: a question that is open is answered, and one
 //! that is not open gets no second answer.
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::{ClientEvent, Resume};
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{AgentOptions, Client, Events, Run, RunEvent};
+use connectonion_proto::net::{Client, Events, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
@@ -237,7 +238,7 @@ async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
 #[tokio::test(start_paused = true)]
 async fn the_last_replayed_question_is_open() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -267,7 +268,7 @@ async fn the_last_replayed_question_is_open() {
 #[tokio::test(start_paused = true)]
 async fn attaching_delivers_the_open_question() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, mut events, mut listener) = open(AgentOptions {
+    let (agent, mut events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -290,7 +291,7 @@ async fn attaching_delivers_the_open_question() {
 #[tokio::test(start_paused = true)]
 async fn a_replayed_question_is_delivered_before_the_run_ends() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });

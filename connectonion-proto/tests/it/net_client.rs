@@ -8,7 +8,7 @@ use connectonion_proto::frame::{
     AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, SessionState,
     Ulw,
 };
-use connectonion_proto::net::{AgentOptions, Client, Events, Human, Run, RunEvent, connect_with};
+use connectonion_proto::net::{Client, Events, Human, Run, RunEvent, connect_with};
 use rpc_core::Str;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LinkEvent, LinkState, QueueConfig};
@@ -20,15 +20,15 @@ use crate::scripted::{
     user_input,
 };
 
-pub fn options() -> AgentOptions {
-    AgentOptions {
+pub fn options() -> ClientConfig {
+    ClientConfig {
         host: Some(*host_key().address()),
         clock: || UNIX_EPOCH + Duration::from_secs_f64(NOW),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     }
 }
 
-pub fn open(options: AgentOptions) -> (Client, Events, MemListener) {
+pub fn open(options: ClientConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
     let (agent, events, connection) = connect_with(dialer, client_key(), options);
     tokio::spawn(connection.run());
@@ -372,12 +372,8 @@ async fn a_run_of_another_device_can_be_followed() {
 #[tokio::test(start_paused = true)]
 async fn session_syncs_are_delivered_only_on_request() {
     for wanted in [false, true] {
-        let config = ClientConfig {
+        let (agent, _events, mut listener) = open(ClientConfig {
             session_sync: wanted,
-            ..ClientConfig::default()
-        };
-        let (agent, _events, mut listener) = open(AgentOptions {
-            client: config,
             ..options()
         });
         let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
@@ -404,7 +400,7 @@ async fn an_unread_run_drops_its_oldest_steps_and_keeps_its_end() {
         max_items: 3,
         ..QueueConfig::default()
     };
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         run: queue,
         ..options()
     });
@@ -544,7 +540,7 @@ async fn a_run_ends_when_its_client_closes_or_its_task_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn debug_output_shows_no_secret() {
-    let options = AgentOptions {
+    let options = ClientConfig {
         invite_code: Some("s3cret".into()),
         ..options()
     };
@@ -553,5 +549,4 @@ async fn debug_output_shows_no_secret() {
     let run = agent.input("s3cret").await;
     host.hear_type("INPUT").await;
     assert!(!format!("{agent:?} {run:?}").contains("s3cret"));
-    assert_eq!(ClientConfig::default(), ClientConfig::default());
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::ClientEvent;
-use connectonion_proto::net::AgentOptions;
 use rpc_core::{CallError, Refused};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -50,7 +50,7 @@ async fn a_stranger_may_retry_invite_codes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_configured_invite_code_is_offered_once() {
-    let (agent, mut events, mut listener) = open(AgentOptions {
+    let (agent, mut events, mut listener) = open(ClientConfig {
         invite_code: Some("secret".into()),
         ..options()
     });
@@ -76,7 +76,7 @@ async fn a_configured_invite_code_is_offered_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_host_gets_a_freshly_signed_connect_after_onboarding() {
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         invite_code: Some("secret".into()),
         ..options()
     });

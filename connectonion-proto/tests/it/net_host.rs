@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use connectonion_proto::auth::InviteCodes;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::{Taken, reconnect_policy};
 use connectonion_proto::frame::{
     Approval, ApprovalNeeded, AskUser, PlanReview, Scope, SessionState,
 };
 use connectonion_proto::net::{
-    self, AgentOptions, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
+    self, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
 };
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::CallError;
@@ -31,18 +32,18 @@ async fn host() -> String {
     url
 }
 
-fn options() -> AgentOptions {
+fn options() -> ClientConfig {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
-    let mut options = AgentOptions {
+    let mut options = ClientConfig {
         host: Some(*host_key().address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     options.link.reconnect = policy;
     options
 }
 
-async fn open(url: &str, options: AgentOptions) -> Client {
+async fn open(url: &str, options: ClientConfig) -> Client {
     let (agent, _, connection) = net::connect_lazy(url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
@@ -130,7 +131,7 @@ async fn a_question_survives_its_connection_and_program() {
     let (agent, _, connection) = net::connect_lazy(
         &url,
         client_key(),
-        AgentOptions {
+        ClientConfig {
             resume: kept,
             ..options()
         },
@@ -184,7 +185,7 @@ async fn two_devices_can_follow_one_run() {
     answer(&mut first.input("hi").await).await;
     let second = open(
         &url,
-        AgentOptions {
+        ClientConfig {
             resume: first.session(),
             ..options()
         },
@@ -206,7 +207,7 @@ async fn a_host_is_found_by_its_address() {
     assert_eq!(found.url, url);
     let agent = open(
         &found.url,
-        AgentOptions {
+        ClientConfig {
             host: Some(found.address),
             ..options()
         },
@@ -221,7 +222,7 @@ async fn a_host_is_found_by_its_address() {
 #[tokio::test]
 async fn a_connect_for_another_host_is_refused() {
     let url = host().await;
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*client_key().address()),
         ..options()
     };
@@ -243,7 +244,7 @@ async fn a_configured_invite_code_completes_onboarding() {
     tokio::spawn(host.run());
     let agent = open(
         &url,
-        AgentOptions {
+        ClientConfig {
             invite_code: Some("letmein".into()),
             ..options()
         },

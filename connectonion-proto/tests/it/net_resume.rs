@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
-use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent};
+use connectonion_proto::net::{Client, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use rpc_core::net::{LinkConfig, LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -213,7 +213,7 @@ async fn a_restarted_program_resumes_its_run() {
     let resume = Resume::parse(
         r#"{"session_id":"s-1","last_msg_id":"t1","session":{"turn":1,"messages":[]}}"#,
     );
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -239,7 +239,7 @@ async fn a_restarted_program_gets_the_open_question() {
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
     let kept = agent.session();
     assert_eq!(kept.last_msg_id.as_deref(), Some("u"));
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: kept,
         ..options()
     });
@@ -270,12 +270,8 @@ async fn an_older_conversation_yields_to_the_hosts() {
 
 #[tokio::test(start_paused = true)]
 async fn an_oversized_conversation_does_not_prevent_connecting() {
-    let small = ClientConfig {
+    let (agent, _, mut listener) = open(ClientConfig {
         max_sent_bytes: 1024,
-        ..ClientConfig::default()
-    };
-    let (agent, _, mut listener) = open(AgentOptions {
-        client: small,
         ..options()
     });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
@@ -418,12 +414,12 @@ async fn a_silent_host_is_disconnected_and_the_run_resumed() {
 
 #[tokio::test(start_paused = true)]
 async fn without_reconnects_a_run_ends_with_its_connection() {
-    let link = AgentOptions::default().link;
+    let link = ClientConfig::default().link;
     let link = LinkConfig {
         reconnect: ReconnectPolicy::off(),
         ..link
     };
-    let (agent, _events, mut listener) = open(AgentOptions { link, ..options() });
+    let (agent, _events, mut listener) = open(ClientConfig { link, ..options() });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.input("hello").await;
@@ -512,7 +508,7 @@ async fn an_undelivered_step_is_replayed_to_the_next_program() {
     let kept = agent.session();
     assert_eq!(kept.last_msg_id.as_deref(), Some("t1"));
 
-    let (other, _events, mut listener) = open(AgentOptions {
+    let (other, _events, mut listener) = open(ClientConfig {
         resume: kept,
         ..options()
     });

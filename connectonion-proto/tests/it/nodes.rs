@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::reconnect_policy;
-use connectonion_proto::net::{AgentOptions, Client, Server, ServerOptions, connect_with, dialer};
+use connectonion_proto::net::{Client, Server, ServerOptions, connect_with, dialer};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::CallError;
 use rpc_core::backoff::BackoffPolicy;
@@ -30,9 +31,9 @@ async fn node(store: &MemoryStore) -> (String, JoinHandle<()>) {
 async fn open(urls: &str) -> Client {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let mut options = AgentOptions {
+    let mut options = ClientConfig {
         host: Some(*host_key().address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     options.link.reconnect = policy;
     let dialer = dialer(urls, &options).unwrap();

@@ -284,7 +284,10 @@ impl Client {
 impl Client<WsStream> {
     /// A client on a real socket.
     pub async fn dial(url: &str) -> Self {
-        let config = WsConfig::default().with_max_outgoing(usize::MAX);
+        let config = WsConfig {
+            max_outgoing: usize::MAX,
+            ..WsConfig::default()
+        };
         let dialer = WsDialer::new(url).unwrap().with_config(config);
         let line = dialer.dial().await.unwrap();
         Self { line }

@@ -61,7 +61,10 @@ impl TlsArgs {
             http.guards = guards.map_err(Failure::usage)?;
         }
         Ok(match self.acceptor()? {
-            Some(acceptor) => http.with_tls(acceptor),
+            Some(acceptor) => HttpConfig {
+                tls: Some(acceptor),
+                ..http
+            },
             None => http,
         })
     }

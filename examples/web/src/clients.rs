@@ -8,12 +8,13 @@ use super::{Column, Login, Outcome, Typed};
 pub(super) async fn snek(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use snek_proto::client::{ClientConfig, ClientEvent};
     use snek_proto::frame::Final;
-    use snek_proto::net::{connect_with, dialer, link_config};
+    use snek_proto::net::{connect_with, dialer};
 
-    let config = ClientConfig::new(login.user, login.secret);
+    let mut config = ClientConfig::new(login.user, login.secret);
+    column.watch(&mut config.link);
     let dialer = dialer(&login.url, &config)?;
     let (client, mut events, connection) =
-        connect_with(dialer, config, column.watched(link_config()));
+        connect_with(dialer, config);
     column.run(connection, client.states());
     loop {
         tokio::select! {
@@ -37,14 +38,15 @@ pub(super) async fn snek(column: &Column, login: Login, mut typed: Typed) -> Out
 /// Chats with a gateway.
 pub(super) async fn exoclaw(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use exoclaw_proto::client::ClientConfig;
-    use exoclaw_proto::net::{connect_with, dialer, link_config};
+    use exoclaw_proto::net::{connect_with, dialer};
 
-    let config = match login.secret.is_empty() {
+    let mut config = match login.secret.is_empty() {
         true => ClientConfig::default(),
         false => ClientConfig::new(login.secret),
     };
+    column.watch(&mut config.link);
     let dialer = dialer(&login.url, &config)?;
-    let (client, _events, connection) = connect_with(dialer, config, column.watched(link_config()));
+    let (client, _events, connection) = connect_with(dialer, config);
     column.run(connection, client.states());
     while let Some(text) = typed.recv().await {
         column.answer(client.chat(text).await.text().await);
@@ -55,15 +57,14 @@ pub(super) async fn exoclaw(column: &Column, login: Login, mut typed: Typed) -> 
 /// Gives an agent tasks, with a key of its own, and allows what it asks for.
 pub(super) async fn connectonion(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use connectonion_proto::auth::Signer;
+    use connectonion_proto::client::ClientConfig;
     use connectonion_proto::frame::Scope;
-    use connectonion_proto::net::{AgentOptions, RunEvent, connect_with, dialer, link_config};
+    use connectonion_proto::net::{RunEvent, connect_with, dialer};
 
     let seed = std::array::from_fn(|_| entropy().to_ne_bytes()[0]);
     let signer = Signer::from_seed(&seed);
-    let options = AgentOptions {
-        link: column.watched(link_config()),
-        ..AgentOptions::default()
-    };
+    let mut options = ClientConfig::default();
+    column.watch(&mut options.link);
     let (client, _events, connection) =
         connect_with(dialer(&login.url, &options)?, signer, options);
     column.run(connection, client.states());
@@ -83,12 +84,13 @@ pub(super) async fn connectonion(column: &Column, login: Login, mut typed: Typed
 pub(super) async fn smarthole(column: &Column, login: Login, mut typed: Typed) -> Outcome {
     use smarthole_proto::client::ClientConfig;
     use smarthole_proto::frame::{Notification, Registration};
-    use smarthole_proto::net::{Event, InboundMessage, connect_with, dialer, link_config};
+    use smarthole_proto::net::{Event, InboundMessage, connect_with, dialer};
 
-    let config = ClientConfig::new(Registration::new(login.user, "Shows messages in a page."))?;
+    let mut config = ClientConfig::new(Registration::new(login.user, "Shows messages in a page."))?;
+    column.watch(&mut config.link);
     let dialer = dialer(&login.url, &config)?;
     let (client, mut events, connection) =
-        connect_with(dialer, config, column.watched(link_config()));
+        connect_with(dialer, config);
     column.run(connection, client.states());
     let mut last: Option<InboundMessage> = None;
     loop {
@@ -120,14 +122,15 @@ pub(super) async fn acolyte(column: &Column, login: Login, mut typed: Typed) -> 
     use acolyte_proto::client::{ChatUpdate, ClientConfig};
     use acolyte_proto::event::Event;
     use acolyte_proto::frame::ChatRequest;
-    use acolyte_proto::net::{connect_with, dialer, link_config};
+    use acolyte_proto::net::{connect_with, dialer};
 
     let mut config = ClientConfig::default();
     if !login.secret.is_empty() {
         config.api_key = Some(ApiKey::new(login.secret)?);
     }
+    column.watch(&mut config.link);
     let dialer = dialer(&login.url, &config)?;
-    let (client, _events, connection) = connect_with(dialer, config, column.watched(link_config()));
+    let (client, _events, connection) = connect_with(dialer, config);
     column.run(connection, client.states());
     client.ready().await?;
     let model = client.status().await?.model;

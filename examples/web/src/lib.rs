@@ -93,8 +93,8 @@ impl Column {
     }
 
     /// Shows the frames of a link.
-    fn watched(&self, link: LinkConfig) -> LinkConfig {
-        link.with_observer(Arc::new(self.clone()))
+    fn watch(&self, link: &mut LinkConfig) {
+        link.driver.observer = Some(Arc::new(self.clone()));
     }
 
     /// Runs a connection, and shows its states.

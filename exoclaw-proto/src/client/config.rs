@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
+#[cfg(feature = "tokio")]
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{Limits, Secret, Str};
 
@@ -44,7 +46,7 @@ rpc_core::config! {
     /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug)]
     pub struct ClientConfig {
         /// The token; `None` for a gateway that requires none. Default `None`.
         pub token: Option<Secret> = None,
@@ -79,6 +81,10 @@ rpc_core::config! {
         /// Whether [`connect`](crate::net::connect) may send the token to another machine without
         /// encryption, where anyone who sees the traffic can read it. Default no.
         pub insecure_token: bool = false,
+        /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
+        /// [`reconnect_policy`], and [`LinkConfig`]'s own. Each chat holds up to 65,536 unread events and
+        /// 16 MiB; one that stays full for 30 s is ended, and until then its connection delivers nothing.
+        pub link: LinkConfig = LinkConfig { reconnect: reconnect_policy(), ..LinkConfig::default() } => #[cfg(feature = "tokio")],
     }
 }
 

@@ -17,7 +17,7 @@ use crate::frame::StreamEvent;
 /// An error is the last item; after success, [`summary`](Self::summary) is available.
 ///
 /// Unread events wait within the limits of the link's configuration
-/// ([`link_config`](super::link_config)). A chat that stays full delays its whole connection, and
+/// ([`ClientConfig::link`](crate::client::ClientConfig::link)). A chat that stays full delays its whole connection, and
 /// after a deadline ends with [`CloseReason::SlowConsumer`]. So does a chat from which the policy
 /// drops events, because its answer would be incomplete.
 ///

@@ -7,7 +7,7 @@ use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{
     Backend, ChatError, ChatReply, MemoryBackend, Peer, Server, ServerHandle, ServerOptions,
-    connect_with, dialer, http_config, link_config,
+    connect_with, dialer, http_config,
 };
 use rpc_core::net::server::{HttpConfig, Service};
 use switchboard_testing::mounted::{check, described, host, runs_until};
@@ -64,7 +64,7 @@ async fn headers_and_extensions_of_the_host_reach_the_backend() {
     let config = ClientConfig::default();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
-    let (client, _events, connection) = connect_with(dialer, config, link_config());
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     let text = client.chat("hello").await.text().await.unwrap();
@@ -79,7 +79,7 @@ async fn a_server_in_memory_serves_until_a_signal() {
     let backend = server.runtime();
     runs_until(server, async |dialer| {
         let config = ClientConfig::default();
-        let (client, events, connection) = connect_with(dialer, config, link_config());
+        let (client, events, connection) = connect_with(dialer, config);
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         let text = client.chat("hello you").await.text().await.unwrap();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
-use exoclaw_proto::net::{self, Client, Events, connect_with, link_config};
+use exoclaw_proto::net::{self, Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
+use rpc_core::net::{LinkEvent, LinkState, Message, QueueConfig, Transport};
 use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Outgoing, Refused,
 };
@@ -85,16 +85,22 @@ async fn accept(listener: &mut MemListener) -> Gateway<MemTransport> {
     gateway
 }
 
-fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener) {
+fn queued(streams: QueueConfig) -> ClientConfig {
+    let mut config = ClientConfig::default();
+    config.link.streams = streams;
+    config
+}
+
+fn open(config: ClientConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
-    let (client, events, connection) = connect_with(dialer, config, link);
+    let (client, events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     (client, events, listener)
 }
 
 /// A client whose gateway answers everything.
 async fn served() -> Client {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     client
@@ -102,7 +108,7 @@ async fn served() -> Client {
 
 /// A client and the gateway's end, for chats that are played.
 async fn played() -> (Client, Gateway<MemTransport>) {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     let gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     (client, gateway)
@@ -256,7 +262,7 @@ async fn the_configuration_can_set_a_total_timeout() {
         chat_total_timeout: Some(CHAT_TIME),
         ..ClientConfig::default()
     };
-    let (client, _, mut listener) = open(config, link_config());
+    let (client, _, mut listener) = open(config);
     let _silent = accept(&mut listener).await;
     client.ready().await.unwrap();
     let before = tokio::time::Instant::now();
@@ -329,13 +335,7 @@ async fn an_unread_chat_blocks_others_only_until_its_deadline() {
         },
         ..QueueConfig::default()
     };
-    let (client, _, mut listener) = open(
-        ClientConfig::default(),
-        LinkConfig {
-            streams: limits,
-            ..link_config()
-        },
-    );
+    let (client, _, mut listener) = open(queued(limits));
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -360,13 +360,7 @@ async fn a_dropping_policy_ends_a_lagging_chat() {
         policy: rpc_core::net::LagPolicy::DropOldest,
         ..QueueConfig::default()
     };
-    let (client, _, mut listener) = open(
-        ClientConfig::default(),
-        LinkConfig {
-            streams: limits,
-            ..link_config()
-        },
-    );
+    let (client, _, mut listener) = open(queued(limits));
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -387,7 +381,7 @@ async fn endless_text_is_limited() {
         limits,
         ..ClientConfig::default()
     };
-    let (client, _, mut listener) = open(config, link_config());
+    let (client, _, mut listener) = open(config);
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     assert_eq!(
@@ -406,7 +400,7 @@ async fn endless_text_is_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chat_without_a_connection_fails_at_once() {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     let mut gateway = Gateway(listener.accept().await.unwrap());
     let mut chat = client.chat("too early").await;
     let refused = chat.next().await;
@@ -430,7 +424,7 @@ async fn a_chat_without_a_connection_fails_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_ends_chats_and_reconnects() {
-    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut gateway = accept(&mut listener).await;
     assert_eq!(client.ready().await.unwrap(), 1);
     let mut chat = client.chat("hi").await;
@@ -458,7 +452,7 @@ async fn a_failing_gateway_that_accepted_the_token_before_is_retried() {
             token: token.map(Into::into),
             ..ClientConfig::default()
         };
-        let (client, mut events, mut listener) = open(config, link_config());
+        let (client, mut events, mut listener) = open(config);
         let first = accept(&mut listener).await;
         client.ready().await.unwrap();
         first.0.cutter().cut();
@@ -479,7 +473,7 @@ async fn a_failing_gateway_that_accepted_the_token_before_is_retried() {
 async fn a_refused_token_stops_reconnecting() {
     for close in [None, Some(CloseFrame::new(4001, ""))] {
         let config = ClientConfig::new("wrong");
-        let (client, _, mut listener) = open(config, link_config());
+        let (client, _, mut listener) = open(config);
         let mut gateway = Gateway(listener.accept().await.unwrap());
         assert_eq!(gateway.hear().await.unwrap(), json!({"token": "wrong"}));
         match close {
@@ -518,7 +512,7 @@ async fn a_drain_lets_the_chat_finish() {
 
 #[tokio::test(start_paused = true)]
 async fn errors_without_a_known_id_are_events() {
-    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     gateway

@@ -4,7 +4,7 @@
 use connectonion_proto::auth::Signer;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{self, AgentOptions, Run, RunEvent};
+use connectonion_proto::net::{self, Run, RunEvent};
 use futures_util::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 
@@ -31,12 +31,9 @@ async fn gives(mut run: Run, text: &str) -> Outcome {
 }
 
 pub(super) async fn life(url: &str, line: &Line) -> Outcome {
-    let options = AgentOptions {
-        client: ClientConfig {
-            answer_timeout: Some(MOMENT),
-            ..ClientConfig::default()
-        },
-        ..AgentOptions::default()
+    let options = ClientConfig {
+        answer_timeout: Some(MOMENT),
+        ..ClientConfig::default()
     };
     let signer = Signer::from_seed(&[7; 32]);
     let connected = net::connect(url, signer, options).await;

@@ -326,7 +326,9 @@ async fn an_observer_sees_every_frame_and_no_secret() {
             .unwrap()
             .push(format!("{:?} {text}", frame.direction()));
     });
-    let (mut guest, host, _) = connected(config().with_observer(observer), config()).await;
+    let mut watched = config();
+    watched.driver.observer = Some(observer);
+    let (mut guest, host, _) = connected(watched, config()).await;
     host.link
         .command(|m, _| m.tell("the secret word"))
         .await

@@ -345,7 +345,10 @@ async fn local_state_changes_before_the_answer_is_sent() {
 /// A guest over a real WebSocket, ready, and its peer, which does nothing by itself.
 async fn ready_with(listener: &RawListener) -> (End<GuestSide>, RawPeer) {
     let url = format!("ws://{}", listener.address());
-    let ws = WsConfig::default().with_max_message(1024);
+    let ws = WsConfig {
+        max_message: 1024,
+        ..WsConfig::default()
+    };
     let dialer = WsDialer::new(&url).unwrap().with_config(ws);
     let at_once = BackoffPolicy::new(Duration::from_millis(1), 1.0);
     let driver = DriverConfig {

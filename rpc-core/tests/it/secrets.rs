@@ -70,7 +70,9 @@ fn observed(log: &Capture) -> LinkConfig {
         let text = frame.text().unwrap_or_default().into_owned();
         write!(log.0.lock().unwrap(), "\n{frame:?} {text}").unwrap();
     };
-    config().with_observer(Arc::new(observer))
+    let mut watched = config();
+    watched.driver.observer = Some(Arc::new(observer));
+    watched
 }
 
 /// A whole life over sockets whose frames, headers, URL and subprotocol hold the secret.

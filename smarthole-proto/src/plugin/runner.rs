@@ -122,8 +122,7 @@ impl<H: Handler> Plugin<H> {
     /// Creates a plugin that connects through this dialer.
     #[must_use]
     pub fn with_dialer(dialer: impl Dialer, config: PluginConfig, handler: H) -> Self {
-        let (client, events, connection) =
-            connect_with(dialer, config.client.clone(), config.link.clone());
+        let (client, events, connection) = connect_with(dialer, config.client.clone());
         let (canceller, cancellation) = Cancellation::new();
         let shared = Arc::new(Shared {
             client,

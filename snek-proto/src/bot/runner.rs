@@ -93,8 +93,7 @@ impl<H: Handler> Bot<H> {
     /// Creates a bot that connects through this dialer.
     #[must_use]
     pub fn with_dialer(dialer: impl Dialer, config: BotConfig, handler: H) -> Self {
-        let (client, events, connection) =
-            connect_with(dialer, config.client.clone(), config.link.clone());
+        let (client, events, connection) = connect_with(dialer, config.client.clone());
         let (canceller, cancellation) = Cancellation::new();
         let handler = Arc::new(handler);
         let notified = Arc::clone(&handler);

@@ -56,10 +56,12 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
 
     fn new(agent: A, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http.with_path(RPC_PATH);
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let mut http = options.http;
+        http.paths.push(RPC_PATH.to_owned());
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max;
         // The key comes with the upgrade.
-        http.limits = http.limits.with_max_before_login(max);
+        http.limits.max_before_login = max;
         let shared = Arc::new(Self {
             agent: Arc::new(agent),
             auth: options.auth,

@@ -46,7 +46,7 @@ impl Client {
     /// # let url = host.url();
     /// # tokio::spawn(host.run());
     /// # let signer = connectonion_proto::auth::Signer::generate()?;
-    /// # let options = connectonion_proto::net::AgentOptions::default();
+    /// # let options = connectonion_proto::client::ClientConfig::default();
     /// # let (agent, _, connection) = connectonion_proto::net::connect(&url, signer, options).await?;
     /// # tokio::spawn(connection.run());
     /// let mut run = agent.input("What is new?").await;
@@ -292,7 +292,7 @@ impl Client {
         self.signer.identity.address()
     }
 
-    /// What another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)): the
+    /// What another program needs to go on ([`ClientConfig::resume`](crate::client::ClientConfig::resume)): the
     /// session, the conversation as of the last run that ended, and the last step that was taken from
     /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is sent
     /// again to the other program, and so is a question that is open. Steps among the

@@ -101,7 +101,9 @@ impl HostRuntime {
     /// Creates a runtime without sessions.
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
-        let hub = Hub::new(options.hub, random(), time::now());
+        let mut hub = options.hub;
+        hub.store_events |= options.cluster.is_some();
+        let hub = Hub::new(hub, random(), time::now());
         let agent = Arc::new(agent);
         // Agents get paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);

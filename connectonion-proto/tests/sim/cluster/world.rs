@@ -157,7 +157,8 @@ impl Shared {
             ..HubConfig::default()
         };
         let agent = Slow { most: self.think };
-        let (server, _) = Server::mount(agent, options.with_cluster(cluster.clone()));
+        options.runtime.cluster = Some(cluster.clone());
+        let (server, _) = Server::mount(agent, options);
         let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
         let is_paused = watch::Sender::new(false);
         let mut tasks = JoinSet::new();

@@ -142,7 +142,7 @@ impl Gateway {
         let auth = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
         if let Some(tls) = overrides.tls.clone() {
-            http = http.with_tls(tls);
+            http.tls = Some(tls);
         }
         for proxy in &overrides.proxies {
             let guards = http.guards.with_trusted_proxy(proxy);
@@ -166,7 +166,7 @@ impl Gateway {
         }
         warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
-            http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
+            http.limits.handshake_timeout = WEBHOOK_TIMEOUT;
         }
         let store = open(&config, &overrides, &mut warnings).await?;
         #[cfg(unix)]
@@ -516,8 +516,15 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
     }
     let guards = guards_with(guards, &hosts, &config.allowed_origins);
     let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
-    let limits = ServerLimits::default().with_max_connections(config.max_connections);
-    Ok(defaults.with_guards(guards).with_limits(limits))
+    let limits = ServerLimits {
+        max_connections: config.max_connections,
+        ..ServerLimits::default()
+    };
+    Ok(HttpConfig {
+        guards,
+        limits,
+        ..defaults
+    })
 }
 
 /// The routes of a configuration.

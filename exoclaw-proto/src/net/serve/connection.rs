@@ -61,11 +61,13 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
 
     fn new(backend: B, mut options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http.with_path(WS_PATH);
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let mut http = options.http;
+        http.paths.push(WS_PATH.to_owned());
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max;
         let auth = &options.connection.auth;
         if auth.is_open() {
-            http.limits = http.limits.with_max_before_login(max);
+            http.limits.max_before_login = max;
         }
         options.connection.extensions = backend.extensions().to_vec();
         options.connection.other_methods = true;

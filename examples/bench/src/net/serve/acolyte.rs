@@ -3,10 +3,9 @@
 use acolyte_proto::error::ChatError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
-use acolyte_proto::net::{Agent, Run, Server, ServerOptions, http_config};
+use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
 
 use rpc_core::Limits;
-use rpc_core::net::server::ServerLimits;
 
 use super::{CHUNK, CONNECTIONS, Tell};
 use crate::text;
@@ -36,8 +35,7 @@ pub(super) async fn serve(tell: Tell) {
         max_message_rate: None,
         ..defaults()
     };
-    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    options.http = http_config().with_limits(limits);
+    options.http.limits.max_connections = CONNECTIONS;
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
     tell(server.local_addr());

@@ -6,7 +6,7 @@ use exoclaw_proto::DecodeError;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef};
-use exoclaw_proto::net::{Client, Events, connect_with, dialer, link_config};
+use exoclaw_proto::net::{Client, Events, connect_with, dialer};
 use rpc_core::backoff::{Backoff, BackoffPolicy};
 use rpc_core::net::ws::{Socket, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer, LinkEvent, Node};
@@ -133,9 +133,8 @@ impl Connected {
         let line = args.line.to(&args.url)?;
         let dialer = line.dialer(dialer(args.url.expose(), &config)?);
         // A gateway that leaves is reported at once, not waited for.
-        let mut link = link_config();
-        link.reconnect = ReconnectPolicy::off();
-        let (client, mut events, connection) = connect_with(RetryDialer(dialer), config, link);
+        config.link.reconnect = ReconnectPolicy::off();
+        let (client, mut events, connection) = connect_with(RetryDialer(dialer), config);
         let connection = tokio::spawn(connection.run());
         let service = Service {
             name: "a gateway",

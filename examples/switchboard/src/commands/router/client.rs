@@ -15,7 +15,7 @@ use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
-use smarthole_proto::net::{Event, InboundMessage, dialer, link_config};
+use smarthole_proto::net::{Event, InboundMessage, dialer};
 use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
 use tokio::sync::{Notify, oneshot};
 
@@ -162,9 +162,7 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
     for capability in &args.capabilities {
         registration.capabilities.push(capability.as_str().into());
     }
-    let mut link = link_config();
-    link.reconnect.backoff.max_attempts = Some(args.attempts);
-    let config = PluginConfig::new(registration).map_err(|error| {
+    let mut config = PluginConfig::new(registration).map_err(|error| {
         let option = match error.code {
             ErrorCode::InvalidName => "--name: ",
             ErrorCode::InvalidDescription => "--description: ",
@@ -172,7 +170,7 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         };
         Failure::usage(format_args!("{option}{}", error.message))
     })?;
-    let mut config = PluginConfig { link, ..config };
+    config.client.link.reconnect.backoff.max_attempts = Some(args.attempts);
     config.client.keep_alive = args.pings.over(config.client.keep_alive);
     Ok(config)
 }

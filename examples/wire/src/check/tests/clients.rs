@@ -82,13 +82,13 @@ where
 
 mod exoclaw {
     use exoclaw_proto::client::ClientConfig;
-    use exoclaw_proto::net::{connect_with, link_config};
+    use exoclaw_proto::net::connect_with;
     use rpc_core::CallError;
 
     use super::*;
 
     async fn chat(dialer: ToScript, config: ClientConfig) -> Ended {
-        let (client, _events, connection) = connect_with(dialer, config, link_config());
+        let (client, _events, connection) = connect_with(dialer, config);
         let connection = tokio::spawn(connection.run());
         let said = async {
             client.ready().await.map_err(|_| 3)?;
@@ -192,13 +192,12 @@ mod smarthole {
 mod acolyte {
     use acolyte_proto::client::{ClientConfig, Outcome};
     use acolyte_proto::frame::ChatRequest;
-    use acolyte_proto::net::{connect_with, link_config};
+    use acolyte_proto::net::connect_with;
 
     use super::*;
 
     async fn chat(dialer: ToScript) -> Ended {
-        let (client, _events, connection) =
-            connect_with(dialer, ClientConfig::default(), link_config());
+        let (client, _events, connection) = connect_with(dialer, ClientConfig::default());
         let connection = tokio::spawn(connection.run());
         let request = ChatRequest::new("hello", "gpt-5-mini");
         let (code, output) = match client.ready().await {
@@ -237,16 +236,17 @@ mod acolyte {
 
 mod connectonion {
     use connectonion_proto::auth::Signer;
-    use connectonion_proto::net::{AgentOptions, connect_with};
+    use connectonion_proto::client::ClientConfig;
+    use connectonion_proto::net::connect_with;
     use rpc_core::Secret;
 
     use super::*;
 
     async fn ask(dialer: ToScript) -> Ended {
         let signer = Signer::generate().unwrap();
-        let options = AgentOptions {
+        let options = ClientConfig {
             invite_code: Some(Secret::from("open sesame")),
-            ..AgentOptions::default()
+            ..ClientConfig::default()
         };
         let (agent, _events, connection) = connect_with(dialer, signer, options);
         let connection = tokio::spawn(connection.run());
