@@ -12,14 +12,14 @@ use connectonion_proto::auth::Signer;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 use connectonion_proto::net::{
-    self, Agent, AgentError, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+    self, Agent, AppError, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
 
 struct Barista;
 
 impl Agent for Barista {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
         let milk = turn.ask_user(AskUser::new("With milk?")).await?;
         Ok(Reply::new(format!("{}, milk: {}", prompt.text, milk.get())))
@@ -43,7 +43,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         net::connect(&found.url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
 
-    let mut run = agent.input("one coffee").await;
+    let mut run = agent.chat("one coffee").await;
     while let Some(event) = run.next().await {
         match event? {
             RunEvent::Step(step) => println!("step: {}", step.event.kind.tag()),
@@ -51,6 +51,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
             other => println!("{other:?}"),
         }
     }
-    println!("{}", run.output().await?.result);
+    println!("{}", run.finish().await?.result);
     Ok(())
 }

@@ -11,15 +11,13 @@ use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{
-    self, Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn,
-};
+use connectonion_proto::net::{self, Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::trust::TrustLevel;
 
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))
     }
 }
@@ -40,7 +38,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
-    println!("{}", agent.input("hello").await.output().await?.result);
+    println!("{}", agent.chat("hello").await.finish().await?.result);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);
     Ok(())

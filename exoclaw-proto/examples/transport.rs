@@ -52,6 +52,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (client, _events, connection) = net::connect_with(InProcess, config);
     tokio::spawn(connection.run());
     client.ready().await?;
-    println!("client: {}", client.chat("hello there").await.text().await?);
+    println!(
+        "client: {}",
+        client.chat("hello there").await.finish().await?
+    );
     Ok(())
 }

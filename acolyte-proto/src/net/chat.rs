@@ -35,7 +35,7 @@ use crate::id::TaskId;
 /// # let config = acolyte_proto::client::ClientConfig::default();
 /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
-/// let mut chat = client.start_chat(ChatRequest::new("hi", "echo")).await;
+/// let mut chat = client.chat(ChatRequest::new("hi", "echo")).await;
 /// while let Some(update) = chat.next().await {
 ///     println!("{update:?}");
 /// }
@@ -138,7 +138,7 @@ impl Chat {
             conn.abort(id, now)
         };
         linked.stream.relax(Some(MAX_ASIDE));
-        let answer = link.call("chat.abort", abort).await;
+        let answer = link.call_with("chat.abort", abort).await;
         linked.stream.relax(None);
         match answer? {
             Value::Call(CallValue::Aborted(aborted)) => Ok(aborted),

@@ -31,7 +31,7 @@ const KEY: &str = "the API key";
 /// let config = ClientConfig::new(ApiKey::new("secret")?);
 /// let (client, _, connection) = net::connect(&url, config).await?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
-/// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+/// let mut chat = client.chat(ChatRequest::new("hi", "gpt-5-mini")).await;
 /// println!("{}", chat.finish().await);
 /// # Ok(())
 /// # }

@@ -71,7 +71,7 @@ impl ClientUnderTest for Chats {
     }
 
     async fn call(&self, client: &Client, _: &SharedEvents<Self>) -> Ended {
-        let mut chat = client.start_chat(ChatRequest::new("hi", "m")).await;
+        let mut chat = client.chat(ChatRequest::new("hi", "m")).await;
         let mut ends = Vec::new();
         while let Some(update) = chat.next().await {
             match update {
@@ -108,7 +108,7 @@ impl ClientUnderTest for Chats {
 
     async fn load(&self, client: &Client, bytes: usize) -> Ended {
         let request = ChatRequest::new("x".repeat(bytes), "m");
-        ended(client.start_chat(request).await.finish().await)
+        ended(client.chat(request).await.finish().await)
     }
 
     fn event(&self, number: usize) -> Value {

@@ -11,9 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::daemon::puppet;
 
 async fn start(client: &Client, message: &str) -> Chat {
-    client
-        .start_chat(ChatRequest::new(message.to_owned(), "m"))
-        .await
+    client.chat(ChatRequest::new(message.to_owned(), "m")).await
 }
 
 /// What is said of a chat is true.

@@ -111,7 +111,7 @@ async fn served() -> Client {
 
 async fn start(client: &Client, message: &str) -> Chat {
     let request = ChatRequest::new(message.to_owned(), "m");
-    client.start_chat(request).await
+    client.chat(request).await
 }
 
 /// A chat that the server has heard of, and its id.
@@ -385,7 +385,7 @@ async fn errors_without_a_known_id_are_events() {
 #[tokio::test(start_paused = true)]
 async fn one_chat_can_have_no_timeout() {
     let (client, mut server) = played().await;
-    let patient = client.start_chat_within(None, ChatRequest::new("hi", "m"));
+    let patient = client.chat_within(None, ChatRequest::new("hi", "m"));
     let mut patient = patient.await;
     let id = server.hear().await.unwrap()["id"].clone();
     let mut hasty = start(&client, "hi").await;

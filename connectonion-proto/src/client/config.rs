@@ -59,7 +59,7 @@ rpc_core::config! {
         pub insecure_prompts: bool = false,
         /// How long the host may take to answer a CONNECT; `None` is for ever. During onboarding
         /// there is no deadline. Default 30 s.
-        pub connect_timeout: Option<Duration> = Some(Duration::from_secs(30)),
+        pub handshake_timeout: Option<Duration> = Some(Duration::from_secs(30)),
         /// How long the host may take to finish the CONNECT after onboarding. Hosts before the
         /// specification's version never do: they require another CONNECT. Default 3 s.
         pub onboarded_timeout: Duration = Duration::from_secs(3),

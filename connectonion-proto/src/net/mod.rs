@@ -37,7 +37,7 @@ mod serve;
 pub(crate) mod sessions;
 
 #[cfg(feature = "server")]
-pub use crate::hub::{AgentError, Prompt};
+pub use crate::hub::{AppError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
 pub use remote::{Client, Connection, Events, Human, Question, Run, RunEvent, connect_with};

@@ -24,7 +24,7 @@ fn options(terms: &Terms) -> ClientConfig {
         ..Limits::default()
     };
     ClientConfig {
-        connect_timeout: Some(terms.handshake),
+        handshake_timeout: Some(terms.handshake),
         silence_timeout: Some(terms.silence),
         answer_timeout: None,
         max_sent_bytes: terms.max_message,

@@ -58,7 +58,7 @@ async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
     tokio::spawn(connection.run());
     let mut line = accept(&listener, "new").await;
     soon(agent.ready()).await.unwrap();
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     assert_eq!(hear(&mut line).await["type"], "INPUT");
     for (frame, name) in [
         (user_input("hello", "u"), "user_input"),
@@ -96,7 +96,7 @@ async fn a_run_survives_every_way_a_connection_can_end() {
     say(&mut line, &thinking("t2")).await;
     step(&mut run, "thinking").await;
     say(&mut line, &output("hi")).await;
-    assert_eq!(soon(run.output()).await.unwrap().result, "hi");
+    assert_eq!(soon(run.finish()).await.unwrap().result, "hi");
     assert!(soon(run.next()).await.is_none());
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
 }

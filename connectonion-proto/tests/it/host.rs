@@ -82,11 +82,11 @@ async fn a_remote_agent_talks_to_a_host() {
         net::connect_lazy(&host.url, client_key(), ClientConfig::default()).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
-    let output = agent.input("hello").await.output().await.unwrap();
+    let output = agent.chat("hello").await.finish().await.unwrap();
     assert_eq!(&*output.result, "echo: hello");
-    let output = agent.input("count").await.output().await.unwrap();
+    let output = agent.chat("count").await.finish().await.unwrap();
     assert_eq!(&*output.result, "3 messages");
-    let output = agent.input("tool").await.output().await.unwrap();
+    let output = agent.chat("tool").await.finish().await.unwrap();
     assert_eq!(&*output.result, "sum is 5");
     assert_eq!(host.runtime.sessions(), 1);
 }

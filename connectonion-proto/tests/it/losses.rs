@@ -11,7 +11,7 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
 };
 use connectonion_proto::net::{
-    Agent, AgentError, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions, Turn,
+    Agent, AppError, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions, Turn,
     connect_with,
 };
 use connectonion_proto::server::ServerConfig;
@@ -36,7 +36,7 @@ impl Asking {
 }
 
 impl Agent for Asking {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         self.hear(&*prompt.text);
         turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
         let args = Json::of(&json!({"path": "a"})).unwrap();
@@ -98,7 +98,7 @@ async fn scenario(lossy: Lossy, interjects: bool) {
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });
     agent.ready().await.unwrap();
-    let mut run = agent.input("work").await;
+    let mut run = agent.chat("work").await;
     let mut interjected = None;
     let mut asked = Vec::new();
     while let Some(Ok(event)) = run.next().await {

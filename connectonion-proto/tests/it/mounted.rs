@@ -5,7 +5,7 @@ use std::time::Duration;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{
-    Agent, AgentError, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn, connect_with,
+    Agent, AppError, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn, connect_with,
     dialer, http_config,
 };
 use connectonion_proto::trust::TrustLevel;
@@ -16,7 +16,7 @@ use switchboard_testing::mounted::{check, described, host, runs_until};
 struct Reader;
 
 impl Agent for Reader {
-    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(described(turn.parts().unwrap())))
     }
 }
@@ -58,7 +58,7 @@ async fn headers_and_extensions_of_the_host_reach_the_agent() {
     let (agent, _events, connection) = connect_with(dialer, key, options);
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
-    let output = agent.input("hello").await.output().await.unwrap();
+    let output = agent.chat("hello").await.finish().await.unwrap();
     assert_eq!(output.result, "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -72,7 +72,7 @@ async fn a_host_in_memory_serves_until_a_signal() {
         let (agent, events, connection) = connect_with(dialer, key, options);
         tokio::spawn(connection.run());
         agent.ready().await.unwrap();
-        let output = agent.input("hello").await.output().await.unwrap();
+        let output = agent.chat("hello").await.finish().await.unwrap();
         assert_eq!(output.result, " and none");
         (agent, events)
     })

@@ -52,7 +52,7 @@ struct Asked {
 
 async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("hello", "u"), question.clone()])
         .await;
@@ -100,7 +100,7 @@ async fn an_answer_lost_with_its_connection_is_resent() {
     assert_eq!(host.hear().await, answer("q"));
     host.say_all(&[tool_result("r"), output("a it is")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
-    assert_eq!(it.run.output().await.unwrap().result, "a it is");
+    assert_eq!(it.run.finish().await.unwrap().result, "a it is");
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +125,7 @@ async fn an_approval_lost_with_its_connection_is_asked_again() {
         (&json!(true), &json!("q"))
     );
     host.say(&output("done")).await;
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,7 +161,7 @@ async fn an_answer_swallowed_by_a_dead_connection_is_resent() {
     host.say(&ask_user("q")).await;
     assert_eq!(host.hear().await, answer("q"));
     host.say(&output("a it is")).await;
-    assert_eq!(it.run.output().await.unwrap().result, "a it is");
+    assert_eq!(it.run.finish().await.unwrap().result, "a it is");
     drop(it.host);
 }
 
@@ -179,7 +179,7 @@ async fn a_delivered_answer_is_not_resent_to_the_next_question() {
             other => panic!("{other:?}"),
         }
         host.say(&output("done")).await;
-        assert_eq!(it.run.output().await.unwrap().result, "done");
+        assert_eq!(it.run.finish().await.unwrap().result, "done");
     }
 }
 
@@ -194,7 +194,7 @@ async fn a_confirmed_answer_is_not_resent_during_the_run() {
     hears_nothing(&mut host).await;
     host.say_all(&[tool_result("r"), output("done")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
-    assert_eq!(it.run.output().await.unwrap().result, "done");
+    assert_eq!(it.run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +210,7 @@ async fn a_refused_repeat_of_a_bound_answer_is_not_an_error() {
     };
     host.say_all(&[stale("q"), stale("q"), output("done")])
         .await;
-    assert_eq!(it.run.output().await.unwrap().result, "done");
+    assert_eq!(it.run.finish().await.unwrap().result, "done");
     let refused = next(&mut it.events).await;
     assert!(matches!(refused, ClientEvent::AnswerRefused { .. }));
     let more = timeout(Duration::from_secs(20), next(&mut it.events)).await;
@@ -222,8 +222,8 @@ async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
     let mut it = answered(false).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &connected("connected")).await;
-    assert!(it.run.output().await.is_err());
-    let mut run = it.agent.input("again").await;
+    assert!(it.run.finish().await.is_err());
+    let mut run = it.agent.chat("again").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("again", "u2"), ask_user("q3")])
         .await;
@@ -262,7 +262,7 @@ async fn the_last_replayed_question_is_open() {
         .await;
     assert_eq!(step(&mut run).await, "tool_result");
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +285,7 @@ async fn attaching_delivers_the_open_question() {
     drop(run);
     let mut run = agent.attach();
     host.say(&output("done")).await;
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -299,7 +299,7 @@ async fn a_replayed_question_is_delivered_before_the_run_ends() {
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say_all(&[ask_user("q1"), output("done")]).await;
     assert_eq!(step(&mut run).await, "ask_user");
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,7 +50,7 @@ async fn a_session_continues_at_the_next_node() {
     let ((a, first), (b, _second)) = (node(&store).await, node(&store).await);
     let agent = open(&format!("{a},{b}")).await;
     assert_eq!(agent.node().unwrap().url(), a);
-    let output = agent.input("think twice").await.output().await.unwrap();
+    let output = agent.chat("think twice").await.finish().await.unwrap();
     assert_eq!(output.result, "thought twice");
     let session = agent.session().session_id;
     assert!(session.is_some());
@@ -60,7 +60,7 @@ async fn a_session_continues_at_the_next_node() {
     let again = LinkState::Ready { generation: 2 };
     states.wait_for(|state| *state == again).await.unwrap();
     assert_eq!(agent.node().unwrap().url(), b);
-    let output = agent.input("think again").await.output().await.unwrap();
+    let output = agent.chat("think again").await.finish().await.unwrap();
     assert_eq!(output.result, "thought again");
     assert_eq!(agent.session().session_id, session);
     // The conversation of the first node is known, with each prompt once.
@@ -76,12 +76,12 @@ async fn a_prompt_lost_with_its_node_is_not_resent_to_the_next() {
     let (here, there) = (MemoryStore::new(), MemoryStore::new());
     let ((a, first), (b, _second)) = (node(&here).await, node(&there).await);
     let agent = open(&format!("{a},{b}")).await;
-    let mut run = agent.input("babble 1").await;
+    let mut run = agent.chat("babble 1").await;
     assert!(run.next().await.is_some());
     first.abort();
-    let lost = run.output().await;
+    let lost = run.finish().await;
     assert!(matches!(lost, Err(CallError::Closed { .. })), "{lost:?}");
     assert_eq!(agent.node().unwrap().url(), b);
-    let output = agent.input("think new").await.output().await.unwrap();
+    let output = agent.chat("think new").await.finish().await.unwrap();
     assert_eq!(output.result, "thought new");
 }

@@ -49,7 +49,7 @@ pub(super) async fn exoclaw(column: &Column, login: Login, mut typed: Typed) -> 
     let (client, _events, connection) = connect_with(dialer, config);
     column.run(connection, client.states());
     while let Some(text) = typed.recv().await {
-        column.answer(client.chat(text).await.text().await);
+        column.answer(client.chat(text).await.finish().await);
     }
     Ok(())
 }
@@ -69,13 +69,13 @@ pub(super) async fn connectonion(column: &Column, login: Login, mut typed: Typed
         connect_with(dialer(&login.url, &options)?, signer, options);
     column.run(connection, client.states());
     while let Some(text) = typed.recv().await {
-        let mut run = client.input(text).await;
+        let mut run = client.chat(text).await;
         while let Some(event) = run.next().await {
             if let Ok(RunEvent::Approval(asked)) = event {
                 asked.approve(Scope::Once).await?;
             }
         }
-        column.answer(run.output().await.map(|it| it.result.to_string()));
+        column.answer(run.finish().await.map(|it| it.result.to_string()));
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ pub(super) async fn acolyte(column: &Column, login: Login, mut typed: Typed) -> 
     let model = client.status().await?.model;
     while let Some(text) = typed.recv().await {
         let mut chat = client
-            .start_chat(ChatRequest::new(text, model.clone()))
+            .chat(ChatRequest::new(text, model.clone()))
             .await;
         let mut answer = String::new();
         while let Some(update) = chat.next().await {

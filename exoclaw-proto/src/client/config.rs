@@ -51,10 +51,10 @@ rpc_core::config! {
         /// The token; `None` for a gateway that requires none. Default `None`.
         pub token: Option<Secret> = None,
         /// How long a client with a token waits for the hello. Default 10 s.
-        pub hello_timeout: Duration = HELLO_TIMEOUT,
+        pub handshake_timeout: Duration = HELLO_TIMEOUT,
         /// How long a client without a token waits for the hello. A gateway that requires a token
         /// is silent until it gets one, so this timeout detects it. Default 3 s.
-        pub tokenless_hello_timeout: Duration = TOKENLESS_HELLO_TIMEOUT,
+        pub tokenless_handshake_timeout: Duration = TOKENLESS_HELLO_TIMEOUT,
         /// How long each request that is not streamed waits for its answer, from the gateway's last
         /// [progress](super::ClientConn#timeouts). Default 30 s.
         pub call_timeout: Duration = CALL_TIMEOUT,

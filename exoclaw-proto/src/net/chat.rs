@@ -67,7 +67,7 @@ impl Chat {
     ///
     /// # Cancel safety
     /// Not cancel-safe: the text so far is lost. The chat itself goes on.
-    pub async fn text(&mut self) -> Result<String, CallError<RpcError>> {
+    pub async fn finish(&mut self) -> Result<String, CallError<RpcError>> {
         let mut text = String::new();
         while let Some(step) = self.next().await {
             let StreamEvent::Text(chunk) = step? else {

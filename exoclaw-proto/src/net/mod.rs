@@ -27,7 +27,7 @@ pub use rpc_core::net::Connection;
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub use serve::{
-    Backend, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
+    AppError, Backend, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]

@@ -29,7 +29,7 @@ use crate::limits::WS_PATH;
 /// let config = ClientConfig::new("secret");
 /// let (client, _, connection) = net::connect(&url, config).await?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
-/// println!("{}", client.chat("hello").await.text().await?);
+/// println!("{}", client.chat("hello").await.finish().await?);
 /// # Ok(())
 /// # }
 /// ```

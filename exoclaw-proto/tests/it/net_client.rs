@@ -171,7 +171,7 @@ async fn a_chat_stream_ends_after_its_outcome() {
     assert_eq!(chat.summary().unwrap().usage, Usage::new(6, 2));
     assert!(chat.id().is_some());
     assert!(chat.next().await.is_none());
-    assert_eq!(client.chat("a b").await.text().await.unwrap(), "a b");
+    assert_eq!(client.chat("a b").await.finish().await.unwrap(), "a b");
     // As a stream for combinators, too.
     let events: Vec<_> = StreamExt::collect(client.chat("x").await).await;
     assert_eq!(events.len(), 3);
@@ -184,7 +184,7 @@ async fn many_chats_run_side_by_side() {
         let client = client.clone();
         async move {
             let chat = ChatSend::new("websocket", format!("user-{n}"), format!("number {n}"));
-            client.chat_send(chat).await.text().await.unwrap()
+            client.chat_send(chat).await.finish().await.unwrap()
         }
     });
     let texts = futures_util::future::join_all(chats).await;
@@ -225,7 +225,7 @@ async fn requests_wait_for_earlier_ones_at_an_ordered_gateway() {
         async move { client.ping().await }
     });
     for (n, mut chat) in chats.into_iter().enumerate() {
-        assert_eq!(chat.text().await, Ok(n.to_string()));
+        assert_eq!(chat.finish().await, Ok(n.to_string()));
     }
     assert_eq!(ping.await.unwrap(), Ok(()));
 }
@@ -250,10 +250,13 @@ async fn chats_and_calls_can_have_a_total_timeout() {
     let mut late = client.chat_within(Some(CHAT_TIME), place()).await;
     let call = client.call_within(Some(CHAT_TIME), "ping", &json!(null));
     assert!(matches!(call.await, Err(CallError::TimedOut { .. })));
-    assert!(matches!(late.text().await, Err(CallError::TimedOut { .. })));
-    assert_eq!(first.text().await.unwrap(), "first");
+    assert!(matches!(
+        late.finish().await,
+        Err(CallError::TimedOut { .. })
+    ));
+    assert_eq!(first.finish().await.unwrap(), "first");
     let mut patient = client.chat_within(None, place()).await;
-    assert_eq!(patient.text().await.unwrap(), "second");
+    assert_eq!(patient.finish().await.unwrap(), "second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,7 +269,7 @@ async fn the_configuration_can_set_a_total_timeout() {
     let _silent = accept(&mut listener).await;
     client.ready().await.unwrap();
     let before = tokio::time::Instant::now();
-    let ended = client.chat("hi").await.text().await;
+    let ended = client.chat("hi").await.finish().await;
     assert!(matches!(ended, Err(CallError::TimedOut { .. })));
     assert_eq!(before.elapsed().as_secs(), CHAT_TIME.as_secs());
 }
@@ -293,7 +296,7 @@ async fn an_error_is_the_last_item_of_a_stream() {
     assert_eq!(error.kind(), ErrorKind::Provider);
     assert!(chat.next().await.is_none());
     assert!(matches!(chat.outcome(), Some(Err(_))) && chat.summary().is_none());
-    assert!(chat.text().await.is_err());
+    assert!(chat.finish().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +326,7 @@ async fn a_long_answer_waits_until_it_is_read() {
     let words = "word ".repeat(5_000);
     let mut waiting = client.chat(&*words).await;
     client.ping().await.unwrap();
-    assert_eq!(waiting.text().await.unwrap(), words);
+    assert_eq!(waiting.finish().await.unwrap(), words);
 }
 
 #[tokio::test(start_paused = true)]
@@ -365,7 +368,7 @@ async fn a_dropping_policy_ends_a_lagging_chat() {
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
     client.ping().await.unwrap();
-    let error = lazy.text().await.unwrap_err();
+    let error = lazy.finish().await.unwrap_err();
     let reason = CloseReason::SlowConsumer;
     let delivery = Delivery::Delivered;
     assert_eq!(error, CallError::Closed { reason, delivery });
@@ -385,10 +388,10 @@ async fn endless_text_is_limited() {
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     assert_eq!(
-        client.chat("12345 78").await.text().await.unwrap(),
+        client.chat("12345 78").await.finish().await.unwrap(),
         "12345 78"
     );
-    let error = client.chat("12345 789").await.text().await.unwrap_err();
+    let error = client.chat("12345 789").await.finish().await.unwrap_err();
     assert!(matches!(
         error,
         CallError::Closed {
@@ -418,7 +421,7 @@ async fn a_chat_without_a_connection_fails_at_once() {
     client.ready().await.unwrap();
     client.close();
     client.closed().await;
-    let error = client.chat("too late").await.text().await.unwrap_err();
+    let error = client.chat("too late").await.finish().await.unwrap_err();
     assert_eq!(error.delivery(), Delivery::NotSent);
 }
 
@@ -442,7 +445,7 @@ async fn a_lost_connection_ends_chats_and_reconnects() {
     while client.state() != (LinkState::Ready { generation: 2 }) {
         events.next_link().await.unwrap();
     }
-    assert_eq!(client.chat("again").await.text().await.unwrap(), "again");
+    assert_eq!(client.chat("again").await.finish().await.unwrap(), "again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -505,7 +508,7 @@ async fn a_drain_lets_the_chat_finish() {
         .await;
     gateway.say(json!({"id": id, "event": "done"})).await;
     tokio::spawn(gateway.serve());
-    assert_eq!(chat.text().await.unwrap(), "whole");
+    assert_eq!(chat.finish().await.unwrap(), "whole");
     let report = draining.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
 }
@@ -545,7 +548,7 @@ async fn a_chat_over_a_real_websocket() {
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(
-        client.chat("over the wire").await.text().await.unwrap(),
+        client.chat("over the wire").await.finish().await.unwrap(),
         "over the wire"
     );
     client.close();

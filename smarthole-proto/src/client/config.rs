@@ -63,7 +63,7 @@ rpc_core::config! {
         pub response_timeout: Duration = RESPONSE_TIMEOUT,
         /// How long the server may take to answer the registration; `None` means forever. Default
         /// 10 s.
-        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT),
+        pub handshake_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT),
         /// Pings of this side, and when silence means that the server is dead. Default: a ping
         /// every 30 s, and 10 s to answer. Anything that arrives is a sign of life. The transport
         /// answers the server's pings.

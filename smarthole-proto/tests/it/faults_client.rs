@@ -22,7 +22,7 @@ struct Responses;
 
 fn config(terms: &Terms) -> ClientConfig {
     ClientConfig {
-        registration_timeout: Some(terms.handshake),
+        handshake_timeout: Some(terms.handshake),
         keep_alive: terms.keep_alive(),
         limits: Limits {
             max_message_bytes: terms.max_message,

@@ -300,10 +300,11 @@ impl<H: Handler> Runner<H> {
             ClientEvent::Joined(joined) => self.membership(joined.channel_uid, true),
             ClientEvent::Left(left) => self.membership(left.channel_uid, false),
             ClientEvent::SetTyping(typing) => {
-                let channel = typing.channel_uid.clone().unwrap_or_default();
-                self.spawn(ChannelUid::new(channel), move |handler, cx| async move {
-                    handler.on_set_typing(&cx, &typing).await
-                });
+                let channel = typing.channel_uid.clone();
+                self.spawn(
+                    channel.unwrap_or_else(|| "".into()),
+                    move |handler, cx| async move { handler.on_set_typing(&cx, &typing).await },
+                );
             }
             ClientEvent::Unknown(event) => {
                 self.spawn(ChannelUid::new(""), move |handler, cx| async move {

@@ -579,7 +579,7 @@ fn infinite_timeouts_are_accepted() {
     };
     let rate = RateLimit::new(2, Duration::MAX);
     let server = ServerConfig {
-        login_timeout: Some(Duration::MAX),
+        handshake_timeout: Some(Duration::MAX),
         limits: Limits {
             max_message_rate: Some(rate),
             ..Limits::default()

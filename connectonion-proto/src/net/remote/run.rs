@@ -63,7 +63,7 @@ pub enum RunEvent {
 /// # let me = connectonion_proto::auth::Signer::from_seed(&[1; 32]);
 /// # let (agent, _events, connection) = net::connect(&url, me, ClientConfig::default()).await?;
 /// # tokio::spawn(connection.run());
-/// let mut run = agent.input("hello").await;
+/// let mut run = agent.chat("hello").await;
 /// while let Some(event) = run.next().await {
 ///     match event? {
 ///         RunEvent::Step(step) => println!("step: {}", step.event.kind.tag()),
@@ -71,7 +71,7 @@ pub enum RunEvent {
 ///         other => println!("{other:?}"),
 ///     }
 /// }
-/// assert_eq!(run.output().await?.result, "echo: hello");
+/// assert_eq!(run.finish().await?.result, "echo: hello");
 /// # Ok(())
 /// # }
 /// ```
@@ -152,7 +152,7 @@ impl Run {
     ///
     /// # Cancel safety
     /// As for [`complete`](Self::complete).
-    pub async fn output(&mut self) -> End {
+    pub async fn finish(&mut self) -> End {
         self.complete(&DeclineAll).await
     }
 

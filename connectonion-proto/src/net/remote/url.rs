@@ -37,7 +37,7 @@ let signer = Signer::from_seed(&[7; 32]); // or Signer::load(".co/keys/agent.key
 let options = ClientConfig::default();
 let (agent, _, connection) = net::connect(&url, signer, options).await?; // ws://127.0.0.1:8000
 tokio::spawn(connection.run());
-println!("{}", agent.input("hello").await.output().await?.result);
+println!("{}", agent.chat("hello").await.finish().await?.result);
 # Ok(())
 # }
 ```

@@ -5,7 +5,7 @@ use std::future::Future;
 use rpc_core::Str;
 
 use super::turn::Turn;
-use crate::hub::{AgentError, Prompt};
+use crate::hub::{AppError, Prompt};
 
 /// The application of a host: it answers prompts. Implement it as `async fn`.
 ///
@@ -14,12 +14,12 @@ use crate::hub::{AgentError, Prompt};
 /// an error of the agent, and ends its run only.
 ///
 /// ```
-/// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Turn};
 ///
 /// struct Echo;
 ///
 /// impl Agent for Echo {
-///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))
 ///     }
 /// }
@@ -43,7 +43,7 @@ pub trait Agent: Send + Sync + 'static {
         &self,
         turn: &Turn,
         prompt: Prompt,
-    ) -> impl Future<Output = Result<Reply, AgentError>> + Send;
+    ) -> impl Future<Output = Result<Reply, AppError>> + Send;
 }
 
 /// An agent's answer: the `result` of OUTPUT.

@@ -49,14 +49,14 @@ pub use turn::Turn;
 /// ```
 /// use std::sync::Arc;
 /// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::net::{Agent, AgentError, HostRuntime, RuntimeOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, HostRuntime, RuntimeOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::server::ServerConfig;
 /// use connectonion_proto::trust::TrustLevel;
 /// use connectonion_proto::rpc_core::net::{DriverConfig, mem};
 ///
 /// # struct Echo;
 /// # impl Agent for Echo {
-/// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+/// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 /// #         Ok(Reply::new(format!("echo: {}", prompt.text)))
 /// #     }
 /// # }

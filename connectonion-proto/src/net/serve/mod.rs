@@ -42,13 +42,13 @@ pub use options::{ServerOptions, http_config};
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::net::{Agent, AgentError, Server, ServerOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, Server, ServerOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::trust::TrustLevel;
 ///
 /// struct Echo;
 ///
 /// impl Agent for Echo {
-///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))
 ///     }
 /// }

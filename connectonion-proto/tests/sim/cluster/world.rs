@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
-use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
+use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::SinkExt as _;
@@ -74,7 +74,7 @@ struct Slow {
 }
 
 impl Agent for Slow {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
         // Each prompt takes its own time.
         let share = prompt.text.bytes().map(u32::from).sum::<u32>() % 8;

@@ -1,9 +1,9 @@
-//! [`Backend`]: the application behind a gateway; [`ChatError`]: the error of a chat.
+//! [`Backend`]: the application behind a gateway; [`AppError`]: the error of a chat.
 
 use std::future::{Future, Ready, ready};
 use std::sync::Arc;
 
-use rpc_core::Json;
+use rpc_core::{Json, Str};
 
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
@@ -26,7 +26,7 @@ use crate::frame::{
 /// ```
 /// use std::sync::Arc;
 /// use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-/// use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
+/// use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer};
 ///
 /// struct Shout;
 ///
@@ -39,7 +39,7 @@ use crate::frame::{
 ///         Vec::new()
 ///     }
 ///
-///     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+///     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
 ///         reply.text(&chat.content.to_uppercase()).await?;
 ///         Ok(())
 ///     }
@@ -59,7 +59,7 @@ pub trait Backend: Send + Sync + 'static {
     fn plugins(&self, peer: &Arc<Peer>) -> impl Future<Output = Vec<Plugin>> + Send;
 
     /// Answers a chat through `reply`. The event `done` is sent for you, also after
-    /// [`ChatError::Failed`].
+    /// [`AppError::Failed`].
     ///
     /// # Errors
     /// The error of the chat.
@@ -72,7 +72,7 @@ pub trait Backend: Send + Sync + 'static {
         peer: &Arc<Peer>,
         chat: ChatSend,
         reply: ChatReply,
-    ) -> impl Future<Output = Result<(), ChatError>> + Send;
+    ) -> impl Future<Output = Result<(), AppError>> + Send;
 
     /// Returns the [extensions](Method::EXTENSIONS) that this backend has. The hello frame lists
     /// them, and the client gets `unknown method` for all others. Default none.
@@ -161,7 +161,7 @@ pub trait Backend: Send + Sync + 'static {
     /// ```
     /// # use std::sync::Arc;
     /// # use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-    /// # use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
+    /// # use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer};
     /// use exoclaw_proto::Json;
     /// use exoclaw_proto::error::RpcError;
     ///
@@ -183,7 +183,7 @@ pub trait Backend: Send + Sync + 'static {
     /// #     async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
     /// #         Vec::new()
     /// #     }
-    /// #     async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), ChatError> {
+    /// #     async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), AppError> {
     /// #         Ok(())
     /// #     }
     /// }
@@ -227,7 +227,7 @@ pub trait Backend: Send + Sync + 'static {
 /// The error of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ChatError {
+pub enum AppError {
     /// The chat did not start: the client gets an error response. Like [`Failed`](Self::Failed) if
     /// something was already streamed.
     #[error("the chat was refused: {0}")]
@@ -240,7 +240,14 @@ pub enum ChatError {
     Gone(#[from] Gone),
 }
 
-impl<E> From<E> for ChatError
+impl AppError {
+    /// Creates a failure with this message for the client.
+    pub fn failed(message: impl Into<Str>) -> Self {
+        Self::Failed(RpcError::new(message))
+    }
+}
+
+impl<E> From<E> for AppError
 where
     RpcError: From<E>,
 {

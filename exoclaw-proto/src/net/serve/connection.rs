@@ -17,7 +17,7 @@ use rpc_core::{CloseFrame, CloseReason, Machine as _};
 use serde::Serialize;
 
 use super::ServerOptions;
-use super::backend::{Backend, ChatError};
+use super::backend::{AppError, Backend};
 use super::peer::{Peer, refuse};
 use super::reply::ChatReply;
 use crate::auth::check_bind;
@@ -204,14 +204,14 @@ async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, c
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply).await };
     let run = pin!(catch_panic("a backend", run));
-    let is_ok = |outcome: &Option<Result<(), ChatError>>| matches!(outcome, Some(Ok(())));
+    let is_ok = |outcome: &Option<Result<(), AppError>>| matches!(outcome, Some(Ok(())));
     let outcome = server_call(SYSTEM, Method::ChatSend.name(), run, is_ok).await;
     peer.end(id, |conn| match &outcome {
         Some(Ok(())) => conn.done(id),
-        Some(Err(ChatError::Refused(error))) => refuse(conn, id, error),
-        Some(Err(ChatError::Failed(error))) => conn.error(id, error.message()),
+        Some(Err(AppError::Refused(error))) => refuse(conn, id, error),
+        Some(Err(AppError::Failed(error))) => conn.error(id, error.message()),
         // If the client is there after all, it must not wait for ever.
-        Some(Err(ChatError::Gone(_))) | None => refuse(conn, id, &internal_error()),
+        Some(Err(AppError::Gone(_))) | None => refuse(conn, id, &internal_error()),
     })
     .await;
 }

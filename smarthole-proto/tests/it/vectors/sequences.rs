@@ -37,9 +37,9 @@ struct Played {
 impl Played {
     fn new(vector: &Vector) -> Self {
         let now = Instant::now();
-        let timeout = vector.get("registration_timeout").as_u64();
+        let timeout = vector.get("handshake_timeout").as_u64();
         let config = ServerConfig {
-            registration_timeout: timeout.map(Duration::from_secs),
+            handshake_timeout: timeout.map(Duration::from_secs),
             limits: Limits {
                 max_message_rate: None,
                 ..defaults()

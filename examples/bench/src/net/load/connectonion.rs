@@ -56,7 +56,7 @@ impl Caller {
             .with("prompt", TEXT);
         let mut input = Input::new(TEXT);
         input.signed = self.signer.sign_payload(&payload).unwrap();
-        let output = self.client.send(input).await.output().await.unwrap();
+        let output = self.client.send(input).await.finish().await.unwrap();
         assert_eq!(output.result, TEXT);
     }
 }

@@ -1,9 +1,9 @@
 //! Our Acolyte server; a chat is answered as many texts as its message says.
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
-use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
 
 use rpc_core::Limits;
 
@@ -13,7 +13,7 @@ use crate::text;
 struct Chunks(String);
 
 impl Agent for Chunks {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         for _ in 0..request.message.parse().unwrap_or(0) {
             if run.text(&self.0).await.is_err() {
                 break;

@@ -2,7 +2,7 @@
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
-    Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn,
+    Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
 
@@ -12,7 +12,7 @@ use super::{CONNECTIONS, Tell};
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(prompt.text))
     }
 }

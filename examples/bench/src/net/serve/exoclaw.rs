@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
+use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer, Server, ServerOptions};
 
 use super::{CHUNK, CONNECTIONS, Tell};
 use crate::net::values::STATUS;
@@ -21,7 +21,7 @@ impl Backend for Chunks {
         Vec::new()
     }
 
-    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         for _ in 0..chat.content.parse().unwrap_or(0) {
             reply.text(&self.0).await?;
         }

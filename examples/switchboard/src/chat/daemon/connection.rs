@@ -215,8 +215,8 @@ impl Server {
 impl Connection {
     pub(crate) async fn start(&self, request: ChatRequest) -> Chat {
         match &self.way {
-            Way::Socket(client, ..) => client.start_chat(request).await,
-            Way::Http => self.http.start_chat(request).await,
+            Way::Socket(client, ..) => client.chat(request).await,
+            Way::Http => self.http.chat(request).await,
         }
     }
 

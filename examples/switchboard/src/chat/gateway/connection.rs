@@ -129,7 +129,7 @@ impl Connected {
         config.keep_alive = args.pings.over(config.keep_alive);
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
         // A server that is silent for longer speaks another protocol.
-        config.hello_timeout = HELLO;
+        config.handshake_timeout = HELLO;
         let line = args.line.to(&args.url)?;
         let dialer = line.dialer(dialer(args.url.expose(), &config)?);
         // A gateway that leaves is reported at once, not waited for.

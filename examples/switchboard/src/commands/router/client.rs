@@ -16,7 +16,7 @@ use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
 use smarthole_proto::net::{Event, InboundMessage, dialer};
-use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
+use smarthole_proto::plugin::{AppError, Context, Ended, Handler, Plugin, PluginConfig};
 use tokio::sync::{Notify, oneshot};
 
 use crate::chat::router::notes::{Note, Notes, asks_for_notes};
@@ -213,7 +213,7 @@ struct Keeper {
 }
 
 impl Handler for Keeper {
-    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
         let text = &*message.text;
         self.tell(
             "message",
@@ -223,12 +223,12 @@ impl Handler for Keeper {
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
             // Someone else has it by now.
-            return Err(PluginError::rejected("it took too long"));
+            return Err(AppError::rejected("it took too long"));
         }
         if let Some(reason) = self.refusal(text) {
             let words = format!("rejects it: {reason}");
             self.tell("rejected", json!({ "reason": reason }), &words);
-            return Err(PluginError::rejected(reason));
+            return Err(AppError::rejected(reason));
         }
         if asks_for_notes(text) {
             let notes = self.on_disk(Notes::all).await?;
@@ -263,7 +263,7 @@ impl Handler for Keeper {
         );
     }
 
-    async fn on_error(&self, _: &Context, error: PluginError) {
+    async fn on_error(&self, _: &Context, error: AppError) {
         let words = match self.notes.file() {
             Some(file) => format!("{}: {error}", file.display()),
             None => error.to_string(),

@@ -1,6 +1,6 @@
 //! The calls of a chat's model: each is made, or the user is asked first.
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::{Event, ToolCall, ToolOutput, ToolResult};
 use serde_json::{Map, Value};
 use snek_proto::llm::toolloop::{Call, ToolFailure};
@@ -19,7 +19,7 @@ impl Chat<'_> {
     }
 
     /// Makes a call, unless the user has to allow it first.
-    pub(super) async fn make(&mut self, call: Call) -> Result<Option<Step>, ChatError> {
+    pub(super) async fn make(&mut self, call: Call) -> Result<Option<Step>, AppError> {
         if self.asks {
             if let Some(step) = self.question(&call).await? {
                 return Ok(Some(step));
@@ -76,7 +76,7 @@ impl Chat<'_> {
 
     /// Returns what the user has to be asked before a call is made. A call that would fail is not
     /// asked about: it fails.
-    async fn question(&mut self, call: &Call) -> Result<Option<Step>, ChatError> {
+    async fn question(&mut self, call: &Call) -> Result<Option<Step>, AppError> {
         if self.refused.is_some() {
             return Ok(None);
         }

@@ -95,7 +95,7 @@ mod exoclaw {
             client
                 .chat("hello")
                 .await
-                .text()
+                .finish()
                 .await
                 .map_err(|error| match error {
                     CallError::Remote(_) => 1,
@@ -201,7 +201,7 @@ mod acolyte {
         let connection = tokio::spawn(connection.run());
         let request = ChatRequest::new("hello", "gpt-5-mini");
         let (code, output) = match client.ready().await {
-            Ok(_) => match client.start_chat(request).await.finish().await {
+            Ok(_) => match client.chat(request).await.finish().await {
                 Outcome::Done(reply) => (0, reply.output.to_string()),
                 Outcome::Failed(_) | Outcome::Refused { .. } => (1, String::new()),
                 _ => (4, String::new()),
@@ -252,7 +252,7 @@ mod connectonion {
         let connection = tokio::spawn(connection.run());
         let said = async {
             agent.ready().await.map_err(|_| 3)?;
-            let output = agent.input("hello").await.output().await;
+            let output = agent.chat("hello").await.finish().await;
             output
                 .map(|output| output.result.to_string())
                 .map_err(|_| 1)
