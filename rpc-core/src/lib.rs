@@ -16,6 +16,8 @@ pub mod breaker;
 pub mod cluster;
 mod config;
 mod debug;
+#[cfg(feature = "tokio")]
+mod dynamic;
 pub mod encode;
 mod error;
 #[cfg(feature = "file")]

@@ -27,7 +27,9 @@ pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub use serve::{Agent, ChatReply, EmitError, Server, ServerOptions, http_config};
+pub use serve::{
+    Agent, ChatReply, DynAgent, EmitError, Server, ServerOptions, agent_fn, http_config,
+};
 #[cfg(feature = "sse")]
 pub use sse::SseClient;
 #[cfg(feature = "ws")]

@@ -48,7 +48,7 @@ pub use remote::{
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub use runtime::{Agent, HostRuntime, Reply, RuntimeOptions, Turn};
+pub use runtime::{Agent, DynAgent, HostRuntime, Reply, RuntimeOptions, Turn, agent_fn};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};
 

@@ -27,7 +27,8 @@ pub use rpc_core::net::Connection;
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub use serve::{
-    AppError, Backend, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
+    AppError, Backend, ChatReply, DynBackend, Gone, MemoryBackend, Peer, Server, ServerOptions,
+    backend_fn, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]

@@ -78,6 +78,17 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
+rpc_core::dynamic! {
+    /// Any [`Handler`]: for a program that chooses one when it starts.
+    pub struct DynHandler(AnyHandler): Handler {
+        async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), AppError>;
+        async fn on_ready(&self, cx: &Context, client_id: Option<&ClientId>);
+        async fn on_error(&self, cx: &Context, error: AppError);
+        fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32);
+        fn on_event(&self, event: &LinkEvent<Event>);
+    }
+}
+
 /// A [`Handler`] that is a closure.
 struct HandlerFn<F>(F);
 

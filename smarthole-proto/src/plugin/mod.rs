@@ -15,5 +15,5 @@ mod runner;
 pub use config::PluginConfig;
 pub use context::Context;
 pub use error::AppError;
-pub use handler::{Handler, handler_fn};
+pub use handler::{DynHandler, Handler, handler_fn};
 pub use runner::{Ended, Plugin};

@@ -27,7 +27,9 @@ pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config};
+pub use serve::{
+    Backend, DynBackend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config,
+};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 

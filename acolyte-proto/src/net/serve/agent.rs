@@ -61,3 +61,47 @@ pub trait Agent: Send + Sync + 'static {
     /// The future is dropped if the client leaves first.
     fn status(&self) -> impl Future<Output = Status> + Send;
 }
+
+rpc_core::dynamic! {
+    /// Any [`Agent`]: for a program that chooses one when it starts.
+    pub struct DynAgent(AnyAgent): Agent {
+        async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError>;
+        async fn status(&self) -> Status;
+    }
+}
+
+/// An [`Agent`] that is a status and a closure.
+struct AgentFn<F>(Status, F);
+
+/// Creates an agent with this status from a closure that returns a future.
+///
+/// ```
+/// use acolyte_proto::frame::{Reply, Status};
+/// use acolyte_proto::net::{DynAgent, agent_fn};
+///
+/// let echo = agent_fn(Status::new("echo", ""), |_, request| async move {
+///     Ok(Reply::new(request.message, "echo"))
+/// });
+/// # drop(DynAgent::new(echo));
+/// ```
+pub fn agent_fn<F, W>(status: Status, work: F) -> impl Agent
+where
+    F: Fn(ChatReply, ChatRequest) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    AgentFn(status, work)
+}
+
+impl<F, W> Agent for AgentFn<F>
+where
+    F: Fn(ChatReply, ChatRequest) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
+        (self.1)(run, request).await
+    }
+
+    async fn status(&self) -> Status {
+        self.0.clone()
+    }
+}

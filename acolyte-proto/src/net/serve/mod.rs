@@ -13,7 +13,7 @@ use rpc_core::net::server::ProtocolServer;
 
 use daemon::Daemon;
 
-pub use agent::Agent;
+pub use agent::{Agent, DynAgent, agent_fn};
 pub use options::{ServerOptions, http_config};
 pub use run::{ChatReply, EmitError};
 

@@ -46,6 +46,48 @@ pub trait Agent: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reply, AppError>> + Send;
 }
 
+rpc_core::dynamic! {
+    /// Any [`Agent`]: for a program that chooses one when it starts.
+    ///
+    /// ```
+    /// use connectonion_proto::net::{AppError, DynAgent, Prompt, Reply, agent_fn};
+    ///
+    /// let is_demo = true;
+    /// let agent = match is_demo {
+    ///     true => DynAgent::new(agent_fn(|_, prompt| async move { Ok(Reply::new(prompt.text)) })),
+    ///     false => DynAgent::new(agent_fn(|turn, _| async move {
+    ///         Err(AppError::failed(format!("no model for {}", turn.session_id())))
+    ///     })),
+    /// };
+    /// # drop(agent);
+    /// ```
+    pub struct DynAgent(AnyAgent): Agent {
+        async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError>;
+    }
+}
+
+/// An [`Agent`] that is a closure.
+struct AgentFn<F>(F);
+
+/// Creates an agent from a closure that returns a future.
+pub fn agent_fn<F, W>(work: F) -> impl Agent
+where
+    F: Fn(Turn, Prompt) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    AgentFn(work)
+}
+
+impl<F, W> Agent for AgentFn<F>
+where
+    F: Fn(Turn, Prompt) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
+        (self.0)(turn.clone(), prompt).await
+    }
+}
+
 /// An agent's answer: the `result` of OUTPUT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -34,7 +34,7 @@ use handler::{Caller, Handler};
 use state::State;
 use turn::Head;
 
-pub use agent::{Agent, Reply};
+pub use agent::{Agent, DynAgent, Reply, agent_fn};
 pub(in crate::net) use handler::Remote;
 pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};

@@ -21,7 +21,7 @@ use crate::hub::{AppError, Hub, Now, Owner, Prompt, RunId};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
 
-/// A handle to one run for its [`Agent`](super::Agent): it sends events, asks questions, returns
+/// A handle to one run, cheap to clone, for its [`Agent`](super::Agent): it sends events, asks questions, returns
 /// what the user wants meanwhile, and has the conversation.
 ///
 /// Sending an event never waits: events are kept for all connections and for those that reconnect,
@@ -42,6 +42,7 @@ use crate::limits::ULW_TURNS;
 ///     }
 /// }
 /// ```
+#[derive(Clone)]
 pub struct Turn {
     pub(super) runtime: HostRuntime,
     pub(super) run: RunId,

@@ -224,6 +224,63 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
+rpc_core::dynamic! {
+    /// Any [`Backend`]: for a program that chooses one when it starts.
+    pub struct DynBackend(AnyBackend): Backend {
+        async fn status(&self, peer: &Arc<Peer>) -> Status;
+        async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
+        async fn chat(&self, peer: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError>;
+        async fn chat_history(&self, peer: &Arc<Peer>, request: ChatHistory) -> Result<Vec<Turn>, RpcError>;
+        async fn session_list(&self, peer: &Arc<Peer>) -> Result<Vec<Session>, RpcError>;
+        async fn session_clear(&self, peer: &Arc<Peer>, session: SessionRef) -> Result<Cleared, RpcError>;
+        async fn budget_status(&self, peer: &Arc<Peer>, session: Option<SessionRef>) -> Result<BudgetStatus, RpcError>;
+        async fn memory_search(&self, peer: &Arc<Peer>, request: MemorySearch) -> Result<Vec<Fact>, RpcError>;
+        async fn call(&self, peer: &Arc<Peer>, method: &str, params: Json) -> Result<Json, RpcError>;
+        async fn disconnected(&self, peer: &Arc<Peer>);
+        fn extensions(&self) -> &[Method];
+    }
+}
+
+/// A [`Backend`] that is a closure.
+struct BackendFn<F>(F);
+
+/// Creates a backend without plugins from a closure that answers chats and returns a future.
+///
+/// ```
+/// use exoclaw_proto::net::{DynBackend, backend_fn};
+///
+/// let shout = backend_fn(|chat, reply| async move {
+///     reply.text(&chat.content.to_uppercase()).await?;
+///     Ok(())
+/// });
+/// # drop(DynBackend::new(shout));
+/// ```
+pub fn backend_fn<F, W>(work: F) -> impl Backend
+where
+    F: Fn(ChatSend, ChatReply) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), AppError>> + Send + 'static,
+{
+    BackendFn(work)
+}
+
+impl<F, W> Backend for BackendFn<F>
+where
+    F: Fn(ChatSend, ChatReply) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), AppError>> + Send + 'static,
+{
+    async fn status(&self, _: &Arc<Peer>) -> Status {
+        Status::new(env!("CARGO_PKG_VERSION"), 0, 0)
+    }
+
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
+        Vec::new()
+    }
+
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
+        (self.0)(chat, reply).await
+    }
+}
+
 /// The error of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
