@@ -53,6 +53,15 @@ pub mod text;
 pub mod timers;
 pub mod timestamp;
 
+// What public signatures name.
+pub use bytes;
+#[cfg(feature = "ws")]
+pub use http;
+#[cfg(feature = "metrics")]
+pub use metrics;
+#[cfg(feature = "tls")]
+pub use rustls;
+
 pub use error::{CallError, CloseReason, ConnectErrorKind, Delivery, Disconnect, Refused, Retry};
 pub use id::{CallId, Hex16, Id, IdForm, UniqueBits, uuid};
 pub use json::error::DecodeError;

@@ -154,7 +154,7 @@ impl ChatReply {
     /// Sends more of the model's text, as [`emit`](Self::emit) does.
     ///
     /// # Errors
-    /// [`EmitError::Stopped`]
+    /// [`EmitError::Stopped`] if the chat was aborted or its client has left: stop the work.
     ///
     /// # Cancel safety
     /// As for [`emit`](Self::emit).

@@ -153,7 +153,7 @@ impl Turn {
     /// model; the session's `iteration` counts these calls.
     ///
     /// # Errors
-    /// [`AppError::Over`].
+    /// [`AppError::Over`] if the run has ended meanwhile: stop the work; the same call fails again.
     pub fn next_inputs(&self) -> Result<Vec<Prompt>, AppError> {
         self.hub(|hub, now| hub.next_inputs(self.run, now))
     }
@@ -179,10 +179,12 @@ impl Turn {
         }
     }
 
-    /// Asks the user, and waits for the answer: any JSON value, usually a text.
+    /// Asks the user, and waits for the answer: any JSON value, usually a text. An interrupt leaves the question
+    /// open: an agent that should stop then waits for [`interrupted`](Self::interrupted), too, and drops this future.
     ///
     /// # Errors
-    /// [`AppError`]
+    /// [`AppError::Over`] if the run ended before the answer: stop the work. [`AppError::NoRoom`] if too many questions
+    /// are open: ask again when one is answered. [`AppError::Refused`] if the question is too large.
     ///
     /// # Cancel safety
     /// Dropping the future withdraws the question: an answer gets an ERROR.
@@ -276,7 +278,7 @@ impl Turn {
     /// Changes the mode, and informs the clients.
     ///
     /// # Errors
-    /// [`AppError`].
+    /// [`AppError::Over`] if the run has ended meanwhile: stop the work; the same call fails again.
     pub fn set_mode(&self, mode: Mode) -> Result<(), AppError> {
         self.hub(|hub, now| hub.set_mode(self.run, mode, now))
     }
@@ -292,7 +294,7 @@ impl Turn {
     /// messages added since.
     ///
     /// # Errors
-    /// [`AppError::Over`].
+    /// [`AppError::Over`] if the run has ended meanwhile: stop the work; the same call fails again.
     pub fn session(&self) -> Result<Json, AppError> {
         self.hub(|hub, now| hub.session(self.run, now))
     }
@@ -363,7 +365,8 @@ impl Turn {
     /// anyway.
     ///
     /// # Errors
-    /// [`AppError`].
+    /// [`AppError::Over`] if the run has ended meanwhile, [`AppError::Refused`] if the conversation is too large for a
+    /// message: the same call fails again.
     pub fn sync(&self) -> Result<(), AppError> {
         let session = self.session()?;
         let event = EventKind::SessionSync(session);

@@ -34,7 +34,7 @@ impl ChatReply {
     /// Sends more of the answer. A text over the message limit is sent in several messages.
     ///
     /// # Errors
-    /// [`Gone`]
+    /// [`Gone`] if the client has left or the chat has ended: stop the work.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing of the text was sent, or only the
@@ -103,7 +103,7 @@ impl ChatReply {
     /// message limit ends the chat with an error, and later writes are refused.
     ///
     /// # Errors
-    /// [`Gone`]
+    /// [`Gone`] if the client has left or the chat has ended: stop the work.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing was sent.
