@@ -4,13 +4,13 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! dynamic {
-    ($(#[$meta:meta])* $vis:vis struct $Dyn:ident($Object:ident): $Trait:ident {
+    ($(#[$meta:meta])* $vis:vis struct $Dyn:ident($object:ident): $Trait:ident {
         $(async fn $f:ident(&self $(, $a:ident: $A:ty)*) $(-> $R:ty)?;)*
         $(fn $g:ident(&self $(, $b:ident: $B:ty)*) $(-> $S:ty)?;)*
     }) => {
         $(#[$meta])*
         #[derive(Clone)]
-        $vis struct $Dyn(std::sync::Arc<dyn $Object>);
+        $vis struct $Dyn(std::sync::Arc<dyn $object::Object>);
 
         impl $Dyn {
             /// Holds this implementation.
@@ -25,28 +25,33 @@ macro_rules! dynamic {
             }
         }
 
-        #[$crate::net::async_trait]
-        trait $Object: Send + Sync + 'static {
-            $(async fn $f(&self $(, $a: $A)*) $(-> $R)?;)*
-            $(fn $g(&self $(, $b: $B)*) $(-> $S)?;)*
-        }
+        /// The trait with boxed futures, out of the way of whoever calls the other one's methods.
+        mod $object {
+            use super::*;
 
-        #[$crate::net::async_trait]
-        impl<T: $Trait> $Object for T {
-            $(async fn $f(&self $(, $a: $A)*) $(-> $R)? {
-                <T as $Trait>::$f(self $(, $a)*).await
-            })*
-            $(fn $g(&self $(, $b: $B)*) $(-> $S)? {
-                <T as $Trait>::$g(self $(, $b)*)
-            })*
+            #[$crate::net::async_trait]
+            pub(super) trait Object: Send + Sync + 'static {
+                $(async fn $f(&self $(, $a: $A)*) $(-> $R)?;)*
+                $(fn $g(&self $(, $b: $B)*) $(-> $S)?;)*
+            }
+
+            #[$crate::net::async_trait]
+            impl<T: $Trait> Object for T {
+                $(async fn $f(&self $(, $a: $A)*) $(-> $R)? {
+                    <T as $Trait>::$f(self $(, $a)*).await
+                })*
+                $(fn $g(&self $(, $b: $B)*) $(-> $S)? {
+                    <T as $Trait>::$g(self $(, $b)*)
+                })*
+            }
         }
 
         impl $Trait for $Dyn {
             $(async fn $f(&self $(, $a: $A)*) $(-> $R)? {
-                $Object::$f(&*self.0 $(, $a)*).await
+                $object::Object::$f(&*self.0 $(, $a)*).await
             })*
             $(fn $g(&self $(, $b: $B)*) $(-> $S)? {
-                $Object::$g(&*self.0 $(, $b)*)
+                $object::Object::$g(&*self.0 $(, $b)*)
             })*
         }
 

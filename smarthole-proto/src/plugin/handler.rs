@@ -80,7 +80,7 @@ pub trait Handler: Send + Sync + 'static {
 
 rpc_core::dynamic! {
     /// Any [`Handler`]: for a program that chooses one when it starts.
-    pub struct DynHandler(AnyHandler): Handler {
+    pub struct DynHandler(any_handler): Handler {
         async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), AppError>;
         async fn on_ready(&self, cx: &Context, client_id: Option<&ClientId>);
         async fn on_error(&self, cx: &Context, error: AppError);

@@ -114,7 +114,7 @@ pub trait Router: Send + Sync + 'static {
 #[cfg(feature = "tokio")]
 rpc_core::dynamic! {
     /// Any [`Router`]: for a program that chooses one when it starts.
-    pub struct DynRouter(AnyRouter): Router {
+    pub struct DynRouter(any_router): Router {
         async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError>;
     }
 }

@@ -138,7 +138,7 @@ pub trait Handler: Send + Sync + 'static {
 
 rpc_core::dynamic! {
     /// Any [`Handler`]: for a program that chooses one when it starts.
-    pub struct DynHandler(AnyHandler): Handler {
+    pub struct DynHandler(any_handler): Handler {
         async fn on_own_message(&self, cx: &Context, message: &Message) -> Result<(), BotError>;
         async fn on_ping(&self, cx: &Context, message: &Message, rest: &str) -> Result<(), BotError>;
         async fn on_join(&self, cx: &Context) -> Result<(), BotError>;

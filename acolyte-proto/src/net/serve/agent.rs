@@ -64,7 +64,7 @@ pub trait Agent: Send + Sync + 'static {
 
 rpc_core::dynamic! {
     /// Any [`Agent`]: for a program that chooses one when it starts.
-    pub struct DynAgent(AnyAgent): Agent {
+    pub struct DynAgent(any_agent): Agent {
         async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError>;
         async fn status(&self) -> Status;
     }

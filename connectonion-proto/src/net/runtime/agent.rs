@@ -61,7 +61,7 @@ rpc_core::dynamic! {
     /// };
     /// # drop(agent);
     /// ```
-    pub struct DynAgent(AnyAgent): Agent {
+    pub struct DynAgent(any_agent): Agent {
         async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError>;
     }
 }

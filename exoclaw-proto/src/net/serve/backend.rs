@@ -226,7 +226,7 @@ pub trait Backend: Send + Sync + 'static {
 
 rpc_core::dynamic! {
     /// Any [`Backend`]: for a program that chooses one when it starts.
-    pub struct DynBackend(AnyBackend): Backend {
+    pub struct DynBackend(any_backend): Backend {
         async fn status(&self, peer: &Arc<Peer>) -> Status;
         async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
         async fn chat(&self, peer: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError>;
