@@ -73,6 +73,7 @@ impl From<DecodeError> for FindError {
 /// # tokio::spawn(host.run());
 /// # let url = url.replace("ws://", "http://").replace("/ws", "");
 /// # let signer = connectonion_proto::auth::Signer::generate()?;
+/// use connectonion_proto::client::ClientConfig;
 /// use connectonion_proto::net;
 ///
 /// let found = net::find(&url, None).await?; // http://127.0.0.1:8000

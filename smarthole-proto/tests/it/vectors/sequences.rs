@@ -37,7 +37,7 @@ struct Played {
 impl Played {
     fn new(vector: &Vector) -> Self {
         let now = Instant::now();
-        let timeout = vector.get("handshake_timeout").as_u64();
+        let timeout = vector.get("registration_timeout").as_u64();
         let config = ServerConfig {
             handshake_timeout: timeout.map(Duration::from_secs),
             limits: Limits {
