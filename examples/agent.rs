@@ -16,7 +16,7 @@ use std::time::Duration;
 use connectonion_proto::Json;
 use connectonion_proto::auth::Signer;
 use connectonion_proto::frame::{ApprovalNeeded, EventKind, Thinking, ToolCall};
-use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
+use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::storage::{FileConfig, FileStore};
 use connectonion_proto::trust::TrustLevel;
 use examples::{Failure, Step, cannot, options, stopped, think, tool};
@@ -28,7 +28,7 @@ const MAX_STEPS: usize = 8;
 pub(crate) struct Assistant;
 
 impl Agent for Assistant {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         let (mut prompt, mut results) = (prompt.text.to_string(), Vec::new());
         for step in 0..MAX_STEPS {
             // What the user has said meanwhile.
@@ -63,7 +63,7 @@ impl Agent for Assistant {
                 return Ok(Reply::interrupted());
             }
         }
-        Err(AgentError::new("the model has taken too many steps"))
+        Err(AppError::failed("the model has taken too many steps"))
     }
 }
 

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use acolyte_proto::Json;
 use acolyte_proto::auth::{ApiKey, Auth};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::ToolCall;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use examples::{Failure, Step, cannot, options, stopped, think};
@@ -38,7 +38,7 @@ pub(crate) struct Coder {
 }
 
 impl Agent for Coder {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         let (mut answer, mut results) = (String::new(), Vec::new());
         for step in 0..MAX_STEPS {
             // A real model gets `request.history` as well.
@@ -60,7 +60,7 @@ impl Agent for Coder {
             // Tells the client of the call and of its result.
             let work = async {
                 let done = self.tool(name, &argument);
-                done.map_err(|error| ChatError::new(error.to_string()))
+                done.map_err(|error| AppError::failed(error.to_string()))
             };
             match run.tool(call, work).await {
                 Ok(Ok(result)) => results.push(result),
@@ -80,7 +80,7 @@ impl Agent for Coder {
 }
 
 impl Coder {
-    /// Runs a tool. It is short: a longer one looks at [`Run::is_cancelled`] between its steps.
+    /// Runs a tool. It is short: a longer one looks at [`ChatReply::is_cancelled`] between its steps.
     fn tool(&self, name: &str, argument: &str) -> io::Result<String> {
         let (path, text) = argument.split_once(' ').unwrap_or((argument, ""));
         match name {

@@ -21,9 +21,7 @@ use exoclaw_proto::frame::{
     BudgetStatus, ChatSend, Cleared, Method, Plugin, Session, SessionRef, Status, StreamEvent,
     ToolResult, ToolUse, Turn, Usage,
 };
-use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, Peer, Server, ServerOptions, SessionTurns,
-};
+use exoclaw_proto::net::{AppError, Backend, ChatReply, Peer, Server, ServerOptions, SessionTurns};
 use exoclaw_proto::session::SessionKey;
 
 /// How many sessions are kept; the one that was used least recently goes first.
@@ -89,7 +87,7 @@ impl Gateway {
 }
 
 impl Backend for Gateway {
-    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         // The errors of routes, turns and budgets become answers.
         let session = self.router.session(&chat.session)?;
         let _turn = self.turns.enter(&session).await?;

@@ -105,8 +105,9 @@ async fn exoclaw() -> Outcome {
 /// An agent that asks: the connection is lost meanwhile, the question is not.
 async fn connectonion() -> Outcome {
     use connectonion_proto::auth::Signer;
+    use connectonion_proto::client::ClientConfig;
     use connectonion_proto::frame::{EventKind, Scope};
-    use connectonion_proto::net::{self, AgentOptions, RunEvent, Server, ServerOptions};
+    use connectonion_proto::net::{self, RunEvent, Server, ServerOptions};
     use connectonion_proto::trust::TrustLevel;
 
     let key = Signer::generate()?;
@@ -116,14 +117,14 @@ async fn connectonion() -> Outcome {
     tokio::spawn(server.run());
     heading("ConnectOnion", "an agent that asks", &url);
 
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*key.address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     you("roll 6");
-    let mut run = agent.input("roll 6").await;
+    let mut run = agent.chat("roll 6").await;
     while let Some(event) = run.next().await {
         match event? {
             RunEvent::Approval(asked) => {
@@ -152,7 +153,7 @@ async fn smarthole() -> Outcome {
     use smarthole_proto::frame::Registration;
     use smarthole_proto::hub::Input;
     use smarthole_proto::net::{Server, ServerOptions};
-    use smarthole_proto::plugin::{Plugin, PluginConfig, PluginError, handler_fn};
+    use smarthole_proto::plugin::{AppError, Plugin, PluginConfig, handler_fn};
 
     let router = router::NamesThenWords::default();
     let server = Server::bind("127.0.0.1:0", router, ServerOptions::default()).await?;
@@ -170,7 +171,7 @@ async fn smarthole() -> Outcome {
         let plugin = PluginConfig::new(Registration::new(name, description))?;
         let handler = handler_fn(move |_, message| async move {
             if name == "notes" && message.text.contains("light") {
-                return Err(PluginError::rejected("I only keep notes"));
+                return Err(AppError::rejected("I only keep notes"));
             }
             Ok(())
         });
@@ -225,7 +226,7 @@ async fn acolyte() -> Outcome {
     ] {
         you(text);
         let request = ChatRequest::new(text, model.clone());
-        let mut chat = client.start_chat(request).await;
+        let mut chat = client.chat(request).await;
         let mut length = 0;
         print("   agent> ");
         while let Some(update) = chat.next().await {

@@ -9,15 +9,15 @@ use std::error::Error;
 use std::time::Duration;
 
 use acolyte_proto::client::{ChatUpdate, ClientConfig};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{self, Agent, ChatReply, Server, ServerOptions};
 
 struct Endless;
 
 impl Agent for Endless {
-    async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, _: ChatRequest) -> Result<Reply, AppError> {
         while run.text("and on ").await.is_ok() {
             tokio::select! {
                 () = run.cancelled() => println!("the agent stops"),
@@ -41,9 +41,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
 
-    let mut chat = client
-        .start_chat(ChatRequest::new("go on", "endless"))
-        .await;
+    let mut chat = client.chat(ChatRequest::new("go on", "endless")).await;
     while let Some(update) = chat.next().await {
         println!("{update:?}");
         if matches!(update, ChatUpdate::Event(Event::TextDelta(_))) {

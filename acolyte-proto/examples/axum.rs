@@ -10,9 +10,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use acolyte_proto::client::ClientConfig;
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{self, Agent, ChatReply, Server, ServerOptions};
 use axum::{Router, http::StatusCode, routing::get, serve::ListenerExt as _};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, _: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         Ok(Reply::new(request.message, "echo"))
     }
 
@@ -49,7 +49,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
-    let mut chat = client.start_chat(ChatRequest::new("hello", "echo")).await;
+    let mut chat = client.chat(ChatRequest::new("hello", "echo")).await;
     println!("{}", chat.finish().await);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);

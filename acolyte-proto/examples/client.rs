@@ -10,15 +10,15 @@ use std::error::Error;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{self, Agent, ChatReply, Server, ServerOptions};
 
 struct Greeter;
 
 impl Agent for Greeter {
-    async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, _: ChatRequest) -> Result<Reply, AppError> {
         // Fails once the client has aborted the chat or left; then the reply goes nowhere.
         let _ = run.text("hello there").await;
         Ok(Reply {
@@ -44,7 +44,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
     println!("{:?}", client.status().await?);
 
-    let mut chat = client.start_chat(ChatRequest::new("hi", "greeter")).await;
+    let mut chat = client.chat(ChatRequest::new("hi", "greeter")).await;
     while let Some(update) = chat.next().await {
         match update {
             ChatUpdate::Event(Event::TextDelta(text)) => println!("text: {text}"),

@@ -20,7 +20,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let (seed, entropy) = (7, 8); // ids of requests and of tasks begin here
     let mut client = ClientConn::new(ClientConfig::default(), seed, now);
     let mut server = ServerConn::new(ServerConfig::default(), entropy, now);
-    client.start_chat(&ChatRequest::new("hi", "echo"), now)?;
+    client.chat(&ChatRequest::new("hi", "echo"), now)?;
     loop {
         deliver("client", &mut client, &mut server, now);
         while let Some(event) = server.poll_event() {

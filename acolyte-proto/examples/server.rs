@@ -10,14 +10,14 @@ use std::error::Error;
 use std::time::Duration;
 
 use acolyte_proto::client::ClientConfig;
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::net::{self, Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{self, Agent, ChatReply, Server, ServerOptions};
 
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         for word in request.message.split_inclusive(' ') {
             if run.text(word).await.is_err() {
                 break; // aborted, or the client has left
@@ -43,7 +43,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
     let request = ChatRequest::new("hello there", "echo");
-    let outcome = client.start_chat(request).await.finish().await;
+    let outcome = client.chat(request).await.finish().await;
     println!(
         "{outcome}: {:?}",
         outcome.reply().map(|reply| &reply.output)

@@ -44,10 +44,10 @@ async fn serve(transport: impl Transport) -> Result<(), Refused> {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let config = ClientConfig::default();
-    let (client, _events, connection) = net::connect_with(InProcess, config, net::link_config());
+    let (client, _events, connection) = net::connect_with(InProcess, config);
     tokio::spawn(connection.run());
     client.ready().await?;
-    let mut chat = client.start_chat(ChatRequest::new("hi", "echo")).await;
+    let mut chat = client.chat(ChatRequest::new("hi", "echo")).await;
     println!("client: {}", chat.finish().await);
     Ok(())
 }

@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use axum::{Router, http::StatusCode, routing::get, serve::ListenerExt as _};
 use connectonion_proto::auth::Signer;
-use connectonion_proto::net::{
-    self, Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn,
-};
+use connectonion_proto::net::{self, Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::trust::TrustLevel;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -22,7 +20,7 @@ use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))
     }
 }
@@ -48,7 +46,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (agent, _events, connection) =
         net::connect(&url, Signer::generate()?, Default::default()).await?;
     tokio::spawn(connection.run());
-    println!("{}", agent.input("hello").await.output().await?.result);
+    println!("{}", agent.chat("hello").await.finish().await?.result);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);
     Ok(host.await??)

@@ -9,16 +9,17 @@
 use std::error::Error;
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::{AskUser, EventKind, Thinking};
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+    self, Agent, AppError, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
 
 struct Barista;
 
 impl Agent for Barista {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
         let milk = turn.ask_user(AskUser::new("With milk?")).await?;
         Ok(Reply::new(format!("{}, milk: {}", prompt.text, milk.get())))
@@ -34,15 +35,15 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let found = net::find(&endpoint, None).await?; // its URL and its address
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(found.address),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, _events, connection) =
         net::connect(&found.url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run()); // you spawn it: there are no hidden tasks
 
-    let mut run = agent.input("one coffee").await;
+    let mut run = agent.chat("one coffee").await;
     while let Some(event) = run.next().await {
         match event? {
             RunEvent::Step(step) => println!("step: {}", step.event.kind.tag()),
@@ -50,6 +51,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
             other => println!("{other:?}"),
         }
     }
-    println!("{}", run.output().await?.result);
+    println!("{}", run.finish().await?.result);
     Ok(())
 }

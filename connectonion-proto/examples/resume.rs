@@ -9,9 +9,10 @@
 use std::{error::Error, time::Duration};
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
+    self, Agent, AppError, Prompt, Reply, RunEvent, Server, ServerOptions, Turn,
 };
 use connectonion_proto::rpc_core::{backoff::BackoffPolicy, reconnect::ReconnectPolicy};
 use connectonion_proto::trust::TrustLevel;
@@ -19,7 +20,7 @@ use connectonion_proto::trust::TrustLevel;
 struct Counter;
 
 impl Agent for Counter {
-    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AppError> {
         for n in 1..=3 {
             turn.emit(EventKind::Thinking(Thinking::new(format!("{n}"))))?;
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -37,20 +38,20 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(host.run());
 
     let backoff = BackoffPolicy::new(Duration::from_millis(50), 2.0); // in place of a second
-    let mut options = AgentOptions::default();
+    let mut options = ClientConfig::default();
     options.link.reconnect = ReconnectPolicy::new(backoff);
     options.host = Some(*key.address());
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
     println!("connection {}", agent.ready().await?);
 
-    let mut run = agent.input("count").await;
+    let mut run = agent.chat("count").await;
     run.next().await; // the first step
     agent.cut();
     while let Some(RunEvent::Step(step)) = run.next().await.transpose()? {
         println!("{:?}", step.event.kind);
     }
     println!("connection {}", agent.ready().await?);
-    println!("{}", run.output().await?.result);
+    println!("{}", run.finish().await?.result);
     Ok(())
 }

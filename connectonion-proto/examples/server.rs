@@ -10,15 +10,14 @@ use std::error::Error;
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerOptions, Turn,
-};
+use connectonion_proto::client::ClientConfig;
+use connectonion_proto::net::{self, Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::trust::TrustLevel;
 
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))
     }
 }
@@ -33,13 +32,13 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     println!("the agent's address is {}", key.address());
     tokio::spawn(host.run());
 
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*key.address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
-    println!("{}", agent.input("hello").await.output().await?.result);
+    println!("{}", agent.chat("hello").await.finish().await?.result);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);
     Ok(())

@@ -9,8 +9,9 @@
 use std::error::Error;
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{
-    self, Agent, AgentError, AgentOptions, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
+    self, Agent, AppError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
 };
 use connectonion_proto::rpc_core::net::{DialError, Dialer, DriverConfig, mem};
 use connectonion_proto::server::ServerConfig;
@@ -19,7 +20,7 @@ use connectonion_proto::trust::TrustLevel;
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(format!("you said {}", prompt.text)))
     }
 }
@@ -45,10 +46,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
 
-    let (me, options) = (Signer::generate()?, AgentOptions::default());
+    let (me, options) = (Signer::generate()?, ClientConfig::default());
     let (agent, _events, connection) = net::connect_with(InProcess(runtime), me, options);
     tokio::spawn(connection.run());
     agent.ready().await?;
-    println!("{}", agent.input("hello").await.output().await?.result);
+    println!("{}", agent.chat("hello").await.finish().await?.result);
     Ok(())
 }

@@ -150,9 +150,9 @@ async fn the_gateway_streams_keeps_sessions_and_counts_tokens() -> Outcome {
     let (client, _events, connection) =
         exoclaw_proto::net::connect(&gateway.url()?, config).await?;
     tokio::spawn(connection.run());
-    let answer = client.chat("roll 1").await.text().await?;
+    let answer = client.chat("roll 1").await.finish().await?;
     assert_eq!(answer, "The result of roll: 1");
-    let answer = client.chat("roll 0").await.text().await?;
+    let answer = client.chat("roll 0").await.finish().await?;
     assert!(answer.contains("at least one side"), "{answer}");
 
     let sessions = client.session_list().await?;
@@ -172,7 +172,7 @@ async fn the_gateway_streams_keeps_sessions_and_counts_tokens() -> Outcome {
 #[tokio::test]
 async fn the_router_finds_plugins_by_words_and_names_and_tries_the_next() -> Outcome {
     use smarthole_proto::frame::Registration;
-    use smarthole_proto::plugin::{Plugin, PluginConfig, PluginError, handler_fn};
+    use smarthole_proto::plugin::{AppError, Plugin, PluginConfig, handler_fn};
 
     let mut router = Program::start(env!("CARGO_BIN_EXE_router"), &["--bind", "127.0.0.1:0"])?;
     let url = router.url()?;
@@ -182,7 +182,7 @@ async fn the_router_finds_plugins_by_words_and_names_and_tries_the_next() -> Out
     ] {
         let handler = handler_fn(move |_, message| async move {
             if name == "notes" && message.text.contains("light") {
-                return Err(PluginError::rejected("only notes"));
+                return Err(AppError::rejected("only notes"));
             }
             Ok(())
         });
@@ -228,8 +228,9 @@ async fn the_router_finds_plugins_by_words_and_names_and_tries_the_next() -> Out
 #[tokio::test]
 async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
     use connectonion_proto::auth::Signer;
+    use connectonion_proto::client::ClientConfig;
     use connectonion_proto::frame::Scope;
-    use connectonion_proto::net::{self, AgentOptions, RunEvent};
+    use connectonion_proto::net::{self, RunEvent};
 
     let folder = std::env::temp_dir().join(format!("agent-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -238,10 +239,10 @@ async fn the_agent_asks_and_its_question_survives_a_cut() -> Outcome {
     let arguments = ["--bind", "127.0.0.1:0", "--folder", "home"];
     let mut program = Program::start_in(&folder, env!("CARGO_BIN_EXE_agent"), &arguments)?;
     let url = program.url()?;
-    let options = AgentOptions::default();
+    let options = ClientConfig::default();
     let (agent, _events, connection) = net::connect(&url, Signer::generate()?, options).await?;
     tokio::spawn(connection.run());
-    let mut run = agent.input("roll 1").await;
+    let mut run = agent.chat("roll 1").await;
     let mut asked = 0;
     while let Some(event) = run.next().await {
         if let RunEvent::Approval(question) = event? {
@@ -281,7 +282,7 @@ async fn the_daemon_edits_its_folder_and_nothing_beside_it() -> Outcome {
         acolyte_proto::net::connect(&program.url()?, config).await?;
     tokio::spawn(connection.run());
     let ask = async |text: &str| {
-        let mut chat = client.start_chat(ChatRequest::new(text, "scripted")).await;
+        let mut chat = client.chat(ChatRequest::new(text, "scripted")).await;
         let outcome = chat.finish().await;
         outcome.reply().map(|it| it.output.to_string())
     };
@@ -306,7 +307,7 @@ async fn the_daemon_edits_its_folder_and_nothing_beside_it() -> Outcome {
     );
 
     let mut chat = client
-        .start_chat(ChatRequest::new("count 10000", "scripted"))
+        .chat(ChatRequest::new("count 10000", "scripted"))
         .await;
     while let Some(update) = chat.next().await {
         if matches!(update, ChatUpdate::Event(Event::TextDelta(_))) {

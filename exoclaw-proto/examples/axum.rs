@@ -43,7 +43,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let config = ClientConfig::new("secret");
     let (client, _events, connection) = net::connect(&url, config).await?;
     tokio::spawn(connection.run());
-    println!("{}", client.chat("hello there").await.text().await?);
+    println!("{}", client.chat("hello there").await.finish().await?);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);
     Ok(host.await??)

@@ -34,7 +34,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         println!("plugin {}", plugin.name);
     }
     let mut chat = client.chat("hello there").await;
-    println!("{}", chat.text().await?);
+    println!("{}", chat.finish().await?);
     if let Some(summary) = chat.summary() {
         println!("{} tokens", summary.usage.total());
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status, Usage};
-use exoclaw_proto::net::{self, Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
+use exoclaw_proto::net::{self, AppError, Backend, ChatReply, Peer, Server, ServerOptions};
 
 struct Shout;
 
@@ -25,7 +25,7 @@ impl Backend for Shout {
         Vec::new()
     }
 
-    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         for word in chat.content.split_inclusive(' ') {
             reply.text(&word.to_uppercase()).await?;
         }
@@ -42,7 +42,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     let (client, _events, connection) = net::connect(&url, ClientConfig::default()).await?;
     tokio::spawn(connection.run());
-    println!("{}", client.chat("hello there").await.text().await?);
+    println!("{}", client.chat("hello there").await.finish().await?);
 
     println!("{:?}", handle.drain(Duration::from_secs(5)).await);
     Ok(())

@@ -49,9 +49,12 @@ async fn serve(transport: impl Transport) -> Result<(), Refused> {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let config = ClientConfig::default();
-    let (client, _events, connection) = net::connect_with(InProcess, config, net::link_config());
+    let (client, _events, connection) = net::connect_with(InProcess, config);
     tokio::spawn(connection.run());
     client.ready().await?;
-    println!("client: {}", client.chat("hello there").await.text().await?);
+    println!(
+        "client: {}",
+        client.chat("hello there").await.finish().await?
+    );
     Ok(())
 }

@@ -28,6 +28,7 @@
 /// - `=> with_timeout` is a `const fn` that takes the field's type.
 /// - `=> with_name(impl Into<String>)` takes this type and converts it with [`Into`]. A type with a
 ///   destructor needs this form, with itself: its setter cannot be `const`.
+/// - `=> #[cfg(feature = "tls")]` is for a field that only some features have.
 /// - Without `=>` there is no setter: the field is required, private, or has a handwritten setter.
 ///
 /// If a field has no default, a constructor after the struct replaces `Default`. It computes the
@@ -94,18 +95,18 @@ macro_rules! config {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $(
             $(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $default:expr
-            $(=> $with:ident $(($From:ty))?)?,
+            $(=> $with:ident $(($From:ty))?)? $(=> #[$cfg:meta])?,
         )*
     } $($new:tt)*) => {
         $(#[$meta])*
         $vis struct $Name {
-            $($(#[$doc])* $field_vis $field: $T,)*
+            $($(#[$doc])* $(#[$cfg])? $field_vis $field: $T,)*
         }
 
-        $crate::config!(@default $Name { $($field: $default,)* } $($new)*);
+        $crate::config!(@default $Name { $($(#[$cfg])? $field: $default,)* } $($new)*);
 
         impl $Name {
-            $crate::config!(@new { $($field: $default,)* } $($new)*);
+            $crate::config!(@new { $($(#[$cfg])? $field: $default,)* } $($new)*);
             $($crate::config!(@set [$(#[$doc])*] $field: $T $(=> $with $(($From))?)?);)*
         }
     };

@@ -20,7 +20,8 @@ use crate::json::{Str, lenient};
 /// ```
 /// enum Channel {}
 /// let id: rpc_core::Id<Channel> = "general".into();
-/// assert_eq!(id.as_str(), "general");
+/// let text = rpc_core::Str::from("general");
+/// assert!(id == "general" && id == text && text == id && String::from("general") == id);
 /// ```
 pub struct Id<K: ?Sized> {
     text: Str,
@@ -98,6 +99,42 @@ impl<K: ?Sized> std::ops::Deref for Id<K> {
     }
 }
 
+impl<K: ?Sized> AsRef<str> for Id<K> {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl<K: ?Sized> PartialEq<Str> for Id<K> {
+    fn eq(&self, other: &Str) -> bool {
+        self.text == *other
+    }
+}
+
+impl<K: ?Sized> PartialEq<String> for Id<K> {
+    fn eq(&self, other: &String) -> bool {
+        self.text == *other
+    }
+}
+
+impl<K: ?Sized> PartialEq<Id<K>> for str {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
+impl<K: ?Sized> PartialEq<Id<K>> for &str {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
+impl<K: ?Sized> PartialEq<Id<K>> for String {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
 impl<K: ?Sized> PartialEq<str> for Id<K> {
     fn eq(&self, other: &str) -> bool {
         self.as_str() == other
@@ -146,9 +183,21 @@ impl<K: ?Sized> From<&Self> for Id<K> {
     }
 }
 
+impl<K: ?Sized> From<&Str> for Id<K> {
+    fn from(text: &Str) -> Self {
+        Self::new(text)
+    }
+}
+
 impl<K: ?Sized> From<Str> for Id<K> {
     fn from(text: Str) -> Self {
         Self::new(text)
+    }
+}
+
+impl<K: ?Sized> From<&Id<K>> for Str {
+    fn from(id: &Id<K>) -> Self {
+        id.text.clone()
     }
 }
 

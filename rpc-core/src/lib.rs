@@ -20,6 +20,8 @@ pub mod breaker;
 pub mod cluster;
 mod config;
 mod debug;
+#[cfg(feature = "tokio")]
+mod dynamic;
 pub mod encode;
 mod error;
 #[cfg(feature = "file")]
@@ -54,6 +56,15 @@ pub mod text;
 #[doc(hidden)]
 pub mod timers;
 pub mod timestamp;
+
+// What public signatures name.
+pub use bytes;
+#[cfg(feature = "ws")]
+pub use http;
+#[cfg(feature = "metrics")]
+pub use metrics;
+#[cfg(feature = "tls")]
+pub use rustls;
 
 pub use error::{CallError, CloseReason, ConnectErrorKind, Delivery, Disconnect, Refused, Retry};
 pub use id::{CallId, Hex16, Id, IdForm, UniqueBits, uuid};

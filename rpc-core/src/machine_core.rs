@@ -271,7 +271,7 @@ impl<E> MachineCore<E> {
     /// Checks that a frame of a stream fits.
     ///
     /// # Errors
-    /// [`Refused::QueueFull`].
+    /// [`Refused::QueueFull`] if the outbox has no room; nothing was queued. Try again once it was drained.
     #[inline]
     pub fn check_stream_room(&mut self) -> Result<(), Refused> {
         if self.outbox.has_stream_room(1) {
@@ -285,7 +285,7 @@ impl<E> MachineCore<E> {
     /// empty queue takes any number.
     ///
     /// # Errors
-    /// [`Refused::QueueFull`].
+    /// [`Refused::QueueFull`] if the outbox has no room; nothing was queued. Try again once it was drained.
     pub fn check_room(&mut self, frames: usize) -> Result<(), Refused> {
         if self.outbox.has_room_for(frames) {
             return Ok(());

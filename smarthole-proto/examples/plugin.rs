@@ -11,15 +11,15 @@ use std::error::Error;
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{InboundMessage, Server, ServerOptions};
-use smarthole_proto::plugin::{Context, Handler, Plugin, PluginConfig, PluginError};
+use smarthole_proto::plugin::{AppError, Context, Handler, Plugin, PluginConfig};
 use smarthole_proto::router::Keywords;
 
 struct Notes;
 
 impl Handler for Notes {
-    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
         if message.text.len() > 20 {
-            return Err(PluginError::rejected("that is too long for a note"));
+            return Err(AppError::rejected("that is too long for a note"));
         }
         println!("note: {}", message.text);
         message.notify(Notification::new("noted")).await?;

@@ -39,7 +39,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     let config = ClientConfig::new(Registration::new("notes", "I keep notes."))?;
     let dialer = InProcess(runtime.clone());
-    let (client, mut events, connection) = net::connect_with(dialer, config, net::link_config());
+    let (client, mut events, connection) = net::connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await?;
 

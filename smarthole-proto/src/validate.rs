@@ -35,7 +35,7 @@ pub enum Side {
 /// Checks a name: a letter, then letters, digits, `-` and `_`; at most 64; all ASCII.
 ///
 /// # Errors
-/// [`ErrorCode::InvalidName`].
+/// [`ErrorCode::InvalidName`] with the rule that the name breaks.
 pub fn name(name: &str) -> Result<(), RegistrationError> {
     let why = if trim(name).is_empty() {
         "Name cannot be empty"
@@ -52,7 +52,7 @@ pub fn name(name: &str) -> Result<(), RegistrationError> {
 /// Checks a description: not blank, at most 1,024 characters.
 ///
 /// # Errors
-/// [`ErrorCode::InvalidDescription`].
+/// [`ErrorCode::InvalidDescription`] with the rule that the description breaks.
 pub fn description(description: &str, side: Side) -> Result<(), RegistrationError> {
     let length = || match side {
         Side::Client => description.encode_utf16().count(),

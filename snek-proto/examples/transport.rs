@@ -43,7 +43,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     let config = ClientConfig::new("ann", "secret");
     let dialer = Printing(net::dialer(&url, &config)?);
-    let (client, _events, connection) = net::connect_with(dialer, config, net::link_config());
+    let (client, _events, connection) = net::connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await?;
     client.ping().await?;

@@ -39,7 +39,8 @@ impl WireId {
     ///
     /// # Errors
     /// [`DecodeError`] for an object, an array or null.
-    pub fn new(json: Json) -> Result<Self, DecodeError> {
+    pub fn new(json: impl Into<Json>) -> Result<Self, DecodeError> {
+        let json = json.into();
         match json.first_byte() {
             b'{' | b'[' | b'n' => Err(DecodeError::wrong_type("callId", SCALAR)),
             _ => Ok(Self(json)),

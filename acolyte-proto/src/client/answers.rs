@@ -4,7 +4,7 @@ use rpc_core::{CallError, Instant};
 
 use super::run::Kind;
 use super::{CallId, CallValue, ChatUpdate, ClientConn, ClientEvent, Failure, Outcome, Warning};
-use crate::error::{ChatError, FrameError, RpcError};
+use crate::error::{AppError, FrameError, RpcError};
 use crate::frame::{Answer, ServerFrame};
 
 impl ClientConn {
@@ -169,7 +169,7 @@ impl ClientConn {
                 (false, _, error) => Outcome::Refused { error },
                 // It was taken before, so this is how it fails.
                 (true, aborting, error) => {
-                    let error = Box::new(ChatError::new(error.message()));
+                    let error = Box::new(AppError::failed(error.message()));
                     match aborting {
                         true => Outcome::Aborted { error: Some(error) },
                         false => Outcome::Failed(Failure::Server(error)),

@@ -46,7 +46,7 @@ impl ClientConn {
     /// [`Refused::Invalid`] for a request that breaks a rule of the protocol,
     /// [`Refused::TooManyCalls`], [`Refused::QueueFull`], [`Refused::TooLarge`] and
     /// [`Refused::Closed`]; [`Refused::is_retryable`] says which of these are temporary.
-    pub fn start_chat(&mut self, request: &ChatRequest, now: Instant) -> Result<CallId, Refused> {
+    pub fn chat(&mut self, request: &ChatRequest, now: Instant) -> Result<CallId, Refused> {
         check_request(request)?;
         let run = Run::new(self.config.chat_idle_timeout, now);
         let deadline = run.deadline(now);
@@ -66,7 +66,7 @@ impl ClientConn {
     ///
     /// # Errors
     /// [`Refused::UnknownId`] if this is not a chat in flight; otherwise as for
-    /// [`start_chat`](Self::start_chat). Safe to repeat.
+    /// [`chat`](Self::chat). Safe to repeat.
     pub fn abort(&mut self, chat: CallId, now: Instant) -> Result<CallId, Refused> {
         if !self.is_chat(chat) {
             return Err(Refused::UnknownId);
@@ -83,7 +83,7 @@ impl ClientConn {
     /// Requests the server's status. A [`Reply`](super::ClientEvent::Reply) follows.
     ///
     /// # Errors
-    /// As for [`start_chat`](Self::start_chat). Safe to repeat.
+    /// As for [`chat`](Self::chat). Safe to repeat.
     pub fn status(&mut self, now: Instant) -> Result<CallId, Refused> {
         let deadline = later(now, self.config.call_timeout);
         self.send("status.get", None, Kind::Status, Some(deadline))
@@ -93,7 +93,7 @@ impl ClientConn {
     /// [`Reply`](super::ClientEvent::Reply) follows.
     ///
     /// # Errors
-    /// As for [`start_chat`](Self::start_chat). Safe to repeat.
+    /// As for [`chat`](Self::chat). Safe to repeat.
     pub fn task_status(&mut self, task_id: &TaskId, now: Instant) -> Result<CallId, Refused> {
         let deadline = later(now, self.config.call_timeout);
         let payload = Payload::TaskId(task_id);

@@ -5,6 +5,8 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
+#[cfg(feature = "tokio")]
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 
 use crate::auth::ApiKey;
@@ -43,7 +45,7 @@ rpc_core::config! {
     /// assert!(!format!("{config:?}").contains("secret"));
     /// # Ok::<(), acolyte_proto::Refused>(())
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug)]
     pub struct ClientConfig {
         /// The server's key; `None` for a server that requires none. It is sent while connecting,
         /// never in a message. Default `None`.
@@ -64,6 +66,10 @@ rpc_core::config! {
         /// Whether [`connect`](crate::net::connect) may send the key to another machine
         /// unencrypted, where anyone who sees the traffic can read it. Default `false`.
         pub insecure_key: bool = false,
+        /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
+        /// [`reconnect_policy`], and [`LinkConfig`]'s own. Each chat holds up to 65,536 unread updates and
+        /// 16 MiB; one that stays full for 30 s is ended, and until then its connection delivers nothing.
+        pub link: LinkConfig = LinkConfig { reconnect: reconnect_policy(), ..LinkConfig::default() } => #[cfg(feature = "tokio")],
     }
 }
 

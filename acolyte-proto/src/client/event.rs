@@ -5,7 +5,7 @@ use std::fmt;
 use rpc_core::{CallError, CloseReason, DecodeError, Delivery, Json, Refused, Str};
 
 use super::CallId;
-use crate::error::{ChatError, RpcError};
+use crate::error::{AppError, RpcError};
 use crate::event::Event;
 use crate::frame::{Reply, Status};
 use crate::id::TaskId;
@@ -116,7 +116,7 @@ pub enum Outcome {
     /// This client has aborted the chat.
     Aborted {
         /// What the server reported about it, if more than that it was aborted.
-        error: Option<Box<ChatError>>,
+        error: Option<Box<AppError>>,
     },
     /// The server was silent about the chat for too long, or did not answer an abort. The chat may
     /// still be running: query its task.
@@ -142,7 +142,7 @@ pub enum Outcome {
 pub enum Failure {
     /// The server failed (`chat.error`): it could not run the chat, or not to the end.
     #[error("{0}")]
-    Server(Box<ChatError>),
+    Server(Box<AppError>),
     /// The model failed: the chat is "done", but its reply carries an error
     /// ([`Reply::error`](crate::frame::Reply::error)). Known servers report failures this way.
     #[error("{}", .0.error.as_deref().unwrap_or_default())]

@@ -67,7 +67,7 @@ pub enum ClientState {
 /// let now = Instant::now();
 /// let mut conn = ClientConn::new(ClientConfig::default(), 0x5eed, now);
 /// assert_eq!(conn.poll_event(), Some(ClientEvent::Ready));
-/// let chat = conn.start_chat(&ChatRequest::new("hi", "gpt-5-mini"), now)?;
+/// let chat = conn.chat(&ChatRequest::new("hi", "gpt-5-mini"), now)?;
 /// assert!(conn.poll_transmit().is_some()); // hand it to your socket
 ///
 /// let answer = format!(r#"{{"id":"{chat}","type":"chat.started"}}"#);

@@ -73,7 +73,7 @@ impl Played {
 
     fn chat(&mut self) -> CallId {
         let request = ChatRequest::new("hi", "m");
-        let id = self.conn.start_chat(&request, self.now).unwrap();
+        let id = self.conn.chat(&request, self.now).unwrap();
         assert!(!self.sent().is_empty());
         id
     }
@@ -130,7 +130,7 @@ fn requests_are_encoded_as_specified() {
         workspace: Some("/w".into()),
         ..ChatRequest::new("hi", "m")
     };
-    let chat = played.conn.start_chat(&request, played.now).unwrap();
+    let chat = played.conn.chat(&request, played.now).unwrap();
     let abort = played.conn.abort(chat, played.now).unwrap();
     let status = played.conn.status(played.now).unwrap();
     let task_id = "task_a".parse::<TaskId>().unwrap();
@@ -159,7 +159,7 @@ fn requests_are_encoded_as_specified() {
 fn an_invalid_request_is_refused_locally() {
     let mut played = Played::new();
     let request = ChatRequest::new("\u{1f600}".repeat(50_001), "m");
-    let refused = played.conn.start_chat(&request, played.now);
+    let refused = played.conn.chat(&request, played.now);
     assert!(
         matches!(refused, Err(Refused::Invalid { .. })),
         "{refused:?}"
@@ -420,7 +420,7 @@ fn a_lost_connection_ends_all_calls_and_reports_delivery() {
     played.say(started, json!({"type": "chat.started"}));
     let sent = played.chat();
     let request = ChatRequest::new("hi", "m");
-    let unsent = played.conn.start_chat(&request, played.now).unwrap();
+    let unsent = played.conn.chat(&request, played.now).unwrap();
     let status = played.conn.status(played.now).unwrap();
     played.events();
     played.conn.handle_disconnect(Disconnect::Eof, played.now);

@@ -1,4 +1,4 @@
-//! [`ChatError`] and [`ErrorDetail`]: how a chat or a tool failed.
+//! [`AppError`] and [`ErrorDetail`]: how a chat or a tool failed.
 
 use rpc_core::Str;
 use rpc_core::json::lenient::{self, ByType};
@@ -19,7 +19,7 @@ const WORDLESS: Str = Str::from_static("unknown error");
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(from = "ErrorMembers")]
 #[error("{message}")]
-pub struct ChatError {
+pub struct AppError {
     /// The message for people.
     #[serde(rename = "errorMessage")]
     pub message: Str,
@@ -34,9 +34,9 @@ pub struct ChatError {
     pub detail: Option<Box<ErrorDetail>>,
 }
 
-impl ChatError {
+impl AppError {
     /// Creates an error with this message.
-    pub fn new(message: impl Into<Str>) -> Self {
+    pub fn failed(message: impl Into<Str>) -> Self {
         Self {
             message: message.into(),
             id: None,
@@ -51,7 +51,7 @@ impl ChatError {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct ErrorDetail {
-    /// The same as [`ChatError::code`].
+    /// The same as [`AppError::code`].
     #[serde(default, deserialize_with = "loose::text")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Str>,
@@ -111,9 +111,9 @@ impl ByType for ErrorValue {
     }
 }
 
-rpc_core::from_failures!(ChatError, Self::new);
+rpc_core::from_failures!(AppError, Self::failed);
 
-impl From<ErrorMembers> for ChatError {
+impl From<ErrorMembers> for AppError {
     fn from(read: ErrorMembers) -> Self {
         let (words, detail) = match read.error {
             ErrorValue::None => (None, None),

@@ -1,4 +1,4 @@
-//! [`ChatError`] and [`ErrorDetail`], the failure of a chat; [`RpcError`], that of a request;
+//! [`AppError`] and [`ErrorDetail`], the failure of a chat; [`RpcError`], that of a request;
 //! [`FrameError`].
 
 mod chat;
@@ -6,7 +6,7 @@ mod frame;
 mod mismatch;
 mod rpc;
 
-pub use chat::{ChatError, ErrorDetail};
+pub use chat::{AppError, ErrorDetail};
 pub use frame::FrameError;
 pub use mismatch::Mismatch;
 pub use rpc::{ErrorKind, RpcError};

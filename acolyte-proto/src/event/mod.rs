@@ -16,7 +16,7 @@ pub use part::{
 };
 pub use tool::{ToolCall, ToolOutput, ToolResult};
 
-use crate::error::ChatError;
+use crate::error::AppError;
 use crate::frame::Skill;
 use crate::loose;
 
@@ -47,7 +47,7 @@ tagged! {
         /// returns either.
         "tasklist" => Tasklist(Checklist),
         /// The chat has failed. This ends a chat over HTTP; on a WebSocket, `chat.error` does.
-        "error" => Error(ChatError),
+        "error" => Error(AppError),
         /// A message that does not end the chat.
         "notice" => Notice(Notice),
         /// A skill was switched on.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::reply::Reply;
 use super::status::Status;
 use super::task::Task;
-use crate::error::{ChatError, FrameError};
+use crate::error::{AppError, FrameError};
 use crate::event::Event;
 use crate::id::{RpcId, TaskId};
 use crate::loose;
@@ -52,7 +52,7 @@ tagged! {
         /// A chat has ended. It may have failed: see [`Reply::error`].
         "chat.done" => Done(Box<Reply>) in "reply",
         /// A chat has failed.
-        "chat.error" => Failed(Box<ChatError>),
+        "chat.error" => Failed(Box<AppError>),
         /// Answers `chat.abort`.
         "chat.abort.result" => AbortResult(AbortResult),
         /// Answers `task.status`; `None` if the server does not know the task.
@@ -75,7 +75,7 @@ pub struct AbortResult {
 
 /// The refusal of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "ChatError")]
+#[serde(from = "AppError")]
 #[non_exhaustive]
 pub struct Refusal {
     /// The reason; [`RpcError`](crate::error::RpcError) recognizes the known ones.
@@ -83,8 +83,8 @@ pub struct Refusal {
 }
 
 /// For peers that put the reason where an error of a chat has its message.
-impl From<ChatError> for Refusal {
-    fn from(error: ChatError) -> Self {
+impl From<AppError> for Refusal {
+    fn from(error: AppError) -> Self {
         let error = error.message;
         Self { error }
     }

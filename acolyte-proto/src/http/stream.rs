@@ -6,7 +6,7 @@ use rpc_core::{DecodeError, Limits, Refused, sse};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codec::encode_into;
-use crate::error::ChatError;
+use crate::error::AppError;
 use crate::event::Event;
 use crate::frame::Reply;
 
@@ -26,7 +26,7 @@ pub enum StreamFrame {
     /// The chat has ended. It may have failed: see [`Reply::error`].
     Done(Box<Reply>),
     /// The chat has failed.
-    Error(ChatError),
+    Error(AppError),
 }
 
 impl StreamFrame {
@@ -199,9 +199,9 @@ mod tests {
             output_streamed: Some(true),
             ..Reply::new("höh\n", "m")
         };
-        let error = ChatError {
+        let error = AppError {
             code: Some("E_X".into()),
-            ..ChatError::new("no")
+            ..AppError::failed("no")
         };
         StreamFrame::Event(Event::text("a\nü\u{2028}"))
             .write(&mut text)

@@ -19,7 +19,7 @@ use crate::id::TaskId;
 /// [`ChatUpdate::Ended`] is always the last one.
 ///
 /// Unread updates wait, within the bounds of the link's configuration
-/// ([`link_config`](super::link_config)). A chat that stays full for too long blocks its whole
+/// ([`ClientConfig::link`](crate::client::ClientConfig::link)). A chat that stays full for too long blocks its whole
 /// connection and then ends with [`CloseReason::SlowConsumer`], and so does one whose updates the
 /// policy drops, because a chat with gaps is useless. Over HTTP only this chat waits.
 ///
@@ -35,7 +35,7 @@ use crate::id::TaskId;
 /// # let config = acolyte_proto::client::ClientConfig::default();
 /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
-/// let mut chat = client.start_chat(ChatRequest::new("hi", "echo")).await;
+/// let mut chat = client.chat(ChatRequest::new("hi", "echo")).await;
 /// while let Some(update) = chat.next().await {
 ///     println!("{update:?}");
 /// }
@@ -138,7 +138,7 @@ impl Chat {
             conn.abort(id, now)
         };
         linked.stream.relax(Some(MAX_ASIDE));
-        let answer = link.call("chat.abort", abort).await;
+        let answer = link.call_with("chat.abort", abort).await;
         linked.stream.relax(None);
         match answer? {
             Value::Call(CallValue::Aborted(aborted)) => Ok(aborted),

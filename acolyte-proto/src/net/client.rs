@@ -46,7 +46,7 @@ impl Client {
     /// # let config = acolyte_proto::client::ClientConfig::default();
     /// # let (client, _, connection) = acolyte_proto::net::connect(&url, config).await?;
     /// # tokio::spawn(connection.run());
-    /// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+    /// let mut chat = client.chat(ChatRequest::new("hi", "gpt-5-mini")).await;
     /// while let Some(update) = chat.next().await {
     ///     match update {
     ///         ChatUpdate::Event(Event::TextDelta(text)) => print!("{text}"),
@@ -64,16 +64,16 @@ impl Client {
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing is sent. Dropping the [`Chat`] aborts
     /// it.
-    pub async fn start_chat(&self, request: ChatRequest) -> Chat {
+    pub async fn chat(&self, request: ChatRequest) -> Chat {
         self.start(request, |_, _, _| {}).await
     }
 
-    /// Like [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
+    /// Like [`chat`](Self::chat), with its own limit on how long the chat waits for each
     /// next message; `None` is for ever, for a person who can abort.
     ///
     /// # Cancel safety
-    /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
+    /// As for [`chat`](Self::chat).
+    pub async fn chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
         let set = move |conn: &mut ClientConn, id, now| {
             conn.set_idle_timeout(id, idle, now);
         };
@@ -88,7 +88,7 @@ impl Client {
         let sent = Arc::new(OnceLock::new());
         let id = Arc::clone(&sent);
         let start = move |conn: &mut ClientConn, now| {
-            let id = conn.start_chat(&request, now)?;
+            let id = conn.chat(&request, now)?;
             started(conn, id, now);
             // It is set here only.
             let _ = sent.set(id);
@@ -106,7 +106,11 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Result<Box<Status>, CallError<RpcError>> {
-        match self.link.call("status.get", ClientConn::status).await? {
+        match self
+            .link
+            .call_with("status.get", ClientConn::status)
+            .await?
+        {
             Value::Call(CallValue::Status(status)) => Ok(status),
             _ => Err(unexpected()),
         }
@@ -123,7 +127,7 @@ impl Client {
     pub async fn task_status(&self, task_id: &TaskId) -> Result<Option<Task>, CallError<RpcError>> {
         let task_id = task_id.clone();
         let ask = move |conn: &mut ClientConn, now| conn.task_status(&task_id, now);
-        match self.link.call("task.status", ask).await? {
+        match self.link.call_with("task.status", ask).await? {
             Value::Call(CallValue::Task(task)) => Ok(task),
             _ => Err(unexpected()),
         }

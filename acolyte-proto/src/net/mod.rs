@@ -17,7 +17,7 @@ mod url;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig};
+use rpc_core::net::Dialer;
 
 pub use chat::Chat;
 pub use client::Client;
@@ -27,13 +27,15 @@ pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub use serve::{Agent, EmitError, Run, Server, ServerOptions, http_config};
+pub use serve::{
+    Agent, ChatReply, DynAgent, EmitError, Server, ServerOptions, agent_fn, http_config,
+};
 #[cfg(feature = "sse")]
 pub use sse::SseClient;
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
-use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+use crate::client::{ClientConfig, ClientEvent};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "acolyte";
@@ -41,25 +43,16 @@ const SYSTEM: &str = "acolyte";
 /// A client's events besides chats and answers: [`ClientEvent`]s, in order and bounded. Chats and answers go to their callers.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// Returns a [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a
-/// connect timeout of 10 s. Each chat holds up to 65,536 unread updates and 16 MiB; a chat that stays
-/// full for 30 s is ended, and until then its connection delivers nothing.
-#[must_use]
-pub fn link_config() -> LinkConfig {
-    LinkConfig {
-        reconnect: reconnect_policy(),
-        ..LinkConfig::default()
-    }
-}
-
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The dialer must send
 /// the key of `config`.
+/// [`establish`](Connection::establish) of the connection makes the first attempt, and says why if it fails.
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
-    link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection) {
+    let config = config.into();
+    let link = config.link.clone();
     let side = ClientProtocol::new(config);
-    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link);
     (Client::new(link), events, connection)
 }

@@ -1,9 +1,9 @@
 //! Connecting over WebSockets: [`connect`], [`connect_lazy`] and [`dialer`].
 
 pub use rpc_core::net::ws::ConnectError;
-use rpc_core::net::ws::{BadHeader, WsConfig, WsDialer, urls};
+use rpc_core::net::ws::{BadHeader, WsDialer, urls};
 
-use super::{Client, Connection, Events, connect_with, link_config};
+use super::{Client, Connection, Events, connect_with};
 use crate::auth::Offer;
 use crate::client::ClientConfig;
 use crate::http::rpc_url;
@@ -31,7 +31,7 @@ const KEY: &str = "the API key";
 /// let config = ClientConfig::new(ApiKey::new("secret")?);
 /// let (client, _, connection) = net::connect(&url, config).await?; // http://127.0.0.1:6767
 /// tokio::spawn(connection.run());
-/// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+/// let mut chat = client.chat(ChatRequest::new("hi", "gpt-5-mini")).await;
 /// println!("{}", chat.finish().await);
 /// # Ok(())
 /// # }
@@ -59,7 +59,7 @@ pub fn connect_lazy(
     url: &str,
     config: ClientConfig,
 ) -> Result<(Client, Events, Connection), ConnectError> {
-    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+    Ok(connect_with(dialer(url, &config)?, config))
 }
 
 /// Creates a WebSocket dialer for a server, with the message limit and the key of `config`.
@@ -87,10 +87,7 @@ pub(super) fn dialer_with(
     config: &ClientConfig,
     offer: Offer,
 ) -> Result<WsDialer, ConnectError> {
-    let ws = WsConfig::default()
-        .with_max_message(config.limits.max_message_bytes)
-        .with_max_outgoing(config.limits.max_message_bytes);
-    let mut dialer = WsDialer::new(url)?.with_config(ws);
+    let mut dialer = WsDialer::for_client(url, &config.link, config.limits.max_message_bytes)?;
     if config.api_key.is_some() && !config.insecure_key {
         dialer = dialer.protect(KEY)?;
     }
@@ -162,8 +159,8 @@ mod tests {
             },
         )
         .unwrap();
-        assert_eq!(token.config().subprotocols(), ["acolyte.v1", "bearer.k-1"]);
-        assert!(token.config().headers().is_empty());
+        assert_eq!(token.config().subprotocols, ["acolyte.v1", "bearer.k-1"]);
+        assert!(token.config().headers.is_empty());
         let padded = dialer(
             "http://h",
             &ClientConfig {
@@ -172,11 +169,11 @@ mod tests {
             },
         )
         .unwrap();
-        assert!(padded.config().subprotocols().is_empty());
-        assert_eq!(padded.config().headers()["authorization"], "Bearer a/b=");
+        assert!(padded.config().subprotocols.is_empty());
+        assert_eq!(padded.config().headers["authorization"], "Bearer a/b=");
         assert!(!format!("{padded:?}").contains("a/b="));
         let open = dialer("http://h", &ClientConfig::default()).unwrap();
-        assert!(open.config().subprotocols().is_empty());
+        assert!(open.config().subprotocols.is_empty());
         let impossible = dialer("https://h", &keyed("schl\u{fc}ssel")).map(drop);
         assert!(
             matches!(impossible, Err(ConnectError::Header { .. })),

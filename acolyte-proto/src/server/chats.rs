@@ -5,7 +5,7 @@ use rpc_core::json::find_member;
 use rpc_core::{Instant, Machine};
 
 use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, send};
-use crate::error::{ChatError, FrameError, code};
+use crate::error::{AppError, FrameError, code};
 use crate::frame::{AbortResult, Answer, ChatRequest};
 use crate::id::{RpcId, TaskId};
 use crate::queue::{Aborted, QueueError, QueuePosition};
@@ -122,9 +122,9 @@ impl ServerConn {
         let aborted = !matches!(met, Aborted::Unknown);
         let is_new = aborted && !matches!(met, Aborted::Running { again: true });
         if is_new && !self.config.silent_aborts {
-            let error = ChatError {
+            let error = AppError {
                 code: Some(code::ABORTED.into()),
-                ..ChatError::new(ABORTED)
+                ..AppError::failed(ABORTED)
             };
             self.send_error(&request_id, &error);
         }

@@ -4,7 +4,7 @@ use rpc_core::{Machine, Refused};
 
 use super::{Question, SHUTTING_DOWN, ServerConn, send};
 use crate::codec::encode_into;
-use crate::error::ChatError;
+use crate::error::AppError;
 use crate::event::Event;
 use crate::frame::{Answer, Reply, Status};
 use crate::id::RpcId;
@@ -82,7 +82,7 @@ impl ServerConn {
     ///
     /// # Errors
     /// As for [`done`](Self::done).
-    pub fn fail(&mut self, id: &RpcId, error: &ChatError) -> Result<(), Refused> {
+    pub fn fail(&mut self, id: &RpcId, error: &AppError) -> Result<(), Refused> {
         self.conclude(id, TaskState::Failed, |conn| {
             Answer::Failed(Box::new(conn.completed(error)))
         })
@@ -118,7 +118,7 @@ impl ServerConn {
         for id in waiting {
             if let crate::queue::Aborted::Waiting(chat) = self.queue.abort(&id) {
                 self.chat_bytes -= chat.bytes;
-                self.send_error(&id, &ChatError::new(SHUTTING_DOWN));
+                self.send_error(&id, &AppError::failed(SHUTTING_DOWN));
                 self.tell_task(&chat.task_id, TaskState::Cancelled);
             }
         }

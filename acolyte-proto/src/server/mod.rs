@@ -19,7 +19,7 @@ use rpc_core::{
 };
 
 use crate::codec;
-use crate::error::{ChatError, ErrorDetail, INVALID_MESSAGE, code};
+use crate::error::{AppError, ErrorDetail, INVALID_MESSAGE, code};
 use crate::frame::{Answer, ClientFrame, Request, ServerFrame};
 use crate::id::{ErrorId, RpcId, TaskId};
 use crate::queue::Queue;
@@ -179,13 +179,13 @@ impl ServerConn {
         self.send(id, Answer::error(error));
     }
 
-    fn send_error(&mut self, id: &RpcId, error: &ChatError) {
+    fn send_error(&mut self, id: &RpcId, error: &AppError) {
         let error = self.completed(error);
         self.send(id, Answer::Failed(Box::new(error)));
     }
 
     /// Returns the error with everything that known servers always send.
-    fn completed(&mut self, error: &ChatError) -> ChatError {
+    fn completed(&mut self, error: &AppError) -> AppError {
         complete(error, self.entropy())
     }
 
@@ -230,7 +230,7 @@ fn send<E>(core: &mut MachineCore<E>, id: &RpcId, answer: Answer) -> Result<(), 
 
 /// Returns the error with everything that known servers always send: an id for the log, a code and
 /// a detail.
-pub(crate) fn complete(error: &ChatError, entropy: u64) -> ChatError {
+pub(crate) fn complete(error: &AppError, entropy: u64) -> AppError {
     let mut error = error.clone();
     error.id.get_or_insert_with(|| ErrorId::random(entropy));
     let code = error.code.get_or_insert(code::UNKNOWN.into()).clone();
@@ -317,7 +317,7 @@ impl Machine for ServerConn {
         let waiting = self.queue.positions().map(|(id, _)| id.clone());
         let open: Vec<RpcId> = running.into_iter().chain(waiting).collect();
         for id in open.iter().skip(usize::from(silent)) {
-            let error = self.completed(&ChatError::new(SHUTTING_DOWN));
+            let error = self.completed(&AppError::failed(SHUTTING_DOWN));
             // Without room for it the Close has to say it all.
             let _ = send(&mut self.core, id, Answer::Failed(Box::new(error)));
         }

@@ -226,7 +226,10 @@ fn queued_chats_learn_their_position_when_it_changes() {
     played.conn.done(&rpc("a"), &reply()).unwrap();
     assert_eq!(played.short(), ["a done", "d queued 1", "b started"]);
     assert_eq!(played.orders(), ["start rpc_b"]);
-    played.conn.fail(&rpc("b"), &ChatError::new("no")).unwrap();
+    played
+        .conn
+        .fail(&rpc("b"), &AppError::failed("no"))
+        .unwrap();
     assert_eq!(played.short(), ["b error E_UNKNOWN", "d started"]);
 }
 
@@ -341,7 +344,7 @@ fn an_aborted_id_is_in_use_until_its_work_has_stopped() {
     assert_eq!(played.answer(&start("a")), ["a refused"]);
     played
         .conn
-        .fail(&rpc("a"), &ChatError::new("stopped"))
+        .fail(&rpc("a"), &AppError::failed("stopped"))
         .unwrap();
     assert!(played.sent().is_empty());
     assert_eq!(played.answer(&start("a")), ["a accepted", "a started"]);
@@ -452,7 +455,7 @@ fn an_unknown_task_is_null() {
 fn an_error_event_is_refused_as_a_step_on_a_websocket() {
     let mut played = Played::new();
     played.start(&["a"]);
-    let event = Event::Error(ChatError::new("no"));
+    let event = Event::Error(AppError::failed("no"));
     let refused = played.conn.event(&rpc("a"), &event);
     assert!(matches!(refused, Err(Refused::Invalid { .. })));
 }
@@ -484,9 +487,9 @@ fn an_error_has_the_members_of_known_servers() {
         .conn
         .fail(
             &rpc("a"),
-            &ChatError {
+            &AppError {
                 code: Some("E_X".into()),
-                ..ChatError::new("no")
+                ..AppError::failed("no")
             },
         )
         .unwrap();
@@ -499,13 +502,13 @@ fn an_error_has_the_members_of_known_servers() {
     assert!(id.parse::<ErrorId>().is_ok(), "{id}");
     // What the application says stays as it is.
     played.start(&["b"]);
-    let error = ChatError {
+    let error = AppError {
         id: Some(ErrorId::random(1)),
         detail: Some(Box::new(ErrorDetail {
             kind: Some("timeout".into()),
             ..ErrorDetail::default()
         })),
-        ..ChatError::new("no")
+        ..AppError::failed("no")
     };
     played.conn.fail(&rpc("b"), &error).unwrap();
     let frame: Value = serde_json::from_str(&played.sent()[0]).unwrap();

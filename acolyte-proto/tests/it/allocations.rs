@@ -83,7 +83,7 @@ fn a_text_of_a_chat_costs_the_client_one_allocation() {
     let now = Instant::now();
     let mut conn = ClientConn::new(ClientConfig::default(), 7, now);
     let request = ChatRequest::new("hi", "m");
-    let chat = conn.start_chat(&request, now).unwrap();
+    let chat = conn.chat(&request, now).unwrap();
     let text = TEXT.replace("rpc_0a1b2c3d", &chat.to_string());
     while conn.poll_event().is_some() {}
     let count = cost("the client's text", || {

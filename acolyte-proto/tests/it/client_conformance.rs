@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::id::{RpcId, TaskId};
@@ -36,7 +36,7 @@ fn the_client_machine_conforms() {
     let fresh = || ClientConn::new(ClientConfig::default(), 7, now);
     let mut busy = fresh();
     busy.status(now).unwrap();
-    let chat = busy.start_chat(&ChatRequest::new("hi", "m"), now).unwrap();
+    let chat = busy.chat(&ChatRequest::new("hi", "m"), now).unwrap();
     busy.abort(chat, now).unwrap();
     for mut client in [busy, fresh()] {
         while client.poll_event().is_some() {}
@@ -80,7 +80,7 @@ impl Calls for Played {
         match self.turn % 4 {
             0 => client.status(now).ok(),
             1 => client.task_status(&TaskId::random(1), now).ok(),
-            _ => client.start_chat(&ChatRequest::new("hi", "m"), now).ok(),
+            _ => client.chat(&ChatRequest::new("hi", "m"), now).ok(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Calls for Played {
             Open::Task(id) => server.task_status(id, None),
             Open::Chat(id) => match self.turn % 4 {
                 0 => return drop(server.event(id, &Event::text("more"))),
-                1 => server.fail(id, &ChatError::new("no")),
+                1 => server.fail(id, &AppError::failed("no")),
                 _ => server.done(id, &Reply::new("fine", "m")),
             },
         };

@@ -65,7 +65,7 @@ impl Replay {
                 let request = &payload["request"];
                 let text = |name: &str| request[name].as_str().unwrap().to_owned();
                 let request = ChatRequest::new(text("message"), text("model"));
-                self.conn.start_chat(&request, self.now)
+                self.conn.chat(&request, self.now)
             }
             Some("chat.abort") => {
                 let chat = payload["requestId"].as_str().unwrap();

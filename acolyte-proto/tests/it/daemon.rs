@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::{Checklist, Event, ToolCall, ToolResult};
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, ServerFrame, Status};
 use acolyte_proto::limits;
-use acolyte_proto::net::{Agent, Run, Server, ServerHandle, ServerOptions};
+use acolyte_proto::net::{Agent, ChatReply, Server, ServerHandle, ServerOptions};
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -53,10 +53,10 @@ impl Drop for Guard {
 }
 
 impl Agent for Puppet {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         let message = request.message.to_string();
         let _guard = Guard(self.told.clone(), message.clone());
-        let stopped = |_| ChatError::new("stopped");
+        let stopped = |_| AppError::failed("stopped");
         match message.as_str() {
             // Does not look whether it was aborted.
             "hang" => std::future::pending().await,
@@ -71,15 +71,15 @@ impl Agent for Puppet {
                     let call = ToolCall::new("call_1", "shell", json!({}));
                     run.emit(&Event::ToolCall(call))
                         .await
-                        .map_err(|_| ChatError::new("stopped"))?;
+                        .map_err(|_| AppError::failed("stopped"))?;
                     tokio::select! {
                         () = self.shared.gate.notified() => {}
-                        () = run.cancelled() => return Err(ChatError::new("killed")),
+                        () = run.cancelled() => return Err(AppError::failed("killed")),
                     }
                     let ended = Event::ToolResult(ToolResult::ok("call_1", "shell"));
                     run.emit(&ended)
                         .await
-                        .map_err(|_| ChatError::new("stopped"))?;
+                        .map_err(|_| AppError::failed("stopped"))?;
                 }
             }
             "flood" => loop {
@@ -98,9 +98,9 @@ impl Agent for Puppet {
             }
             "panic" => panic!("asked to"),
             "fail" => {
-                return Err(ChatError {
+                return Err(AppError {
                     code: Some("E_NO".into()),
-                    ..ChatError::new("no")
+                    ..AppError::failed("no")
                 });
             }
             "ill" => {
@@ -115,14 +115,14 @@ impl Agent for Puppet {
             }
             "large reply" => return Ok(Reply::new("x".repeat(16 * 1024 * 1024), "m")),
             "error event" => {
-                let event = Event::Error(ChatError::new("no"));
+                let event = Event::Error(AppError::failed("no"));
                 assert!(run.emit(&event).await.is_err());
             }
             "list" => {
                 let list = Event::Checklist(Checklist::new("g", "title"));
                 run.emit(&list)
                     .await
-                    .map_err(|_| ChatError::new("stopped"))?;
+                    .map_err(|_| AppError::failed("stopped"))?;
             }
             "yield" => {
                 while !run.has_waiting() {

@@ -52,7 +52,13 @@ impl ClientUnderTest for Chats {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(dialer, config(&terms), terms.link);
+        let (client, events, connection) = connect_with(
+            dialer,
+            ClientConfig {
+                link: terms.link.clone(),
+                ..config(&terms)
+            },
+        );
         (client, events, tokio::spawn(connection.run()))
     }
 
@@ -65,7 +71,7 @@ impl ClientUnderTest for Chats {
     }
 
     async fn call(&self, client: &Client, _: &SharedEvents<Self>) -> Ended {
-        let mut chat = client.start_chat(ChatRequest::new("hi", "m")).await;
+        let mut chat = client.chat(ChatRequest::new("hi", "m")).await;
         let mut ends = Vec::new();
         while let Some(update) = chat.next().await {
             match update {
@@ -102,7 +108,7 @@ impl ClientUnderTest for Chats {
 
     async fn load(&self, client: &Client, bytes: usize) -> Ended {
         let request = ChatRequest::new("x".repeat(bytes), "m");
-        ended(client.start_chat(request).await.finish().await)
+        ended(client.chat(request).await.finish().await)
     }
 
     fn event(&self, number: usize) -> Value {

@@ -57,7 +57,7 @@ impl Stage {
         server: impl AsyncFnOnce(RawPeer) -> K,
     ) -> (Vec<ChatUpdate>, Outcome, K) {
         let chat = async {
-            let mut chat = self.client.start_chat(ChatRequest::new("hi", "m")).await;
+            let mut chat = self.client.chat(ChatRequest::new("hi", "m")).await;
             let mut updates = Vec::new();
             while let Some(update) = chat.next().await {
                 updates.push(update);
@@ -259,8 +259,7 @@ async fn a_flood_of_events_is_read_only_as_fast_as_it_is_consumed() {
         line
     };
     let request = ChatRequest::new("hi", "m");
-    let (chat, mut line) =
-        soon(async { tokio::join!(stage.client.start_chat(request), server) }).await;
+    let (chat, mut line) = soon(async { tokio::join!(stage.client.chat(request), server) }).await;
     // To drop it is to hang up.
     drop(chat);
     assert_ne!(soon(line.http_end()).await, End::Said(200));

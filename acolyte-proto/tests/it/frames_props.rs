@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::error::ErrorDetail;
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
@@ -64,7 +64,7 @@ fn detail() -> impl Strategy<Value = ErrorDetail> {
     })
 }
 
-fn chat_error() -> impl Strategy<Value = ChatError> {
+fn chat_error() -> impl Strategy<Value = AppError> {
     (
         text(),
         option::of(any::<u64>()),
@@ -72,7 +72,7 @@ fn chat_error() -> impl Strategy<Value = ChatError> {
         option::of(detail()),
     )
         .prop_map(|(message, id, code, detail)| {
-            let mut error = ChatError::new(message);
+            let mut error = AppError::failed(message);
             error.id = id.map(ErrorId::random);
             (error.code, error.detail) = (code, detail.map(Box::new));
             error

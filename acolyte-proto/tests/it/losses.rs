@@ -3,7 +3,7 @@
 
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Outcome};
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{Chat, Client, Server, ServerOptions, connect_with, link_config};
+use acolyte_proto::net::{Chat, Client, Server, ServerOptions, connect_with};
 use rpc_core::{CallError, Delivery};
 use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -11,9 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::daemon::puppet;
 
 async fn start(client: &Client, message: &str) -> Chat {
-    client
-        .start_chat(ChatRequest::new(message.to_owned(), "m"))
-        .await
+    client.chat(ChatRequest::new(message.to_owned(), "m")).await
 }
 
 /// What is said of a chat is true.
@@ -45,7 +43,7 @@ async fn scenario(lossy: Lossy) {
         }
     });
     let config = ClientConfig::default();
-    let (client, mut events, connection) = connect_with(lossy.dialer, config, link_config());
+    let (client, mut events, connection) = connect_with(lossy.dialer, config);
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });
     client.ready().await.unwrap();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{
-    Agent, Chat, Client, Run, Server, ServerHandle, ServerOptions, SseClient, connect_lazy,
-    connect_with, dialer, http_config, link_config,
+    Agent, Chat, ChatReply, Client, Server, ServerHandle, ServerOptions, SseClient, connect_lazy,
+    connect_with, dialer, http_config,
 };
 use acolyte_proto::server::ServerConfig;
 use acolyte_proto::task::TaskState;
@@ -36,7 +36,7 @@ fn in_memory(options: ServerOptions) -> Client {
             handle.serve(line, None);
         }
     });
-    let (client, _, connection) = connect_with(dialer, ClientConfig::default(), link_config());
+    let (client, _, connection) = connect_with(dialer, ClientConfig::default());
     tokio::spawn(connection.run());
     client
 }
@@ -82,15 +82,15 @@ async fn chats_are_the_same_over_every_transport() {
         ("panic", &["status", "error Internal error."]),
         ("list", &["status", "checklist", "done list"]),
     ] {
-        let ws = told(&mut over_ws.start_chat(ask(message)).await).await;
+        let ws = told(&mut over_ws.chat(ask(message)).await).await;
         assert_eq!(ws, expected);
-        let sse = told(&mut over_sse.start_chat(ask(message)).await).await;
+        let sse = told(&mut over_sse.chat(ask(message)).await).await;
         assert_eq!(sse, expected);
-        let mem = told(&mut over_mem.start_chat(ask(message)).await).await;
+        let mem = told(&mut over_mem.chat(ask(message)).await).await;
         assert_eq!(mem, expected);
     }
-    let many = told(&mut over_sse.start_chat(ask("many")).await).await;
-    assert_eq!(many, told(&mut over_ws.start_chat(ask("many")).await).await);
+    let many = told(&mut over_sse.chat(ask("many")).await).await;
+    assert_eq!(many, told(&mut over_ws.chat(ask("many")).await).await);
 }
 
 #[tokio::test]
@@ -126,8 +126,8 @@ async fn dropping_a_chat_ends_the_work_over_both_transports() {
     let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
     for n in 0..2 {
         let mut chat = match n {
-            0 => over_ws.start_chat(ask("hang")).await,
-            _ => over_sse.start_chat(ask("hang")).await,
+            0 => over_ws.chat(ask("hang")).await,
+            _ => over_sse.chat(ask("hang")).await,
         };
         while !matches!(chat.next().await, Some(ChatUpdate::Event(_))) {}
         drop(chat);
@@ -141,7 +141,7 @@ async fn an_idle_connection_is_kept_alive_for_a_day() {
     client.ready().await.unwrap();
     tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
     assert!(client.state().is_ready());
-    let mut chat = client.start_chat(ask("hello")).await;
+    let mut chat = client.chat(ask("hello")).await;
     assert!(matches!(chat.finish().await, Outcome::Done(_)));
 }
 
@@ -157,9 +157,9 @@ async fn the_next_chat_starts_after_the_abort_grace() {
         ..ServerOptions::default()
     });
     client.ready().await.unwrap();
-    let mut stubborn = client.start_chat(ask("hang")).await;
+    let mut stubborn = client.chat(ask("hang")).await;
     while !matches!(stubborn.next().await, Some(ChatUpdate::Event(_))) {}
-    let mut next = client.start_chat(ask("hello")).await;
+    let mut next = client.chat(ask("hello")).await;
     let started = Instant::now();
     assert!(stubborn.abort().await.unwrap());
     assert!(matches!(stubborn.finish().await, Outcome::Aborted { .. }));
@@ -186,7 +186,7 @@ async fn a_thousand_tasks_are_remembered_by_default() {
         client.ready().await.unwrap();
         let mut ids = Vec::new();
         for _ in 0..=kept {
-            let mut chat = client.start_chat(ask("hello")).await;
+            let mut chat = client.chat(ask("hello")).await;
             assert!(matches!(chat.finish().await, Outcome::Done(_)));
             ids.push(chat.task_id().unwrap().clone());
         }
@@ -244,7 +244,7 @@ async fn a_mounted_server_refuses_answers_and_drains_as_one_on_a_socket() {
 struct Reader;
 
 impl Agent for Reader {
-    async fn run(&self, run: Run, _: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, _: ChatRequest) -> Result<Reply, AppError> {
         assert!(run.address().unwrap().ip().is_loopback());
         Ok(Reply::new(described(run.parts()), "m"))
     }
@@ -261,13 +261,13 @@ async fn headers_and_extensions_of_the_host_reach_the_agent_over_both_transports
     let config = ClientConfig::default();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
-    let (client, _events, connection) = connect_with(dialer, config, link_config());
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
-    let told = told(&mut client.start_chat(ask("hello")).await).await;
+    let told = told(&mut client.chat(ask("hello")).await).await;
     assert_eq!(told, ["status", "done a header and a layer"]);
     let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
-    let told = self::told(&mut over_sse.start_chat(ask("hello")).await).await;
+    let told = self::told(&mut over_sse.chat(ask("hello")).await).await;
     assert_eq!(told, ["status", "done  and a layer"]);
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -292,11 +292,10 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
 async fn a_server_in_memory_serves_until_a_signal() {
     let (server, _) = Server::mount(puppet().0, ServerOptions::default());
     runs_until(server, async |dialer| {
-        let (client, events, connection) =
-            connect_with(dialer, ClientConfig::default(), link_config());
+        let (client, events, connection) = connect_with(dialer, ClientConfig::default());
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
-        let mut chat = client.start_chat(ask("hello")).await;
+        let mut chat = client.chat(ask("hello")).await;
         assert!(matches!(chat.finish().await, Outcome::Done(_)));
         (client, events)
     })

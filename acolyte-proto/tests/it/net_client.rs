@@ -8,7 +8,7 @@ use acolyte_proto::error::RpcError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Status};
 use acolyte_proto::id::TaskId;
-use acolyte_proto::net::{Chat, Client, Events, connect_with, link_config};
+use acolyte_proto::net::{Chat, Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
@@ -81,16 +81,22 @@ impl<T: Transport> Played<T> {
     }
 }
 
-fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener) {
+fn queued(streams: QueueConfig) -> ClientConfig {
+    let mut config = ClientConfig::default();
+    config.link.streams = streams;
+    config
+}
+
+fn open(config: ClientConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
-    let (client, events, connection) = connect_with(dialer, config, link);
+    let (client, events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     (client, events, listener)
 }
 
 /// A client and the server's end.
 async fn played() -> (Client, Played<MemTransport>) {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     let server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     (client, server)
@@ -105,7 +111,7 @@ async fn served() -> Client {
 
 async fn start(client: &Client, message: &str) -> Chat {
     let request = ChatRequest::new(message.to_owned(), "m");
-    client.start_chat(request).await
+    client.chat(request).await
 }
 
 /// A chat that the server has heard of, and its id.
@@ -188,7 +194,10 @@ async fn an_abort_is_answered_during_an_unread_flood() {
         streams: chats,
         ..LinkConfig::default()
     };
-    let (client, _, mut listener) = open(ClientConfig::default(), link);
+    let (client, _, mut listener) = open(ClientConfig {
+        link,
+        ..ClientConfig::default()
+    });
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let (mut chat, id) = started(&client, &mut server).await;
@@ -225,7 +234,7 @@ async fn a_dropped_chat_is_aborted_at_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_can_be_queried_after_a_reconnect() {
-    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let (mut chat, id) = started(&client, &mut server).await;
@@ -263,7 +272,7 @@ async fn a_task_can_be_queried_after_a_reconnect() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_connection_a_chat_is_not_sent() {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     let mut early = start(&client, "too early").await;
     let outcome = early.finish().await;
     assert_eq!(outcome, Outcome::NotSent(Refused::NotConnected));
@@ -324,13 +333,7 @@ async fn an_unread_chat_blocks_others_only_until_its_deadline() {
         },
         ..QueueConfig::default()
     };
-    let (client, _, mut listener) = open(
-        ClientConfig::default(),
-        LinkConfig {
-            streams: chats,
-            ..link_config()
-        },
-    );
+    let (client, _, mut listener) = open(queued(chats));
     tokio::spawn(Played(listener.accept().await.unwrap()).serve());
     client.ready().await.unwrap();
     let mut lazy = start(&client, "one two three four five").await;
@@ -365,7 +368,7 @@ async fn a_drain_lets_the_chat_finish() {
 
 #[tokio::test(start_paused = true)]
 async fn errors_without_a_known_id_are_events() {
-    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let error = json!({"type": "error", "error": "Invalid RPC message"});
@@ -382,7 +385,7 @@ async fn errors_without_a_known_id_are_events() {
 #[tokio::test(start_paused = true)]
 async fn one_chat_can_have_no_timeout() {
     let (client, mut server) = played().await;
-    let patient = client.start_chat_within(None, ChatRequest::new("hi", "m"));
+    let patient = client.chat_within(None, ChatRequest::new("hi", "m"));
     let mut patient = patient.await;
     let id = server.hear().await.unwrap()["id"].clone();
     let mut hasty = start(&client, "hi").await;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ClientConfig, Outcome, reconnect_policy};
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer, link_config};
+use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer};
 use rpc_core::Delivery;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkConfig, LinkState};
+use rpc_core::net::LinkState;
 
 use crate::daemon::{Running, serve};
 
@@ -30,16 +30,14 @@ async fn a_client_authenticates_at_the_next_node_and_repeats_no_chat() {
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
     let dialer = dialer(&format!("{a},{b}"), &config()).unwrap();
     let dialer = dialer.in_listed_order();
-    let link = LinkConfig {
-        reconnect,
-        ..link_config()
-    };
-    let (client, _, connection) = connect_with(dialer, config(), link);
+    let mut config = config();
+    config.link.reconnect = reconnect;
+    let (client, _, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(client.node().unwrap().address(), first.address);
     let mut states = client.states();
-    let mut lost = client.start_chat(ChatRequest::new("hang", "m")).await;
+    let mut lost = client.chat(ChatRequest::new("hang", "m")).await;
     first.handle.drain(Duration::ZERO).await;
     let again = LinkState::Ready { generation: 2 };
     states.wait_for(|state| *state == again).await.unwrap();
@@ -66,7 +64,7 @@ async fn http_stays_with_one_node_and_moves_to_the_next_once_it_is_gone() {
     };
     assert_eq!(node.address(), gone.address);
     gone.handle.drain(Duration::ZERO).await;
-    let mut chat = client.start_chat(ChatRequest::new("hello", "m")).await;
+    let mut chat = client.chat(ChatRequest::new("hello", "m")).await;
     let outcome = chat.finish().await;
     assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
     assert_eq!(client.node().unwrap().address(), left.address);
@@ -76,7 +74,7 @@ async fn http_stays_with_one_node_and_moves_to_the_next_once_it_is_gone() {
 async fn a_lost_http_chat_is_not_resent_to_another_node() {
     let ((first, a), (second, b)) = (node().await, node().await);
     let client = SseClient::new(&format!("{a},{b}"), config()).unwrap();
-    let mut chat = client.start_chat(ChatRequest::new("hang", "m")).await;
+    let mut chat = client.chat(ChatRequest::new("hang", "m")).await;
     let (gone, mut left) = match client.node().unwrap().address() == first.address {
         true => (first, second),
         false => (second, first),

@@ -31,7 +31,7 @@ impl Harness {
     fn chat(&mut self) -> CallId {
         let request = ChatRequest::new("hi", "m");
         let now = self.pair.now();
-        let id = self.pair.client.start_chat(&request, now).unwrap();
+        let id = self.pair.client.chat(&request, now).unwrap();
         self.pair.settle();
         id
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::frame::{Answer, ServerFrame, Status};
 use acolyte_proto::id::{RpcId, TaskId};
@@ -126,7 +126,7 @@ impl Replay {
             Answer::Started if self.conn.running() != Some(&id) => {
                 // The work on the aborted chat has stopped.
                 let stopped = self.aborted.pop().unwrap();
-                let error = ChatError::new("stopped");
+                let error = AppError::failed("stopped");
                 self.conn.fail(&stopped, &error).unwrap();
             }
             _ => {}

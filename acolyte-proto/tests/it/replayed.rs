@@ -42,7 +42,7 @@ fn play(model: &str) {
     let mut client = ClientConn::new(ClientConfig::default(), 7, now);
     let on_event = |client: &mut ClientConn, event, now| match event {
         ClientEvent::Ready => {
-            client.start_chat(&request, now).unwrap();
+            client.chat(&request, now).unwrap();
         }
         ClientEvent::Chat { update, .. } => match update {
             ChatUpdate::Accepted { task_id } => task = Some(task_id),

@@ -10,6 +10,7 @@ use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::net::{Server, ServerOptions, http_config};
 use acolyte_proto::server::ServerConfig;
 use rpc_core::net::DialError;
+use rpc_core::net::server::HttpConfig;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -472,7 +473,11 @@ async fn only_listed_web_pages_may_connect() {
     let guards = http_config()
         .guards
         .with_allowed_origin("http://good.example");
-    let http = http_config().with_guards(guards.unwrap());
+    let guards = guards.unwrap();
+    let http = HttpConfig {
+        guards,
+        ..http_config()
+    };
     let listing = serve(ServerOptions {
         http,
         ..ServerOptions::default()

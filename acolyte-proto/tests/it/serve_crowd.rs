@@ -5,7 +5,6 @@ use std::sync::Arc;
 use acolyte_proto::net::ServerOptions;
 use futures_util::future::try_join_all;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::server::ServerLimits;
 use serde_json::json;
 use tokio::sync::Barrier;
 
@@ -37,8 +36,7 @@ async fn fill(mut peer: Peer, all_full: Arc<Barrier>) -> Peer {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_connections_with_full_queues_are_all_served() {
     let mut options = ServerOptions::default();
-    let limits = ServerLimits::default().with_max_connections(PEERS + 1);
-    options.http = options.http.with_limits(limits);
+    options.http.limits.max_connections = PEERS + 1;
     // Who waits for the others answers no ping meanwhile.
     options.connection.keep_alive = KeepAlive::off();
     let server = serve(options).await;

@@ -172,10 +172,7 @@ async fn the_work_is_dropped_when_its_client_hangs_up() {
 #[tokio::test]
 async fn an_unread_http_stream_is_closed_and_bounds_the_agent() {
     let mut options = ServerOptions::default();
-    options.http.limits = options
-        .http
-        .limits
-        .with_write_timeout(Duration::from_millis(100));
+    options.http.limits.write_timeout = Duration::from_millis(100);
     let mut server = serve(options).await;
     let stream = Stream::open(&server, "flood").await;
     assert_eq!(server.ended().await, "flood");

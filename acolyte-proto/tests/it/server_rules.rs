@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Reply, Request, ServerFrame, Status};
 use acolyte_proto::id::{RpcId, TaskId};
@@ -210,7 +210,7 @@ impl Script {
             }
             Step::Fail => {
                 if let Some(id) = self.work.take() {
-                    let error = ChatError::new("x");
+                    let error = AppError::failed("x");
                     self.conn.fail(&id, &error).map_err(|e| e.to_string())?;
                 }
             }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
 use acolyte_proto::client::{ChatUpdate, ClientConfig, Failure, Outcome};
-use acolyte_proto::error::{ChatError, ErrorKind};
+use acolyte_proto::error::{AppError, ErrorKind};
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, Notice, Part, RunKind, RunState, ToolCall, ToolOutput,
     ToolResult, Usage,
 };
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::net::{
-    self, Agent, Chat, Client, EmitError, Run, Server, ServerOptions, SseClient,
+    self, Agent, Chat, ChatReply, Client, EmitError, Server, ServerOptions, SseClient,
 };
 use rpc_core::Json;
 use rpc_core::net::ws::{WsConfig, WsStream};
@@ -58,7 +58,7 @@ fn steps() -> Vec<Event> {
 }
 
 impl Agent for Scripted {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         let mut reply = Reply {
             output_streamed: Some(true),
             ..Reply::new("fine", request.model.clone())
@@ -101,16 +101,16 @@ impl Agent for Scripted {
                 Ok(reply)
             }
             "large" => Ok(Reply::new("x".repeat(LARGE), "m")),
-            "fail" => Err(ChatError {
+            "fail" => Err(AppError {
                 code: Some("E_X".into()),
-                ..ChatError::new("no")
+                ..AppError::failed("no")
             }),
             "wait" => {
                 let _ = run.text("waiting").await;
                 let dropped = OnDrop(self.cancelled.clone());
                 run.cancelled().await;
                 drop(dropped);
-                Err(ChatError::new("stopped"))
+                Err(AppError::failed("stopped"))
             }
             _ => Ok(reply),
         }
@@ -169,8 +169,8 @@ impl Served {
     async fn both(&self, message: &'static str) -> [Chat; 2] {
         let request = || ChatRequest::new(message, "m");
         [
-            self.client.start_chat(request()).await,
-            self.sse.start_chat(request()).await,
+            self.client.chat(request()).await,
+            self.sse.chat(request()).await,
         ]
     }
 }
@@ -366,11 +366,7 @@ async fn a_wrong_key_is_refused() {
         "{reason:?}"
     );
     let sse = SseClient::new(&served.url, config).unwrap();
-    let outcome = sse
-        .start_chat(ChatRequest::new("hi", "m"))
-        .await
-        .finish()
-        .await;
+    let outcome = sse.chat(ChatRequest::new("hi", "m")).await.finish().await;
     assert!(!outcome.may_have_run());
     let Outcome::Refused { error } = outcome else {
         panic!("{outcome}");
@@ -386,11 +382,7 @@ async fn an_unreachable_server_was_sent_nothing() {
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
     let sse = SseClient::new(&url, ClientConfig::default()).unwrap();
-    let outcome = sse
-        .start_chat(ChatRequest::new("hi", "m"))
-        .await
-        .finish()
-        .await;
+    let outcome = sse.chat(ChatRequest::new("hi", "m")).await.finish().await;
     assert!(
         matches!(
             &outcome,
@@ -433,7 +425,7 @@ async fn a_truncated_stream_is_an_error() {
           data: {\"type\":\"text-delta\",\"text\":\"x\"}\n\n",
     ] {
         let sse = SseClient::new(&answers(answer).await, ClientConfig::default()).unwrap();
-        let updates = updates(sse.start_chat(ChatRequest::new("hi", "m")).await).await;
+        let updates = updates(sse.chat(ChatRequest::new("hi", "m")).await).await;
         assert_eq!(updates[..2], [ChatUpdate::Started, ChatUpdate::Event(Event::text("x"))]);
         let Some(ChatUpdate::Ended(Outcome::Closed { delivery, .. })) = updates.last() else {
             panic!("{updates:?}")
@@ -446,11 +438,7 @@ async fn a_truncated_stream_is_an_error() {
 async fn a_response_that_is_not_a_stream_is_an_error() {
     let page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello";
     let sse = SseClient::new(&answers(page).await, ClientConfig::default()).unwrap();
-    let outcome = sse
-        .start_chat(ChatRequest::new("hi", "m"))
-        .await
-        .finish()
-        .await;
+    let outcome = sse.chat(ChatRequest::new("hi", "m")).await.finish().await;
     let Outcome::Refused { error } = outcome else {
         panic!("{outcome}");
     };

@@ -8,7 +8,7 @@ use acolyte_proto::client::{
     CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Failure, Outcome as Ended,
     reconnect_policy,
 };
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply};
 use acolyte_proto::id::{RpcId, TaskId};
@@ -148,7 +148,7 @@ impl Daemon {
         let conn = &mut talk.line.client.machine;
         let before = conn.in_flight();
         let request = ChatRequest::new(text.clone(), "gpt-5-mini");
-        let Ok(id) = conn.start_chat(&request, now) else {
+        let Ok(id) = conn.chat(&request, now) else {
             return ensure(conn.in_flight() == before, || {
                 "a refused chat is in flight".to_owned()
             });
@@ -217,7 +217,7 @@ impl Daemon {
         let piece = talk.desk.next_piece(task);
         let over = match self.rng.below(10) {
             0..3 => server.done(id, &Reply::new("done", "gpt-5-mini")).is_ok(),
-            3..5 => server.fail(id, &ChatError::new("no")).is_ok(),
+            3..5 => server.fail(id, &AppError::failed("no")).is_ok(),
             _ if *aborted => false,
             _ => {
                 let sent = server.event(id, &Event::text(piece.to_string()));

@@ -35,7 +35,7 @@ impl Address {
     /// Parses 64 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
-    /// [`Refused::Invalid`]
+    /// [`Refused::Invalid`] if it is not `0x` and the 64 hex digits of a key.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let why = "it is not 0x and 64 hexadecimal digits";
         let address = hex::parse(text).map(Self);

@@ -27,7 +27,7 @@ impl Signature {
     /// Parses 128 hexadecimal digits in any case, with or without `0x`.
     ///
     /// # Errors
-    /// [`Refused::Invalid`]
+    /// [`Refused::Invalid`] if it is not 128 hex digits.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let signature = hex::parse(text).map(Self);
         signature.ok_or_else(|| Refused::invalid("signature", "it is not 128 hexadecimal digits"))

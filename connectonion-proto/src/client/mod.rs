@@ -173,7 +173,7 @@ impl ClientConn {
     }
 
     fn await_connected(&mut self, now: Instant) {
-        let timeout = self.config.connect_timeout;
+        let timeout = self.config.handshake_timeout;
         self.core.start_timer("connect", timeout, now);
     }
 
@@ -280,7 +280,7 @@ impl Machine for ClientConn {
         }
         if self.core.timer_expired(now) {
             if !self.onboarded || self.connect_wanted {
-                let after = self.config.connect_timeout.unwrap_or_default();
+                let after = self.config.handshake_timeout.unwrap_or_default();
                 return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::NORMAL);
             }
             self.connect_wanted = true;

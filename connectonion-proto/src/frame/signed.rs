@@ -26,9 +26,9 @@ members! {
 
 impl Signed {
     /// Creates a payload with its proof.
-    pub fn new(payload: Json, from: impl Into<Str>, signature: impl Into<Str>) -> Self {
+    pub fn new(payload: impl Into<Json>, from: impl Into<Str>, signature: impl Into<Str>) -> Self {
         Self {
-            payload: Some(payload),
+            payload: Some(payload.into()),
             from: Some(from.into()),
             signature: Some(signature.into()),
         }

@@ -3,7 +3,7 @@
 use rpc_core::{Json, Refused, Str};
 
 use super::conversation::user_message;
-use super::event::{AgentError, Now, RunId};
+use super::event::{AppError, Now, RunId};
 use super::job::Request;
 use super::{Entry, Hub, Prompt};
 use crate::frame::{Answer, EventKind, Mode, ModeChanged, Replay, StreamEvent, UserInput};
@@ -20,18 +20,18 @@ impl Hub {
     /// has the id of its start).
     ///
     /// # Errors
-    /// [`AgentError`].
+    /// [`AppError`].
     pub fn emit(
         &mut self,
         run: RunId,
         kind: EventKind,
         id: Option<&str>,
         now: Now,
-    ) -> Result<Str, AgentError> {
+    ) -> Result<Str, AppError> {
         let kept = kind.kept();
         let name = kind.tag();
         if kept.replay == Replay::Never || name.len() > MAX_EVENT_NAME {
-            return Err(AgentError::Reserved(Str::from(name)));
+            return Err(AppError::Reserved(Str::from(name)));
         }
         let session_id = self.run_mut(run)?.0.clone();
         let id = match id {
@@ -103,12 +103,12 @@ impl Hub {
     /// open until it is answered, [withdrawn](Self::withdraw), or the run ends: a human may be thinking.
     ///
     /// # Errors
-    /// [`AgentError`].
-    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AgentError> {
-        let answer = question.awaits().ok_or(AgentError::NoRoom)?;
+    /// [`AppError`].
+    pub fn ask(&mut self, run: RunId, question: EventKind, now: Now) -> Result<Str, AppError> {
+        let answer = question.awaits().ok_or(AppError::NoRoom)?;
         let (_, state) = self.run_mut(run)?;
         if state.requests.len() >= MAX_QUESTIONS {
-            return Err(AgentError::NoRoom);
+            return Err(AppError::NoRoom);
         }
         let id = self.emit(run, question, None, now)?;
         let (_, state) = self.run_mut(run)?;
@@ -119,8 +119,8 @@ impl Hub {
     /// Takes the answer to a question, if the user has given it.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn take_answer(&mut self, run: RunId, id: &str) -> Result<Option<Answer>, AgentError> {
+    /// [`AppError::Over`].
+    pub fn take_answer(&mut self, run: RunId, id: &str) -> Result<Option<Answer>, AppError> {
         let (_, state) = self.run_mut(run)?;
         let mut answers = state.answers.iter();
         let place = answers.position(|(question, _)| question == id);
@@ -144,8 +144,8 @@ impl Hub {
     /// message of the conversation, and all connections learn that it was read.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, AgentError> {
+    /// [`AppError::Over`].
+    pub fn next_inputs(&mut self, run: RunId, now: Now) -> Result<Vec<Prompt>, AppError> {
         self.run_mut(run)?.1.iteration += 1;
         let inputs = self.session_of_run(run)?.1.take_unread();
         self.read(run, &inputs, now);
@@ -168,8 +168,8 @@ impl Hub {
     /// Changes the mode on the agent's behalf.
     ///
     /// # Errors
-    /// [`AgentError`].
-    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), AgentError> {
+    /// [`AppError`].
+    pub fn set_mode(&mut self, run: RunId, mode: Mode, now: Now) -> Result<(), AppError> {
         let value = Json::of(mode.name())?;
         self.run_mut(run)?.1.set_mode(value, None);
         let changed = ModeChanged::new(mode, "agent");
@@ -180,8 +180,8 @@ impl Hub {
     /// Returns the current conversation.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, AgentError> {
+    /// [`AppError::Over`].
+    pub fn session(&mut self, run: RunId, now: Now) -> Result<Json, AppError> {
         let (id, state) = self.run_mut(run)?;
         Ok(state.render(id.as_str(), None, now.unix))
     }

@@ -5,7 +5,7 @@ use rpc_core::text::beginning;
 use rpc_core::{Json, Text};
 
 use super::conversation::without;
-use super::event::{AgentError, Now, RunId};
+use super::event::{AppError, Now, RunId};
 use super::job::{NotStored, Request, Then};
 use super::run::Phase;
 use super::{Entry, Hub, Prompt};
@@ -24,8 +24,8 @@ impl Hub {
     /// them, too.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn finish(&mut self, id: RunId, result: &str, now: Now) -> Result<Vec<Prompt>, AgentError> {
+    /// [`AppError::Over`].
+    pub fn finish(&mut self, id: RunId, result: &str, now: Now) -> Result<Vec<Prompt>, AppError> {
         let unread = self.session_of_run(id)?.1.take_unread();
         let (_, run) = self.run_mut(id)?;
         if !unread.is_empty() {
@@ -61,8 +61,8 @@ impl Hub {
     /// prompts that were not read start another run.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn fail(&mut self, id: RunId, message: &str, now: Now) -> Result<(), AgentError> {
+    /// [`AppError::Over`].
+    pub fn fail(&mut self, id: RunId, message: &str, now: Now) -> Result<(), AppError> {
         let (session_id, _, record) = self.end_run(id, None, now)?;
         self.line(console::agent_error(message));
         let error = encode(&ErrorFrame::new(message)).unwrap_or_default();
@@ -80,13 +80,13 @@ impl Hub {
         id: RunId,
         result: Option<&str>,
         now: Now,
-    ) -> Result<(SessionId, Json, Box<Record>), AgentError> {
+    ) -> Result<(SessionId, Json, Box<Record>), AppError> {
         let ttl = self.config.result_ttl;
         let (session_id, session) = self.session_of_run(id)?;
         let session_id = session_id.clone();
         session.prompts.drain(..session.read);
         session.read = 0;
-        let run = session.running().ok_or(AgentError::Over)?;
+        let run = session.running().ok_or(AppError::Over)?;
         run.phase = Phase::Ending;
         run.requests.clear();
         let whole = run.render(session_id.as_str(), result, now.unix);

@@ -130,7 +130,7 @@ pub enum HubEvent {
 /// and the same call fails again. The text is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AgentError {
+pub enum AppError {
     /// The agent failed.
     #[error("{message}")]
     Failed {
@@ -151,16 +151,16 @@ pub enum AgentError {
     Refused(#[from] Refused),
 }
 
-impl AgentError {
+impl AppError {
     /// Creates a failure with this message for the client.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed {
             message: message.into(),
         }
     }
 }
 
-rpc_core::from_failures!(AgentError, Self::new);
+rpc_core::from_failures!(AppError, Self::failed);
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,7 @@ use serde::Serialize;
 
 pub use config::HubConfig;
 #[allow(unreachable_pub, reason = "`net` has it, with its features")]
-pub use event::AgentError;
+pub use event::AppError;
 pub use event::{ConnId, ConnectRequest, HubEvent, Now, Owner, Reply, RunId};
 pub use job::Job;
 #[cfg(feature = "server")]
@@ -353,17 +353,17 @@ impl Hub {
     }
 
     /// Returns the session of a run whose agent is at work.
-    fn session_of_run(&mut self, run: RunId) -> Result<(&SessionId, &mut Session), AgentError> {
-        let id = self.runs.get(&run).ok_or(AgentError::Over)?;
+    fn session_of_run(&mut self, run: RunId) -> Result<(&SessionId, &mut Session), AppError> {
+        let id = self.runs.get(&run).ok_or(AppError::Over)?;
         let session = self.sessions.get_mut(id.as_str());
         let session = session.filter(|it| it.run.as_ref().is_some_and(|run| run.is_running()));
-        Ok((id, session.ok_or(AgentError::Over)?))
+        Ok((id, session.ok_or(AppError::Over)?))
     }
 
     /// Returns a run whose agent is at work, and its session's id.
-    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AgentError> {
+    pub(crate) fn run_mut(&mut self, run: RunId) -> Result<(&SessionId, &mut Run), AppError> {
         let (id, session) = self.session_of_run(run)?;
-        Ok((id, session.running().ok_or(AgentError::Over)?))
+        Ok((id, session.running().ok_or(AppError::Over)?))
     }
 
     fn reply(&mut self, conn: ConnId, reply: Reply) {

@@ -37,13 +37,10 @@ mod serve;
 pub(crate) mod sessions;
 
 #[cfg(feature = "server")]
-pub use crate::hub::{AgentError, Prompt};
+pub use crate::hub::{AppError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
-pub use remote::{
-    AgentOptions, Client, Connection, Events, Human, Question, Run, RunEvent, connect_with,
-    link_config,
-};
+pub use remote::{Client, Connection, Events, Human, Question, Run, RunEvent, connect_with};
 #[cfg(feature = "ws")]
 pub use remote::{
     ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
@@ -51,7 +48,7 @@ pub use remote::{
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub use runtime::{Agent, HostRuntime, Reply, RuntimeOptions, Turn};
+pub use runtime::{Agent, DynAgent, HostRuntime, Reply, RuntimeOptions, Turn, agent_fn};
 #[cfg(feature = "server")]
 pub use serve::{Server, ServerOptions, http_config};
 

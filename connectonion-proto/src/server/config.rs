@@ -16,7 +16,7 @@ rpc_core::config! {
         pub ping_interval: Option<Duration> = Some(Duration::from_secs(30)),
         /// How long the client may take to be admitted; then it is disconnected with code 1008.
         /// Default `None`: for ever, because a human may be looking for an invite code.
-        pub connect_timeout: Option<Duration> = None,
+        pub handshake_timeout: Option<Duration> = None,
         /// WebSocket pings, and the silence after which the connection counts as dead; anything
         /// that arrives is a sign of life. A dead connection is dropped without a closing
         /// handshake. Default: every 20 s, and 20 s for the pong, as the known hosts.

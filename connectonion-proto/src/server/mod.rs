@@ -118,7 +118,7 @@ impl ServerConn {
             .with_max_sent_bytes(config.max_sent_bytes)
             .with_login();
         core.start_keepalive(&config.keep_alive, now);
-        core.start_timer("connect", config.connect_timeout, now);
+        core.start_timer("connect", config.handshake_timeout, now);
         Self {
             core,
             stage: Stage::Outside,
@@ -209,7 +209,7 @@ impl Machine for ServerConn {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.core.timer_expired(now) {
-            let after = self.config.connect_timeout.unwrap_or_default();
+            let after = self.config.handshake_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         let ping_at = self.ping_at.filter(|at| *at <= now && !self.is_closed());

@@ -331,7 +331,7 @@ fn a_silent_connection_is_closed() {
 #[test]
 fn a_client_that_does_not_connect_in_time_is_closed() {
     let config = ServerConfig {
-        connect_timeout: Some(SECOND),
+        handshake_timeout: Some(SECOND),
         ..ServerConfig::default()
     };
     let mut rig = Rig::with(config.clone());

@@ -14,7 +14,7 @@ use connectonion_proto::trust::TrustLevel;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rcgen::{CertifiedKey, KeyPair};
 use rpc_core::Outgoing;
-use rpc_core::net::server::PeerAddr;
+use rpc_core::net::server::{HttpConfig, PeerAddr};
 use rpc_core::net::tls::{TlsAcceptor, TlsConfig};
 use rpc_core::net::ws::{WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
@@ -167,7 +167,8 @@ impl Host {
         // The hosts have other names than the agent.
         options.http = http_config();
         options.http.guards.hosts = rpc_core::net::server::HostPolicy::Any;
-        let (server, service) = Server::mount(Scripted, options.with_cluster(cluster.clone()));
+        options.runtime.cluster = Some(cluster.clone());
+        let (server, service) = Server::mount(Scripted, options);
         let peer = |mut request: Request| async {
             let peer: SocketAddr = "192.0.2.7:5000".parse().unwrap();
             request.extensions_mut().insert(PeerAddr(peer));
@@ -381,7 +382,8 @@ async fn a_host_that_others_cannot_reach_does_not_start() {
         let cluster = Cluster::open(store, *host_key().address(), options)
             .await
             .unwrap();
-        let options = ServerOptions::new(&host_key(), TrustLevel::Open).with_cluster(cluster);
+        let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+        options.runtime.cluster = Some(cluster);
         let bound = Server::bind(listen, Scripted, options).await;
         match bound {
             Ok(_) => assert_eq!(words, "", "{listen} {advertise:?}"),
@@ -419,8 +421,12 @@ async fn on_tls(
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
     let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let acceptor = TlsAcceptor::from_pem(cert.as_bytes(), key.as_bytes());
-    options.http = http_config().with_tls(acceptor.unwrap());
-    let server = Server::bind(address, Scripted, options.with_cluster(cluster.clone()));
+    options.http = HttpConfig {
+        tls: Some(acceptor.unwrap()),
+        ..http_config()
+    };
+    options.runtime.cluster = Some(cluster.clone());
+    let server = Server::bind(address, Scripted, options);
     let server = server.await.unwrap();
     tokio::spawn(server.run());
     cluster.joined().await;

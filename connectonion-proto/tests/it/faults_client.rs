@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, Client, ClientProtocol, connect_with, dialer};
+use connectonion_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use rpc_core::Limits;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer, Link};
@@ -18,23 +18,19 @@ use crate::scripted::{client_key, connected, thinking};
 /// A client whose calls are questions for a session. Runs outlast lines; see `net_resume`.
 struct Questions;
 
-fn options(terms: &Terms) -> AgentOptions {
+fn options(terms: &Terms) -> ClientConfig {
     let limits = Limits {
         max_message_bytes: terms.max_message,
         ..Limits::default()
     };
-    let client = ClientConfig {
-        connect_timeout: Some(terms.handshake),
+    ClientConfig {
+        handshake_timeout: Some(terms.handshake),
         silence_timeout: Some(terms.silence),
         answer_timeout: None,
         max_sent_bytes: terms.max_message,
         limits,
-        ..ClientConfig::default()
-    };
-    AgentOptions {
-        client,
         link: terms.link.clone(),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent, connect_lazy};
+use connectonion_proto::net::{Client, Run, RunEvent, connect_lazy};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
@@ -47,19 +47,18 @@ async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
     });
     let link = LinkConfig {
         reconnect: policy,
-        ..AgentOptions::default().link
+        ..ClientConfig::default().link
     };
-    let options = AgentOptions {
-        client: ClientConfig::default(),
+    let options = ClientConfig {
         link,
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let url = format!("ws://{}", listener.address());
     let (agent, _, connection) = connect_lazy(&url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     let mut line = accept(&listener, "new").await;
     soon(agent.ready()).await.unwrap();
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     assert_eq!(hear(&mut line).await["type"], "INPUT");
     for (frame, name) in [
         (user_input("hello", "u"), "user_input"),
@@ -97,7 +96,7 @@ async fn a_run_survives_every_way_a_connection_can_end() {
     say(&mut line, &thinking("t2")).await;
     step(&mut run, "thinking").await;
     say(&mut line, &output("hi")).await;
-    assert_eq!(soon(run.output()).await.unwrap().result, "hi");
+    assert_eq!(soon(run.finish()).await.unwrap().result, "hi");
     assert!(soon(run.next()).await.is_none());
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
 }

@@ -10,7 +10,7 @@ use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
-    Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerHandle, ServerOptions, Turn,
+    Agent, AppError, Prompt, Reply, RuntimeOptions, Server, ServerHandle, ServerOptions, Turn,
 };
 use connectonion_proto::server::{ServerConfig, ServerConn};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
@@ -27,7 +27,7 @@ use crate::staff::{Scripted, client_key, connect, host_key, input};
 struct Talkative;
 
 impl Agent for Talkative {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         match &*prompt.text {
             "hang" => std::future::pending().await,
             "pour" => loop {
@@ -73,7 +73,7 @@ impl ServerUnderTest for Subject {
         let runtime = RuntimeOptions::with_access(access);
         let mut options = ServerOptions::with_runtime(runtime);
         options.connection = ServerConfig {
-            connect_timeout: Some(terms.opening),
+            handshake_timeout: Some(terms.opening),
             keep_alive: terms.keep_alive,
             max_sent_bytes: terms.max_message,
             limits: terms.limits(defaults()),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::auth::{Draft, Signer};
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::limits::UploadLimits;
 use connectonion_proto::limits::defaults;
-use connectonion_proto::net::{
-    self, AgentOptions, HostRuntime, Server, ServerHandle, ServerOptions,
-};
+use connectonion_proto::net::{self, HostRuntime, Server, ServerHandle, ServerOptions};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::Limits;
 use rpc_core::net::DrainReport;
@@ -80,14 +79,14 @@ fn upgrade(path: &str, more: &str) -> String {
 async fn a_remote_agent_talks_to_a_host() {
     let host = start(options()).await;
     let (agent, _events, connection) =
-        net::connect_lazy(&host.url, client_key(), AgentOptions::default()).unwrap();
+        net::connect_lazy(&host.url, client_key(), ClientConfig::default()).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
-    let output = agent.input("hello").await.output().await.unwrap();
+    let output = agent.chat("hello").await.finish().await.unwrap();
     assert_eq!(&*output.result, "echo: hello");
-    let output = agent.input("count").await.output().await.unwrap();
+    let output = agent.chat("count").await.finish().await.unwrap();
     assert_eq!(&*output.result, "3 messages");
-    let output = agent.input("tool").await.output().await.unwrap();
+    let output = agent.chat("tool").await.finish().await.unwrap();
     assert_eq!(&*output.result, "sum is 5");
     assert_eq!(host.runtime.sessions(), 1);
 }

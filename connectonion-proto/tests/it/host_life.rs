@@ -5,9 +5,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use connectonion_proto::net::{
-    Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
-};
+use connectonion_proto::net::{Agent, AppError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::session::LogLimits;
 use connectonion_proto::trust::TrustLevel;
@@ -93,7 +91,7 @@ impl Drop for Dropped {
 }
 
 impl Agent for Stuck {
-    async fn run(&self, _: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, _: Prompt) -> Result<Reply, AppError> {
         let _dropped = Dropped(Arc::clone(&self.0));
         pending().await
     }

@@ -428,6 +428,19 @@ async fn an_interrupt_ends_the_run_after_its_step() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_interrupt_leaves_a_question_open() {
+    let runtime = runtime();
+    let (mut client, _) = Client::inside(&runtime, json!({})).await;
+    client.say(&input("ask sure?")).await;
+    client.hear_until("ask_user").await;
+    client.say(&json!({"type":"INTERRUPT"})).await;
+    client
+        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"}))
+        .await;
+    assert_eq!(client.output().await["result"], "answer \"yes\"");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_mode_change_applies_at_once_to_all_clients() {
     let runtime = runtime();
     let (mut one, connected) = Client::inside(&runtime, json!({})).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{Connect, EventKind, Signed};
 use connectonion_proto::internals::{ConnId, RunId};
-use connectonion_proto::net::AgentError;
+use connectonion_proto::net::AppError;
 use connectonion_proto::session::{HubConfig, Owner};
 use proptest::prelude::*;
 use rpc_core::Json;
@@ -143,7 +143,7 @@ fn an_agent_cannot_send_the_frames_of_its_host() {
     ] {
         let refused = emit(name);
         assert!(
-            matches!(refused, Err(AgentError::Reserved { .. })),
+            matches!(refused, Err(AppError::Reserved { .. })),
             "{name}: {refused:?}"
         );
     }

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use connectonion_proto::Json;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::Taken;
 use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, ErrorFrame, EventKind, Scope, Thinking, ToolResult, ToolStatus,
 };
 use connectonion_proto::net::{
-    Agent, AgentError, AgentOptions, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions,
-    Turn, connect_with,
+    Agent, AppError, Client, HostRuntime, Prompt, Reply, RunEvent, RuntimeOptions, Turn,
+    connect_with,
 };
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::trust::TrustLevel;
@@ -35,7 +36,7 @@ impl Asking {
 }
 
 impl Agent for Asking {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         self.hear(&*prompt.text);
         turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
         let args = Json::of(&json!({"path": "a"})).unwrap();
@@ -89,15 +90,15 @@ async fn scenario(lossy: Lossy, interjects: bool) {
             tokio::spawn(runtime.serve(line, None, config, DriverConfig::default()));
         }
     });
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*host_key().address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     let (agent, mut events, connection) = connect_with(lossy.dialer, client_key(), options);
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });
     agent.ready().await.unwrap();
-    let mut run = agent.input("work").await;
+    let mut run = agent.chat("work").await;
     let mut interjected = None;
     let mut asked = Vec::new();
     while let Some(Ok(event)) = run.next().await {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use connectonion_proto::auth::Signer;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{
-    Agent, AgentError, AgentOptions, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn,
-    connect_with, dialer, http_config,
+    Agent, AppError, Prompt, Reply, Server, ServerHandle, ServerOptions, Turn, connect_with,
+    dialer, http_config,
 };
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::{HttpConfig, Service};
@@ -15,7 +16,7 @@ use switchboard_testing::mounted::{check, described, host, runs_until};
 struct Reader;
 
 impl Agent for Reader {
-    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(described(turn.parts().unwrap())))
     }
 }
@@ -51,13 +52,13 @@ async fn a_mounted_host_refuses_answers_and_drains_as_one_on_a_socket() {
 async fn headers_and_extensions_of_the_host_reach_the_agent() {
     let (service, handle) = mount(http_config());
     let url = format!("ws://{}/ws", host(service).await);
-    let (key, options) = (Signer::from_seed(&[2; 32]), AgentOptions::default());
+    let (key, options) = (Signer::from_seed(&[2; 32]), ClientConfig::default());
     let dialer = dialer(&url, &options).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
     let (agent, _events, connection) = connect_with(dialer, key, options);
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
-    let output = agent.input("hello").await.output().await.unwrap();
+    let output = agent.chat("hello").await.finish().await.unwrap();
     assert_eq!(output.result, "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -67,11 +68,11 @@ async fn headers_and_extensions_of_the_host_reach_the_agent() {
 async fn a_host_in_memory_serves_until_a_signal() {
     let (server, _) = Server::mount(Reader, options());
     runs_until(server, async |dialer| {
-        let (key, options) = (Signer::from_seed(&[2; 32]), AgentOptions::default());
+        let (key, options) = (Signer::from_seed(&[2; 32]), ClientConfig::default());
         let (agent, events, connection) = connect_with(dialer, key, options);
         tokio::spawn(connection.run());
         agent.ready().await.unwrap();
-        let output = agent.input("hello").await.output().await.unwrap();
+        let output = agent.chat("hello").await.finish().await.unwrap();
         assert_eq!(output.result, " and none");
         (agent, events)
     })

@@ -1,9 +1,10 @@
 //! The remote agent's answers over lines that are lost: a question that is open is answered, and one
 //! that is not open gets no second answer.
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::{ClientEvent, Resume};
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{AgentOptions, Client, Events, Run, RunEvent};
+use connectonion_proto::net::{Client, Events, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
@@ -51,7 +52,7 @@ struct Asked {
 
 async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("hello", "u"), question.clone()])
         .await;
@@ -99,7 +100,7 @@ async fn an_answer_lost_with_its_connection_is_resent() {
     assert_eq!(host.hear().await, answer("q"));
     host.say_all(&[tool_result("r"), output("a it is")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
-    assert_eq!(it.run.output().await.unwrap().result, "a it is");
+    assert_eq!(it.run.finish().await.unwrap().result, "a it is");
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +125,7 @@ async fn an_approval_lost_with_its_connection_is_asked_again() {
         (&json!(true), &json!("q"))
     );
     host.say(&output("done")).await;
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +161,7 @@ async fn an_answer_swallowed_by_a_dead_connection_is_resent() {
     host.say(&ask_user("q")).await;
     assert_eq!(host.hear().await, answer("q"));
     host.say(&output("a it is")).await;
-    assert_eq!(it.run.output().await.unwrap().result, "a it is");
+    assert_eq!(it.run.finish().await.unwrap().result, "a it is");
     drop(it.host);
 }
 
@@ -178,7 +179,7 @@ async fn a_delivered_answer_is_not_resent_to_the_next_question() {
             other => panic!("{other:?}"),
         }
         host.say(&output("done")).await;
-        assert_eq!(it.run.output().await.unwrap().result, "done");
+        assert_eq!(it.run.finish().await.unwrap().result, "done");
     }
 }
 
@@ -193,7 +194,7 @@ async fn a_confirmed_answer_is_not_resent_during_the_run() {
     hears_nothing(&mut host).await;
     host.say_all(&[tool_result("r"), output("done")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
-    assert_eq!(it.run.output().await.unwrap().result, "done");
+    assert_eq!(it.run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,7 +210,7 @@ async fn a_refused_repeat_of_a_bound_answer_is_not_an_error() {
     };
     host.say_all(&[stale("q"), stale("q"), output("done")])
         .await;
-    assert_eq!(it.run.output().await.unwrap().result, "done");
+    assert_eq!(it.run.finish().await.unwrap().result, "done");
     let refused = next(&mut it.events).await;
     assert!(matches!(refused, ClientEvent::AnswerRefused { .. }));
     let more = timeout(Duration::from_secs(20), next(&mut it.events)).await;
@@ -221,8 +222,8 @@ async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
     let mut it = answered(false).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &connected("connected")).await;
-    assert!(it.run.output().await.is_err());
-    let mut run = it.agent.input("again").await;
+    assert!(it.run.finish().await.is_err());
+    let mut run = it.agent.chat("again").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("again", "u2"), ask_user("q3")])
         .await;
@@ -237,7 +238,7 @@ async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
 #[tokio::test(start_paused = true)]
 async fn the_last_replayed_question_is_open() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -261,13 +262,13 @@ async fn the_last_replayed_question_is_open() {
         .await;
     assert_eq!(step(&mut run).await, "tool_result");
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn attaching_delivers_the_open_question() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, mut events, mut listener) = open(AgentOptions {
+    let (agent, mut events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -284,13 +285,13 @@ async fn attaching_delivers_the_open_question() {
     drop(run);
     let mut run = agent.attach();
     host.say(&output("done")).await;
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_replayed_question_is_delivered_before_the_run_ends() {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -298,7 +299,7 @@ async fn a_replayed_question_is_delivered_before_the_run_ends() {
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say_all(&[ask_user("q1"), output("done")]).await;
     assert_eq!(step(&mut run).await, "ask_user");
-    assert_eq!(run.output().await.unwrap().result, "done");
+    assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::{ClientEvent, Resume};
 use connectonion_proto::frame::SessionState;
-use connectonion_proto::net::{AgentOptions, Client, Events, Run, RunEvent, connect_with};
+use connectonion_proto::net::{Client, Events, Run, RunEvent, connect_with};
 use rpc_core::net::{LagPolicy, LinkEvent, QueueConfig, mem};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -14,15 +15,15 @@ use crate::net_client::{next, open, options};
 use crate::scripted::{Host, client_key, connected, event, output, thinking};
 
 /// A restarted program.
-fn resumed() -> AgentOptions {
-    AgentOptions {
+fn resumed() -> ClientConfig {
+    ClientConfig {
         resume: Resume::parse(r#"{"session_id":"s-1"}"#).unwrap(),
         ..options()
     }
 }
 
 /// Its queue of events has so much room.
-fn with_room(max_items: usize, policy: LagPolicy) -> AgentOptions {
+fn with_room(max_items: usize, policy: LagPolicy) -> ClientConfig {
     let mut options = resumed();
     options.link.events = QueueConfig {
         max_items,
@@ -52,7 +53,7 @@ async fn say(host: &mut Host, frames: &[Value]) {
 }
 
 /// A program whose session is running, and has heard this so far.
-async fn running(options: AgentOptions, said: &[Value]) -> (Client, Events, Host) {
+async fn running(options: ClientConfig, said: &[Value]) -> (Client, Events, Host) {
     let (agent, events, mut listener) = open(options);
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     agent.ready().await.unwrap();

@@ -8,7 +8,7 @@ use connectonion_proto::frame::{
     AdminAction, Approval, ApprovalNeeded, AskUser, Input, Mode, Rejection, Scope, SessionState,
     Ulw,
 };
-use connectonion_proto::net::{AgentOptions, Client, Events, Human, Run, RunEvent, connect_with};
+use connectonion_proto::net::{Client, Events, Human, Run, RunEvent, connect_with};
 use rpc_core::Str;
 use rpc_core::net::mem::{self, MemListener};
 use rpc_core::net::{LinkEvent, LinkState, QueueConfig};
@@ -20,15 +20,15 @@ use crate::scripted::{
     user_input,
 };
 
-pub fn options() -> AgentOptions {
-    AgentOptions {
+pub fn options() -> ClientConfig {
+    ClientConfig {
         host: Some(*host_key().address()),
         clock: || UNIX_EPOCH + Duration::from_secs_f64(NOW),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     }
 }
 
-pub fn open(options: AgentOptions) -> (Client, Events, MemListener) {
+pub fn open(options: ClientConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
     let (agent, events, connection) = connect_with(dialer, client_key(), options);
     tokio::spawn(connection.run());
@@ -90,7 +90,7 @@ async fn a_connect_is_signed_for_one_host() {
 #[tokio::test(start_paused = true)]
 async fn a_prompt_gives_its_steps_and_then_the_output() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     assert_eq!(
         host.hear().await,
         json!({"type": "INPUT", "prompt": "hello"})
@@ -99,7 +99,7 @@ async fn a_prompt_gives_its_steps_and_then_the_output() {
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert!(run.outcome().is_none());
-    let output = run.output().await.unwrap();
+    let output = run.finish().await.unwrap();
     assert_eq!(output.result, "hi");
     assert!(run.next().await.is_none());
     assert!(matches!(run.outcome(), Some(Ok(_))));
@@ -130,23 +130,23 @@ async fn images_and_files_are_sent() {
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_agent_ends_the_run_and_the_next_prompt_runs() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("boom").await;
+    let mut run = agent.chat("boom").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("boom", "u"), error("scripted failure")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     let failed = failure(&mut run).await;
     assert!(matches!(failed, CallError::Remote(error) if error.message == "scripted failure"));
-    let mut run = agent.input("again").await;
+    let mut run = agent.chat("again").await;
     host.hear_type("INPUT").await;
     host.say(&output("fine")).await;
-    assert_eq!(run.output().await.unwrap().result, "fine");
+    assert_eq!(run.finish().await.unwrap().result, "fine");
 }
 
 #[tokio::test(start_paused = true)]
 async fn questions_of_the_agent_are_answered_by_their_values() {
     let (agent, mut events, mut host, _listener) = ready().await;
-    let mut run = agent.input("work").await;
+    let mut run = agent.chat("work").await;
     host.hear_type("INPUT").await;
     host.say_all(&[
         event(
@@ -216,7 +216,7 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
 #[tokio::test(start_paused = true)]
 async fn output_declines_every_question() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("work").await;
+    let mut run = agent.chat("work").await;
     host.hear_type("INPUT").await;
     host.say_all(&[
         event("ask_user", "q1", &json!({"question": "Which?"})),
@@ -228,7 +228,7 @@ async fn output_declines_every_question() {
         output("done without"),
     ])
     .await;
-    assert_eq!(run.output().await.unwrap().result, "done without");
+    assert_eq!(run.finish().await.unwrap().result, "done without");
     assert_eq!(host.hear().await["type"], "ASK_USER_RESPONSE");
     let refused = host.hear().await;
     assert_eq!(refused["approved"], json!(false));
@@ -259,7 +259,7 @@ impl Human for Yes {
 #[tokio::test(start_paused = true)]
 async fn a_human_answers_while_the_run_is_read() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("work").await;
+    let mut run = agent.chat("work").await;
     host.hear_type("INPUT").await;
     host.say_all(&[
         user_input("work", "u"),
@@ -282,7 +282,7 @@ async fn a_human_answers_while_the_run_is_read() {
 #[tokio::test(start_paused = true)]
 async fn a_prompt_during_a_run_is_acknowledged_and_answered() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
@@ -294,7 +294,7 @@ async fn a_prompt_during_a_run_is_acknowledged_and_answered() {
     };
     let (taken, ()) = tokio::join!(speak, hear);
     assert_eq!(taken.unwrap(), Taken::Queued { id: "r-1".into() });
-    let mut listens = agent.input("this too").await;
+    let mut listens = agent.chat("this too").await;
     host.hear_type("INPUT").await;
     host.say_all(&[
         thinking("t1"),
@@ -305,31 +305,31 @@ async fn a_prompt_during_a_run_is_acknowledged_and_answered() {
     .await;
     assert!(matches!(listens.next().await, Some(Ok(RunEvent::Queued { id })) if id == "r-2"));
     assert_eq!(step(&mut listens).await, "thinking");
-    assert_eq!(listens.output().await.unwrap().result, "all three");
+    assert_eq!(listens.finish().await.unwrap().result, "all three");
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(step(&mut run).await, "thinking");
-    assert_eq!(run.output().await.unwrap().result, "all three");
+    assert_eq!(run.finish().await.unwrap().result, "all three");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_misses_the_run_gets_the_next() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut first = agent.input("one").await;
+    let mut first = agent.chat("one").await;
     host.hear_type("INPUT").await;
     host.say(&user_input("one", "u1")).await;
     assert_eq!(step(&mut first).await, "user_input");
-    let mut second = agent.input("two").await;
+    let mut second = agent.chat("two").await;
     host.hear_type("INPUT").await;
     host.say_all(&[output("first"), user_input("two", "u2"), output("second")])
         .await;
-    assert_eq!(first.output().await.unwrap().result, "first");
-    assert_eq!(second.output().await.unwrap().result, "second");
+    assert_eq!(first.finish().await.unwrap().result, "first");
+    assert_eq!(second.finish().await.unwrap().result, "second");
 }
 
 #[tokio::test(start_paused = true)]
 async fn frames_without_a_run_are_events() {
     let (agent, mut events, mut host, _listener) = ready().await;
-    drop(agent.input("hello").await);
+    drop(agent.chat("hello").await);
     host.hear_type("INPUT").await;
     host.say_all(&[
         user_input("hello", "u"),
@@ -366,23 +366,19 @@ async fn a_run_of_another_device_can_be_followed() {
     assert_eq!(connect["last_msg_id"], "t1");
     host.say_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "thinking");
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_syncs_are_delivered_only_on_request() {
     for wanted in [false, true] {
-        let config = ClientConfig {
+        let (agent, _events, mut listener) = open(ClientConfig {
             session_sync: wanted,
-            ..ClientConfig::default()
-        };
-        let (agent, _events, mut listener) = open(AgentOptions {
-            client: config,
             ..options()
         });
         let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
         agent.ready().await.unwrap();
-        let mut run = agent.input("hello").await;
+        let mut run = agent.chat("hello").await;
         host.hear_type("INPUT").await;
         host.say_all(&[
             user_input("hello", "u"),
@@ -404,13 +400,13 @@ async fn an_unread_run_drops_its_oldest_steps_and_keeps_its_end() {
         max_items: 3,
         ..QueueConfig::default()
     };
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         run: queue,
         ..options()
     });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     for id in 0..10 {
         host.say(&thinking(&id.to_string())).await;
@@ -427,7 +423,7 @@ async fn an_unread_run_drops_its_oldest_steps_and_keeps_its_end() {
     assert_eq!(status.unwrap().status, SessionState::Connected);
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Lagged(8)))));
     assert_eq!(step(&mut run).await, "thinking");
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
@@ -454,7 +450,7 @@ async fn commands_are_encoded_as_specified() {
     let (refused, ()) = tokio::join!(asked, answer);
     assert!(matches!(refused, Err(CallError::Remote(_))));
     // While a run goes on, the words of newer hosts about a command are not its end.
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
@@ -473,12 +469,12 @@ async fn commands_are_encoded_as_specified() {
 #[tokio::test(start_paused = true)]
 async fn before_connected_nothing_is_sent() {
     let (agent, _events, mut listener) = open(options());
-    let mut run = agent.input("early").await;
+    let mut run = agent.chat("early").await;
     let refused = failure(&mut run).await;
     assert!(matches!(refused, CallError::Refused(Refused::NotConnected)));
     let mut host = Host::accept(&mut listener).await;
     host.hear_type("CONNECT").await;
-    let mut run = agent.input("early").await;
+    let mut run = agent.chat("early").await;
     let refused = failure(&mut run).await;
     assert_eq!(refused.delivery(), Delivery::NotSent);
     assert!(refused.is_retryable());
@@ -503,7 +499,7 @@ async fn a_refused_signature_ends_the_connection_for_good() {
 #[tokio::test(start_paused = true)]
 async fn the_connection_lives_until_its_last_run_ends() {
     let (agent, events, mut host, _listener) = ready().await;
-    let run = agent.input("hello").await;
+    let run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     drop((agent, events));
     host.say(&json!({"type": "PING"})).await;
@@ -515,7 +511,7 @@ async fn the_connection_lives_until_its_last_run_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_when_its_client_closes_or_its_task_is_dropped() {
     let (agent, _events, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     agent.close();
     let ended = failure(&mut run).await;
@@ -544,14 +540,13 @@ async fn a_run_ends_when_its_client_closes_or_its_task_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn debug_output_shows_no_secret() {
-    let options = AgentOptions {
+    let options = ClientConfig {
         invite_code: Some("s3cret".into()),
         ..options()
     };
     assert!(!format!("{options:?}").contains("s3cret"));
     let (agent, _events, mut host, _listener) = ready().await;
-    let run = agent.input("s3cret").await;
+    let run = agent.chat("s3cret").await;
     host.hear_type("INPUT").await;
     assert!(!format!("{agent:?} {run:?}").contains("s3cret"));
-    assert_eq!(ClientConfig::default(), ClientConfig::default());
 }

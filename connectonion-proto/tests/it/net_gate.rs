@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::ClientEvent;
-use connectonion_proto::net::AgentOptions;
 use rpc_core::{CallError, Refused};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -50,7 +50,7 @@ async fn a_stranger_may_retry_invite_codes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_configured_invite_code_is_offered_once() {
-    let (agent, mut events, mut listener) = open(AgentOptions {
+    let (agent, mut events, mut listener) = open(ClientConfig {
         invite_code: Some("secret".into()),
         ..options()
     });
@@ -76,7 +76,7 @@ async fn a_configured_invite_code_is_offered_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_host_gets_a_freshly_signed_connect_after_onboarding() {
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         invite_code: Some("secret".into()),
         ..options()
     });
@@ -94,7 +94,7 @@ async fn an_old_host_gets_a_freshly_signed_connect_after_onboarding() {
 async fn a_strangers_prompt_is_sent_once_after_onboarding() {
     let (agent, _events, mut listener) = open(options());
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
-    let early = agent.input("hello").await.output().await;
+    let early = agent.chat("hello").await.finish().await;
     assert!(
         matches!(early, Err(CallError::Refused(Refused::NotReady))),
         "{early:?}"
@@ -102,7 +102,7 @@ async fn a_strangers_prompt_is_sent_once_after_onboarding() {
     let ask = async {
         agent.onboard("right").await.unwrap();
         agent.ready().await.unwrap();
-        agent.input("hello").await.output().await
+        agent.chat("hello").await.finish().await
     };
     let let_in = async {
         host.hear_type("ONBOARD_SUBMIT").await;

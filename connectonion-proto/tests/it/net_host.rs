@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use connectonion_proto::auth::InviteCodes;
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::{Taken, reconnect_policy};
 use connectonion_proto::frame::{
     Approval, ApprovalNeeded, AskUser, PlanReview, Scope, SessionState,
 };
 use connectonion_proto::net::{
-    self, AgentOptions, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
+    self, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
 };
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::CallError;
@@ -31,18 +32,18 @@ async fn host() -> String {
     url
 }
 
-fn options() -> AgentOptions {
+fn options() -> ClientConfig {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(10), 1.0);
-    let mut options = AgentOptions {
+    let mut options = ClientConfig {
         host: Some(*host_key().address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     options.link.reconnect = policy;
     options
 }
 
-async fn open(url: &str, options: AgentOptions) -> Client {
+async fn open(url: &str, options: ClientConfig) -> Client {
     let (agent, _, connection) = net::connect_lazy(url, client_key(), options).unwrap();
     tokio::spawn(connection.run());
     agent.ready().await.unwrap();
@@ -88,17 +89,17 @@ async fn every_question_reaches_the_human() {
         ("approve /tmp/x", "approved true"),
         ("plan 1. do it", "plan good"),
     ] {
-        assert_eq!(answer(&mut agent.input(prompt).await).await, expected);
+        assert_eq!(answer(&mut agent.chat(prompt).await).await, expected);
     }
-    let failed = agent.input("fail now").await.output().await;
+    let failed = agent.chat("fail now").await.finish().await;
     assert!(matches!(failed, Err(CallError::Remote(error)) if error.message == "now"));
-    assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
+    assert_eq!(answer(&mut agent.chat("hi").await).await, "echo: hi");
 }
 
 #[tokio::test]
 async fn a_run_survives_its_connection() {
     let agent = open(&host().await, options()).await;
-    let mut run = agent.input("listen").await;
+    let mut run = agent.chat("listen").await;
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
     lose(&agent).await;
     let id = agent.session().session_id.unwrap();
@@ -113,7 +114,7 @@ async fn a_run_survives_its_connection() {
 async fn a_question_survives_its_connection_and_program() {
     let url = host().await;
     let agent = open(&url, options()).await;
-    let mut run = agent.input("ask Which?").await;
+    let mut run = agent.chat("ask Which?").await;
     let ask = loop {
         if let Some(Ok(RunEvent::AskUser(ask))) = run.next().await {
             break ask;
@@ -123,14 +124,14 @@ async fn a_question_survives_its_connection_and_program() {
     ask.answer("a").await.unwrap();
     assert_eq!(answer(&mut run).await, "answer \"a\"");
 
-    let mut run = agent.input("ask Which?").await;
+    let mut run = agent.chat("ask Which?").await;
     while !matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))) {}
     let kept = agent.session();
     drop((agent, run));
     let (agent, _, connection) = net::connect_lazy(
         &url,
         client_key(),
-        AgentOptions {
+        ClientConfig {
             resume: kept,
             ..options()
         },
@@ -145,20 +146,20 @@ async fn a_question_survives_its_connection_and_program() {
 async fn a_run_that_ends_while_its_client_is_away_is_not_lost() {
     let url = host().await;
     let agent = open(&url, options()).await;
-    let mut run = agent.input("hi").await;
+    let mut run = agent.chat("hi").await;
     // Wherever the line is lost, the prompt runs once.
     agent.cut();
-    let end = timeout(10 * MOMENT, run.output()).await.expect("an end");
+    let end = timeout(10 * MOMENT, run.finish()).await.expect("an end");
     match end {
         Ok(output) => assert_eq!(output.result, "echo: hi"),
         Err(lost) => assert!(matches!(lost, CallError::Closed { .. }), "{lost:?}"),
     }
     agent.ready().await.unwrap();
-    let mut count = answer(&mut agent.input("count").await).await;
+    let mut count = answer(&mut agent.chat("count").await).await;
     if count == "echo: hi" {
         // The host read the first prompt off the lost line only now: the second came into its run,
         // and has one of its own after it. Twice in the first run would be 7.
-        count = answer(&mut agent.input("count").await).await;
+        count = answer(&mut agent.chat("count").await).await;
         assert!(["3 messages", "5 messages"].contains(&&*count), "{count}");
     } else {
         assert!(["1 messages", "3 messages"].contains(&&*count), "{count}");
@@ -168,10 +169,10 @@ async fn a_run_that_ends_while_its_client_is_away_is_not_lost() {
 #[tokio::test]
 async fn an_interrupt_ends_the_run() {
     let agent = open(&host().await, options()).await;
-    let mut run = agent.input("wait").await;
+    let mut run = agent.chat("wait").await;
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
     agent.interrupt().await.unwrap();
-    timeout(10 * MOMENT, run.output())
+    timeout(10 * MOMENT, run.finish())
         .await
         .expect("an end")
         .unwrap();
@@ -181,10 +182,10 @@ async fn an_interrupt_ends_the_run() {
 async fn two_devices_can_follow_one_run() {
     let url = host().await;
     let first = open(&url, options()).await;
-    answer(&mut first.input("hi").await).await;
+    answer(&mut first.chat("hi").await).await;
     let second = open(
         &url,
-        AgentOptions {
+        ClientConfig {
             resume: first.session(),
             ..options()
         },
@@ -192,7 +193,7 @@ async fn two_devices_can_follow_one_run() {
     .await;
     assert_eq!(second.session().session_id, first.session().session_id);
     let mut hears = second.attach();
-    let mut run = first.input("listen").await;
+    let mut run = first.chat("listen").await;
     assert!(matches!(run.next().await, Some(Ok(RunEvent::Step(_)))));
     second.interject("from the second").await.unwrap();
     assert_eq!(answer(&mut run).await, "heard from the second");
@@ -206,13 +207,13 @@ async fn a_host_is_found_by_its_address() {
     assert_eq!(found.url, url);
     let agent = open(
         &found.url,
-        AgentOptions {
+        ClientConfig {
             host: Some(found.address),
             ..options()
         },
     )
     .await;
-    assert_eq!(answer(&mut agent.input("hi").await).await, "echo: hi");
+    assert_eq!(answer(&mut agent.chat("hi").await).await, "echo: hi");
     let stranger = client_key();
     let other = net::find(&url, Some(stranger.address())).await;
     assert!(matches!(other, Err(net::FindError::Another { .. })));
@@ -221,7 +222,7 @@ async fn a_host_is_found_by_its_address() {
 #[tokio::test]
 async fn a_connect_for_another_host_is_refused() {
     let url = host().await;
-    let options = AgentOptions {
+    let options = ClientConfig {
         host: Some(*client_key().address()),
         ..options()
     };
@@ -243,15 +244,15 @@ async fn a_configured_invite_code_completes_onboarding() {
     tokio::spawn(host.run());
     let agent = open(
         &url,
-        AgentOptions {
+        ClientConfig {
             invite_code: Some("letmein".into()),
             ..options()
         },
     )
     .await;
     // The prompt has run once.
-    let mut run = agent.input("hi").await;
-    let output = timeout(10 * MOMENT, run.output()).await;
+    let mut run = agent.chat("hi").await;
+    let output = timeout(10 * MOMENT, run.finish()).await;
     let output = output.expect("an end").unwrap();
     assert_eq!(&*output.result, "echo: hi");
     let session: serde_json::Value = serde_json::from_str(output.session.unwrap().get()).unwrap();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
-use connectonion_proto::net::{AgentOptions, Client, Run, RunEvent};
+use connectonion_proto::net::{Client, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use rpc_core::net::{LinkConfig, LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -20,7 +20,7 @@ use crate::scripted::{
 /// A run whose first two steps were shown when its line was cut.
 async fn cut_in_mid_run() -> (Client, Run, MemListener) {
     let (agent, _, mut host, listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("hello", "u"), thinking("t1")])
         .await;
@@ -48,7 +48,7 @@ async fn a_resumed_run_delivers_each_event_once() {
         .await;
     assert_eq!(step(&mut run).await, "thinking");
     host.say(&output("hi")).await;
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
     hears_nothing_more(host).await;
 }
@@ -56,7 +56,7 @@ async fn a_resumed_run_delivers_each_event_once() {
 #[tokio::test(start_paused = true)]
 async fn a_start_and_its_end_with_one_id_are_both_shown() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     let compact = |status: &str| event("compact", "c", &json!({"status": status}));
     host.say_all(&[user_input("hello", "u"), compact("compacting")])
@@ -67,13 +67,13 @@ async fn a_start_and_its_end_with_one_id_are_both_shown() {
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say_all(&[compact("done"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "compact");
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn updates_of_one_id_are_shown_where_nothing_was_lost() {
     let (agent, _, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     let progress = event("progress", "p", &json!({"done": 1}));
     host.say_all(&[user_input("hello", "u"), progress.clone(), progress])
@@ -88,7 +88,7 @@ async fn a_run_that_ended_meanwhile_takes_its_answer_from_the_conversation() {
     for status in ["connected", "new"] {
         let (agent, mut run, mut listener) = cut_in_mid_run().await;
         let (host, _) = Host::answered(&mut listener, &newer(status, "while you were away")).await;
-        let output = run.output().await.unwrap();
+        let output = run.finish().await.unwrap();
         assert_eq!(output.result, "while you were away");
         assert!(output.chat_items.is_some());
         let kept = agent.session().session.unwrap();
@@ -121,11 +121,11 @@ async fn a_possibly_lost_prompt_is_not_resent() {
         (newer("connected", "it did arrive"), Ok("it did arrive")),
     ] {
         let (agent, _, mut host, mut listener) = ready().await;
-        let mut run = agent.input("hello").await;
+        let mut run = agent.chat("hello").await;
         host.hear_type("INPUT").await;
         host.cut();
         let (host, _) = Host::answered(&mut listener, &answer).await;
-        let end = run.output().await;
+        let end = run.finish().await;
         let end = end.as_ref().map(|it| it.result.as_str());
         assert_eq!(end.map_err(CallError::delivery), expected);
         hears_nothing_more(host).await;
@@ -135,14 +135,14 @@ async fn a_possibly_lost_prompt_is_not_resent() {
 #[tokio::test(start_paused = true)]
 async fn a_running_session_confirms_the_prompt() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.cut();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say_all(&[user_input("hello", "u"), output("hi")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
     hears_nothing_more(host).await;
 }
 
@@ -158,13 +158,13 @@ async fn a_run_survives_several_lost_connections() {
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["last_msg_id"], "t4");
     host.say(&output("hi")).await;
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_can_be_answered_after_a_reconnect() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
         .await;
@@ -186,13 +186,13 @@ async fn a_question_can_be_answered_after_a_reconnect() {
     };
     let (answered, _host) = tokio::join!(answer, back);
     answered.unwrap();
-    assert_eq!(run.output().await.unwrap().result, "a it is");
+    assert_eq!(run.finish().await.unwrap().result, "a it is");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_an_ended_agent_cannot_be_answered() {
     let (agent, _, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
         .await;
@@ -213,7 +213,7 @@ async fn a_restarted_program_resumes_its_run() {
     let resume = Resume::parse(
         r#"{"session_id":"s-1","last_msg_id":"t1","session":{"turn":1,"messages":[]}}"#,
     );
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
@@ -224,13 +224,13 @@ async fn a_restarted_program_resumes_its_run() {
     assert_eq!(connect["session"], json!({"turn": 1, "messages": []}));
     host.say_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "thinking");
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_program_gets_the_open_question() {
     let (agent, _, mut host, _listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     let question = event("ask_user", "q", &json!({"question": "Which?"}));
     host.say_all(&[user_input("hello", "u"), question.clone()])
@@ -239,7 +239,7 @@ async fn a_restarted_program_gets_the_open_question() {
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
     let kept = agent.session();
     assert_eq!(kept.last_msg_id.as_deref(), Some("u"));
-    let (agent, _events, mut listener) = open(AgentOptions {
+    let (agent, _events, mut listener) = open(ClientConfig {
         resume: kept,
         ..options()
     });
@@ -252,11 +252,11 @@ async fn a_restarted_program_gets_the_open_question() {
 #[tokio::test(start_paused = true)]
 async fn an_older_conversation_yields_to_the_hosts() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&output("hi")).await;
-    run.output().await.unwrap();
-    let mut run = agent.input("hello").await;
+    run.finish().await.unwrap();
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.cut();
     let (host, connect) = Host::answered(&mut listener, &connected("connected")).await;
@@ -270,20 +270,16 @@ async fn an_older_conversation_yields_to_the_hosts() {
 
 #[tokio::test(start_paused = true)]
 async fn an_oversized_conversation_does_not_prevent_connecting() {
-    let small = ClientConfig {
+    let (agent, _, mut listener) = open(ClientConfig {
         max_sent_bytes: 1024,
-        ..ClientConfig::default()
-    };
-    let (agent, _, mut listener) = open(AgentOptions {
-        client: small,
         ..options()
     });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&output(&"hi ".repeat(1000))).await;
-    run.output().await.unwrap();
+    run.finish().await.unwrap();
     host.cut();
     let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
     assert_eq!(connect["session_id"], "s-1");
@@ -295,11 +291,11 @@ async fn an_oversized_conversation_does_not_prevent_connecting() {
 async fn a_new_session_is_a_new_connection_with_or_without_the_conversation() {
     for keeps in [true, false] {
         let (agent, _, mut host, mut listener) = ready().await;
-        let mut run = agent.input("hello").await;
+        let mut run = agent.chat("hello").await;
         host.hear_type("INPUT").await;
         host.say(&output("hi")).await;
-        run.output().await.unwrap();
-        let mut stuck = agent.input("stuck").await;
+        run.finish().await.unwrap();
+        let mut stuck = agent.chat("stuck").await;
         host.hear_type("INPUT").await;
         let renew = agent.new_session(keeps);
         let back = async {
@@ -357,7 +353,7 @@ async fn the_session_that_the_host_assigns_counts() {
 #[tokio::test(start_paused = true)]
 async fn a_run_of_another_device_does_not_answer_a_prompt() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("mine").await;
+    let mut run = agent.chat("mine").await;
     host.hear_type("INPUT").await;
     host.say(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r"}))
         .await;
@@ -399,7 +395,7 @@ async fn reconnect_delays_grow_and_reset_when_connected() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_host_is_disconnected_and_the_run_resumed() {
     let (agent, mut events, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
@@ -413,20 +409,20 @@ async fn a_silent_host_is_disconnected_and_the_run_resumed() {
     let after = Duration::from_secs(60);
     assert_eq!(lost, Some(CloseReason::KeepAlive { after }));
     host.say(&output("hi")).await;
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_reconnects_a_run_ends_with_its_connection() {
-    let link = AgentOptions::default().link;
+    let link = ClientConfig::default().link;
     let link = LinkConfig {
         reconnect: ReconnectPolicy::off(),
         ..link
     };
-    let (agent, _events, mut listener) = open(AgentOptions { link, ..options() });
+    let (agent, _events, mut listener) = open(ClientConfig { link, ..options() });
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
@@ -460,12 +456,12 @@ async fn a_refused_reconnect_ends_the_run() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_prompt_during_a_run_reports_its_delivery() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
     let speak = agent.interject("and this");
-    let mut listens = agent.input("this too").await;
+    let mut listens = agent.chat("this too").await;
     let hear = async {
         host.hear_type("INPUT").await;
         host.hear_type("INPUT").await;
@@ -476,17 +472,17 @@ async fn a_lost_prompt_during_a_run_reports_its_delivery() {
     assert_ne!(failure(&mut listens).await.delivery(), Delivery::Delivered);
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     host.say(&output("hi")).await;
-    assert_eq!(run.output().await.unwrap().result, "hi");
+    assert_eq!(run.finish().await.unwrap().result, "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_conversation_of_the_last_run_opens_the_next_connection() {
     let (agent, _events, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("hello", "u"), output("hi")])
         .await;
-    run.output().await.unwrap();
+    run.finish().await.unwrap();
     host.cut();
     let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
     let session = &connect["session"];
@@ -496,7 +492,7 @@ async fn the_conversation_of_the_last_run_opens_the_next_connection() {
 #[tokio::test(start_paused = true)]
 async fn an_undelivered_step_is_replayed_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("hello", "u"), thinking("t1")])
         .await;
@@ -512,7 +508,7 @@ async fn an_undelivered_step_is_replayed_to_the_next_program() {
     let kept = agent.session();
     assert_eq!(kept.last_msg_id.as_deref(), Some("t1"));
 
-    let (other, _events, mut listener) = open(AgentOptions {
+    let (other, _events, mut listener) = open(ClientConfig {
         resume: kept,
         ..options()
     });
@@ -522,7 +518,7 @@ async fn an_undelivered_step_is_replayed_to_the_next_program() {
     host.say_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut rest).await, "thinking");
     assert_eq!(other.session().last_msg_id.as_deref(), Some("t2"));
-    assert_eq!(rest.output().await.unwrap().result, "hi");
+    assert_eq!(rest.finish().await.unwrap().result, "hi");
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
 }
@@ -530,7 +526,7 @@ async fn an_undelivered_step_is_replayed_to_the_next_program() {
 #[tokio::test(start_paused = true)]
 async fn an_incomplete_text_is_replayed_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     let part = |id| {
         event(
@@ -558,13 +554,13 @@ async fn an_incomplete_text_is_replayed_to_the_next_program() {
     host.say_all(&[whole, output("123")]).await;
     assert_eq!(step(&mut run).await, "assistant");
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("m"));
-    assert_eq!(run.output().await.unwrap().result, "123");
+    assert_eq!(run.finish().await.unwrap().result, "123");
 }
 
 #[tokio::test(start_paused = true)]
 async fn steps_of_the_previous_session_do_not_affect_the_new_one() {
     let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.input("hello").await;
+    let mut run = agent.chat("hello").await;
     host.hear_type("INPUT").await;
     host.say_all(&[user_input("hello", "u"), thinking("t1")])
         .await;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use connectonion_proto::client::ClientConfig;
 use connectonion_proto::client::reconnect_policy;
-use connectonion_proto::net::{AgentOptions, Client, Server, ServerOptions, connect_with, dialer};
+use connectonion_proto::net::{Client, Server, ServerOptions, connect_with, dialer};
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::CallError;
 use rpc_core::backoff::BackoffPolicy;
@@ -30,9 +31,9 @@ async fn node(store: &MemoryStore) -> (String, JoinHandle<()>) {
 async fn open(urls: &str) -> Client {
     let mut policy = reconnect_policy();
     policy.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let mut options = AgentOptions {
+    let mut options = ClientConfig {
         host: Some(*host_key().address()),
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     options.link.reconnect = policy;
     let dialer = dialer(urls, &options).unwrap();
@@ -49,7 +50,7 @@ async fn a_session_continues_at_the_next_node() {
     let ((a, first), (b, _second)) = (node(&store).await, node(&store).await);
     let agent = open(&format!("{a},{b}")).await;
     assert_eq!(agent.node().unwrap().url(), a);
-    let output = agent.input("think twice").await.output().await.unwrap();
+    let output = agent.chat("think twice").await.finish().await.unwrap();
     assert_eq!(output.result, "thought twice");
     let session = agent.session().session_id;
     assert!(session.is_some());
@@ -59,7 +60,7 @@ async fn a_session_continues_at_the_next_node() {
     let again = LinkState::Ready { generation: 2 };
     states.wait_for(|state| *state == again).await.unwrap();
     assert_eq!(agent.node().unwrap().url(), b);
-    let output = agent.input("think again").await.output().await.unwrap();
+    let output = agent.chat("think again").await.finish().await.unwrap();
     assert_eq!(output.result, "thought again");
     assert_eq!(agent.session().session_id, session);
     // The conversation of the first node is known, with each prompt once.
@@ -75,12 +76,12 @@ async fn a_prompt_lost_with_its_node_is_not_resent_to_the_next() {
     let (here, there) = (MemoryStore::new(), MemoryStore::new());
     let ((a, first), (b, _second)) = (node(&here).await, node(&there).await);
     let agent = open(&format!("{a},{b}")).await;
-    let mut run = agent.input("babble 1").await;
+    let mut run = agent.chat("babble 1").await;
     assert!(run.next().await.is_some());
     first.abort();
-    let lost = run.output().await;
+    let lost = run.finish().await;
     assert!(matches!(lost, Err(CallError::Closed { .. })), "{lost:?}");
     assert_eq!(agent.node().unwrap().url(), b);
-    let output = agent.input("think new").await.output().await.unwrap();
+    let output = agent.chat("think new").await.finish().await.unwrap();
     assert_eq!(output.result, "thought new");
 }

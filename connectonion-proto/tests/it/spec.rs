@@ -52,7 +52,7 @@ fn limits_match_the_specification() {
     for (time, seconds) in [
         (server.ping_interval, 30),
         (client.silence_timeout, 60),
-        (client.connect_timeout, 30),
+        (client.handshake_timeout, 30),
         (Some(client.onboarded_timeout), 3),
         (Some(sessions.idle_timeout), 600),
         (Some(sessions.grace), 600),

@@ -12,9 +12,7 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, LlmCall, Mode, PlanReview, Thinking, ToolCall,
     UlwTurnsReached,
 };
-use connectonion_proto::net::{
-    Agent, AgentError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn,
-};
+use connectonion_proto::net::{Agent, AppError, HostRuntime, Prompt, Reply, RuntimeOptions, Turn};
 use connectonion_proto::server::ServerConfig;
 use connectonion_proto::storage::{Record, export};
 use connectonion_proto::trust::TrustLevel;
@@ -50,7 +48,7 @@ fn count_run(name: &str) -> u32 {
 pub struct Scripted;
 
 impl Agent for Scripted {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         let text = prompt.text.to_string();
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         let reply = match word {
@@ -71,7 +69,7 @@ impl Agent for Scripted {
                 assert!(!id.is_empty());
                 let args = Json::of(&json!({"a": 2})).unwrap();
                 let call = ToolCall::new("c1", "add", args);
-                let sum = turn.tool(call, async { Ok::<_, AgentError>(5) }).await??;
+                let sum = turn.tool(call, async { Ok::<_, AppError>(5) }).await??;
                 assert_eq!(sum, 5);
                 "sum is 5".to_owned()
             }
@@ -79,7 +77,7 @@ impl Agent for Scripted {
             "break" => {
                 let work = async {
                     tokio::time::sleep(SECOND).await;
-                    Err::<u8, _>(AgentError::new(rest))
+                    Err::<u8, _>(AppError::failed(rest))
                 };
                 let call = ToolCall::new("c1", "break", Json::EMPTY_ARRAY);
                 turn.tool(call, work).await?.unwrap_err().to_string()
@@ -134,7 +132,7 @@ impl Agent for Scripted {
             "ask" => {
                 let answer = turn.ask_user(AskUser::new(rest)).await?;
                 if answer.get() == "\"fail\"" {
-                    return Err(AgentError::new("as it was told"));
+                    return Err(AppError::failed("as it was told"));
                 }
                 format!("answer {}", answer.get())
             }
@@ -182,7 +180,7 @@ impl Agent for Scripted {
                 let header = turn.parts().and_then(|it| it.headers.get(rest));
                 header.map_or("none", |it| it.to_str().unwrap()).to_owned()
             }
-            "fail" => return Err(AgentError::new(rest)),
+            "fail" => return Err(AppError::failed(rest)),
             "panic" => panic!("{rest}"),
             "nothing" => String::new(),
             _ => format!("echo: {text}"),
@@ -284,7 +282,10 @@ impl Client {
 impl Client<WsStream> {
     /// A client on a real socket.
     pub async fn dial(url: &str) -> Self {
-        let config = WsConfig::default().with_max_outgoing(usize::MAX);
+        let config = WsConfig {
+            max_outgoing: usize::MAX,
+            ..WsConfig::default()
+        };
         let dialer = WsDialer::new(url).unwrap().with_config(config);
         let line = dialer.dial().await.unwrap();
         Self { line }

@@ -60,7 +60,10 @@ impl TlsArgs {
             http.guards = guards.map_err(Failure::usage)?;
         }
         let http = match self.acceptor()? {
-            Some(acceptor) => http.with_tls(acceptor),
+            Some(acceptor) => HttpConfig {
+                tls: Some(acceptor),
+                ..http
+            },
             None => http,
         };
         activated(http)
@@ -88,17 +91,14 @@ const PINGS: &str = "Pings";
 ///
 /// # Errors
 /// [`Failure`] if what systemd gives is no TCP socket.
-pub fn activated(http: HttpConfig) -> Result<HttpConfig, Failure> {
+pub fn activated(mut http: HttpConfig) -> Result<HttpConfig, Failure> {
     #[cfg(unix)]
-    if let Some(listener) = listenfd::ListenFd::from_env()
-        .take_tcp_listener(0)
-        .map_err(|error| {
-            Failure::usage(format_args!(
-                "the socket from systemd (LISTEN_FDS): {error}"
-            ))
-        })?
     {
-        return Ok(http.with_listener(listener));
+        let listener = listenfd::ListenFd::from_env().take_tcp_listener(0);
+        let listener = listener.map_err(|error| {
+            Failure::usage(format_args!("the socket from systemd (LISTEN_FDS): {error}"))
+        })?;
+        http.listener = listener.map(Into::into).or(http.listener);
     }
     Ok(http)
 }

@@ -5,7 +5,7 @@ use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome as En
 use acolyte_proto::error::RpcError;
 use acolyte_proto::frame::{Answer, ChatRequest};
 use acolyte_proto::id::TaskId;
-use acolyte_proto::net::{Chat, connect_with, dialer, link_config};
+use acolyte_proto::net::{Chat, connect_with, dialer};
 use rpc_core::Retry;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -80,15 +80,15 @@ impl AcolyteClient {
         let defaults = ClientConfig::default();
         let chat_idle_timeout = options.milliseconds("idleTimeout")?;
         let key = options.text("apiKey")?.map(ApiKey::new).transpose();
-        let config = ClientConfig {
+        let mut config = ClientConfig {
             api_key: key.map_err(|why| Failure::invalid("apiKey", why))?,
             call_timeout: common.call_timeout.unwrap_or(defaults.call_timeout),
             chat_idle_timeout: chat_idle_timeout.or(defaults.chat_idle_timeout),
             insecure_key: common.insecure,
             ..defaults
         };
-        let link = options.watch(link_config())?;
-        let (client, events, connection) = connect_with(dialer(&url, &config)?, config, link);
+        options.watch(&mut config.link)?;
+        let (client, events, connection) = connect_with(dialer(&url, &config)?, config);
         common.start(connection).await?;
         Ok(Self::new(client, events))
     }
@@ -97,7 +97,7 @@ impl AcolyteClient {
     pub async fn chat(&self, request: JsValue, options: JsValue) -> Outcome<Stream> {
         let until = Until::of(&options)?;
         let request: ChatRequest = read(&request, "request")?;
-        let chat = self.client.start_chat(request).await;
+        let chat = self.client.chat(request).await;
         Ok(Stream::new(Source::Acolyte(chat), until))
     }
 

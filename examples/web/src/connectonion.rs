@@ -4,7 +4,7 @@ use connectonion_proto::auth::{Address, Signer};
 use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
 use connectonion_proto::frame::{ErrorFrame, Mode};
 use connectonion_proto::net::{
-    AgentOptions, Client, Run, RunEvent, connect, connect_lazy, link_config,
+    Client, Run, RunEvent, connect, connect_lazy,
 };
 use js_sys::Uint8Array;
 use rpc_core::Str;
@@ -64,7 +64,7 @@ pub(crate) async fn next(run: &mut Run) -> Option<Outcome> {
 }
 
 pub(crate) async fn result(run: &mut Run) -> Outcome {
-    write(&run.output().await?)
+    write(&run.finish().await?)
 }
 
 #[wasm_bindgen]
@@ -86,24 +86,21 @@ impl ConnectOnionClient {
         let resume = resume.map(|it| read_resume(&it)).transpose()?;
         let host = options.text("host")?.map(|host| host.parse::<Address>());
         let defaults = ClientConfig::default();
-        let agent = AgentOptions {
-            client: ClientConfig {
-                answer_timeout: common.call_timeout.or(defaults.answer_timeout),
-                ..defaults
-            },
+        let mut config = ClientConfig {
+            answer_timeout: common.call_timeout.or(defaults.answer_timeout),
             host: host
                 .transpose()
                 .map_err(|why| Failure::invalid("host", why))?,
             resume: resume.unwrap_or_default(),
             invite_code: options.text("inviteCode")?.map(Into::into),
             insecure_prompts: common.insecure,
-            link: options.watch(link_config())?,
-            ..AgentOptions::default()
+            ..defaults
         };
+        options.watch(&mut config.link)?;
         let signer = Signer::from_seed(&key);
         let (client, events, connection) = match common.lazy {
-            true => connect_lazy(&url, signer, agent)?,
-            false => common.until.wait(connect(&url, signer, agent)).await?,
+            true => connect_lazy(&url, signer, config)?,
+            false => common.until.wait(connect(&url, signer, config)).await?,
         };
         run(connection);
         Ok(Self::new(client, events))
@@ -119,7 +116,7 @@ impl ConnectOnionClient {
     pub async fn input(&self, prompt: JsValue, options: JsValue) -> Outcome<Stream> {
         let until = Until::of(&options)?;
         let run = match prompt.as_string() {
-            Some(text) => self.client.input(text).await,
+            Some(text) => self.client.chat(text).await,
             None => self.client.send(read(&prompt, "prompt")?).await,
         };
         Ok(self.stream(run, until))

@@ -2,7 +2,7 @@
 
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::RpcError;
-use exoclaw_proto::net::{connect_with, dialer, link_config};
+use exoclaw_proto::net::{connect_with, dialer};
 use rpc_core::{CallError, Delivery, Str};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -40,7 +40,7 @@ pub(crate) async fn result(chat: &mut Option<exoclaw_proto::net::Chat>) -> Outco
         let delivery = Delivery::Unknown;
         return Err(CallError::<RpcError>::Cancelled { delivery }.into());
     };
-    let text = chat.text().await?;
+    let text = chat.finish().await?;
     let usage = chat.summary().map(|it| it.usage).unwrap_or_default();
     Ok(object([("text", text.into()), ("usage", write(&usage)?)]))
 }
@@ -54,7 +54,7 @@ impl ExoclawClient {
         let defaults = ClientConfig::default();
         let text = |name| Outcome::Ok(options.text(name)?.map(Str::from));
         let chat_idle_timeout = options.milliseconds("idleTimeout")?;
-        let config = ClientConfig {
+        let mut config = ClientConfig {
             token: options.text("token")?.map(Into::into),
             channel: text("channel")?.unwrap_or(defaults.channel),
             account: text("account")?.unwrap_or(defaults.account),
@@ -64,8 +64,8 @@ impl ExoclawClient {
             insecure_token: common.insecure,
             ..ClientConfig::default()
         };
-        let link = options.watch(link_config())?;
-        let (client, events, connection) = connect_with(dialer(&url, &config)?, config, link);
+        options.watch(&mut config.link)?;
+        let (client, events, connection) = connect_with(dialer(&url, &config)?, config);
         common.start(connection).await?;
         Ok(Self::new(client, events))
     }

@@ -214,7 +214,7 @@ impl Options {
 
     /// Takes the last option: `onframe` gets the frames of the link, without their secrets. One that is left over has no
     /// meaning, and is an error.
-    pub(crate) fn watch(&self, link: LinkConfig) -> Outcome<LinkConfig> {
+    pub(crate) fn watch(&self, link: &mut LinkConfig) -> Outcome<()> {
         let show = self.take("onframe")?;
         if let Some(left) = Object::keys(&self.0).iter().next() {
             let name = left.as_string().unwrap_or_default();
@@ -224,7 +224,7 @@ impl Options {
             ));
         }
         let Some(show) = show else {
-            return Ok(link);
+            return Ok(());
         };
         let show = show.dyn_into::<Function>();
         let show = show.map_err(|_| Failure::invalid("onframe", "not a function"))?;
@@ -238,7 +238,8 @@ impl Options {
                 }
             }
         });
-        Ok(link.with_observer(Arc::new(Frames(send))))
+        link.driver.observer = Some(Arc::new(Frames(send)));
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use smarthole_proto::client::{ClientConfig, ClientEvent};
 use smarthole_proto::error::RegistrationError;
 use smarthole_proto::frame::{Answer, Registration};
 use smarthole_proto::id::MessageId;
-use smarthole_proto::net::{Event, InboundMessage, connect_with, dialer, link_config};
+use smarthole_proto::net::{Event, InboundMessage, connect_with, dialer};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -57,9 +57,9 @@ impl SmartHoleClient {
         if let Some(capabilities) = options.take("capabilities")? {
             registration.capabilities = read(&capabilities, "capabilities")?;
         }
-        let config = ClientConfig::new(registration)?;
-        let link = options.watch(link_config())?;
-        let (client, events, connection) = connect_with(dialer(&url, &config)?, config, link);
+        let mut config = ClientConfig::new(registration)?;
+        options.watch(&mut config.link)?;
+        let (client, events, connection) = connect_with(dialer(&url, &config)?, config);
         common.start(connection).await?;
         Ok(Self::new(client, events))
     }

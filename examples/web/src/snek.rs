@@ -3,7 +3,7 @@
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Event, Final};
-use snek_proto::net::{connect_with, dialer, link_config};
+use snek_proto::net::{connect_with, dialer};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -38,8 +38,8 @@ impl SnekClient {
         let mut config = ClientConfig::new(username, options.required("password")?);
         config.insecure_password = common.insecure;
         config.call_timeout = common.call_timeout.unwrap_or(config.call_timeout);
-        let link = options.watch(link_config())?;
-        let (client, events, connection) = connect_with(dialer(&url, &config)?, config, link);
+        options.watch(&mut config.link)?;
+        let (client, events, connection) = connect_with(dialer(&url, &config)?, config);
         common.start(connection).await?;
         Ok(Self::new(client, events))
     }

@@ -394,7 +394,7 @@ fn known_event(event: &mut Event) -> bool {
     !matches!(event, Event::Unknown { .. })
 }
 
-fn known_detail(error: &mut acolyte_proto::error::ChatError) -> bool {
+fn known_detail(error: &mut acolyte_proto::error::AppError) -> bool {
     if let Some(detail) = &mut error.detail {
         detail.extra = acolyte::Extra::default();
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rpc_core::backoff::{BackoffPolicy, Jitter};
 use rpc_core::keepalive::KeepAlive;
+#[cfg(feature = "tokio")]
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{Limits, Secret, Str};
 
@@ -44,15 +46,15 @@ rpc_core::config! {
     /// };
     /// assert!(!format!("{config:?}").contains("secret"));
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug)]
     pub struct ClientConfig {
         /// The token; `None` for a gateway that requires none. Default `None`.
         pub token: Option<Secret> = None,
         /// How long a client with a token waits for the hello. Default 10 s.
-        pub hello_timeout: Duration = HELLO_TIMEOUT,
+        pub handshake_timeout: Duration = HELLO_TIMEOUT,
         /// How long a client without a token waits for the hello. A gateway that requires a token
         /// is silent until it gets one, so this timeout detects it. Default 3 s.
-        pub tokenless_hello_timeout: Duration = TOKENLESS_HELLO_TIMEOUT,
+        pub tokenless_handshake_timeout: Duration = TOKENLESS_HELLO_TIMEOUT,
         /// How long each request that is not streamed waits for its answer, from the gateway's last
         /// [progress](super::ClientConn#timeouts). Default 30 s.
         pub call_timeout: Duration = CALL_TIMEOUT,
@@ -79,6 +81,10 @@ rpc_core::config! {
         /// Whether [`connect`](crate::net::connect) may send the token to another machine without
         /// encryption, where anyone who sees the traffic can read it. Default no.
         pub insecure_token: bool = false,
+        /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
+        /// [`reconnect_policy`], and [`LinkConfig`]'s own. Each chat holds up to 65,536 unread events and
+        /// 16 MiB; one that stays full for 30 s is ended, and until then its connection delivers nothing.
+        pub link: LinkConfig = LinkConfig { reconnect: reconnect_policy(), ..LinkConfig::default() } => #[cfg(feature = "tokio")],
     }
 }
 

@@ -118,8 +118,8 @@ impl ClientConn {
             config,
         };
         let wait = match &conn.config.token {
-            Some(_) => conn.config.hello_timeout,
-            None => conn.config.tokenless_hello_timeout,
+            Some(_) => conn.config.handshake_timeout,
+            None => conn.config.tokenless_handshake_timeout,
         };
         conn.core.start_timer("hello", wait, now);
         conn.send_token();
@@ -357,13 +357,13 @@ impl ClientConn {
     fn no_hello(&mut self) {
         let reason = match &self.config.token {
             Some(_) => CloseReason::HandshakeTimeout {
-                after: self.config.hello_timeout,
+                after: self.config.handshake_timeout,
             },
             None if self.let_in_before => CloseReason::HandshakeTimeout {
-                after: self.config.tokenless_hello_timeout,
+                after: self.config.tokenless_handshake_timeout,
             },
             None => {
-                let after = self.config.tokenless_hello_timeout;
+                let after = self.config.tokenless_handshake_timeout;
                 let message = format!(
                     "the gateway sent no hello within {after:?} and probably requires a token"
                 );

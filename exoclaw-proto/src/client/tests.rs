@@ -295,7 +295,7 @@ fn silence_after_a_token_is_a_retryable_timeout() {
 #[test]
 fn nothing_is_pinged_before_the_hello() {
     let config = ClientConfig {
-        hello_timeout: SECOND * 3600,
+        handshake_timeout: SECOND * 3600,
         ..ClientConfig::new("t")
     };
     let mut played = Played::with(config);

@@ -17,7 +17,7 @@ use crate::frame::StreamEvent;
 /// An error is the last item; after success, [`summary`](Self::summary) is available.
 ///
 /// Unread events wait within the limits of the link's configuration
-/// ([`link_config`](super::link_config)). A chat that stays full delays its whole connection, and
+/// ([`ClientConfig::link`](crate::client::ClientConfig::link)). A chat that stays full delays its whole connection, and
 /// after a deadline ends with [`CloseReason::SlowConsumer`]. So does a chat from which the policy
 /// drops events, because its answer would be incomplete.
 ///
@@ -67,7 +67,7 @@ impl Chat {
     ///
     /// # Cancel safety
     /// Not cancel-safe: the text so far is lost. The chat itself goes on.
-    pub async fn text(&mut self) -> Result<String, CallError<RpcError>> {
+    pub async fn finish(&mut self) -> Result<String, CallError<RpcError>> {
         let mut text = String::new();
         while let Some(step) = self.next().await {
             let StreamEvent::Text(chunk) = step? else {

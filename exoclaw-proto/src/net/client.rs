@@ -47,7 +47,7 @@ type Outcome<T> = Result<T, CallError<RpcError>>;
 /// # let (client, _events, connection) = net::connect(&url, config).await?;
 /// # tokio::spawn(connection.run());
 /// assert_eq!(client.plugin_list().await?[0].name, "echo");
-/// assert_eq!(client.chat("hello there").await.text().await?, "hello there");
+/// assert_eq!(client.chat("hello there").await.finish().await?, "hello there");
 /// # Ok(())
 /// # }
 /// ```
@@ -84,7 +84,7 @@ impl Client {
     /// }
     /// println!(" ({} tokens)", chat.summary().map_or(0, |summary| summary.usage.total()));
     ///
-    /// let answer = client.chat("and in one piece?").await.text().await?;
+    /// let answer = client.chat("and in one piece?").await.finish().await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -304,7 +304,7 @@ impl Client {
     where
         F: FnOnce(&mut ClientConn, Instant) -> Result<CallId, Refused> + Send + 'static,
     {
-        let ended = self.link.call(method, start);
+        let ended = self.link.call_with(method, start);
         ended.map_ok(|value| match value {
             CallValue::Answer(answer) => answer,
             // Only chats end so, and they are started elsewhere.

@@ -16,7 +16,7 @@ mod url;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig};
+use rpc_core::net::Dialer;
 
 pub use chat::Chat;
 pub use client::Client;
@@ -27,13 +27,14 @@ pub use rpc_core::net::Connection;
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub use serve::{
-    Backend, ChatError, ChatReply, Gone, MemoryBackend, Peer, Server, ServerOptions, http_config,
+    AppError, Backend, ChatReply, DynBackend, Gone, MemoryBackend, Peer, Server, ServerOptions,
+    backend_fn, http_config,
 };
 pub use turns::{SessionTurns, TurnGuard};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
-use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+use crate::client::{ClientConfig, ClientEvent};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "exoclaw";
@@ -41,26 +42,17 @@ const SYSTEM: &str = "exoclaw";
 /// The receiver of a client's events: [`ClientEvent`]s, in order and bounded. Answers and chats go to their callers instead.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// Returns a [`LinkConfig`] with this crate's [reconnects](crate::client::reconnect_policy) and a
-/// connect timeout of 10 s. Each chat holds up to 65,536 unread steps and 16 MiB; a chat that stays
-/// full for 30 s is ended, and until then its connection delivers nothing.
-#[must_use]
-pub fn link_config() -> LinkConfig {
-    LinkConfig {
-        reconnect: reconnect_policy(),
-        ..LinkConfig::default()
-    }
-}
-
 /// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS. Does
 /// not check whether the connection is safe for a token.
+/// [`establish`](Connection::establish) of the connection makes the first attempt, and says why if it fails.
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
-    link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection) {
     let config = config.into();
+    let link = config.link.clone();
+    let config = config.into();
     let side = ClientProtocol::new(Arc::clone(&config));
-    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link);
     (Client::new(link, config), events, connection)
 }

@@ -1,9 +1,9 @@
 //! Connecting over WebSockets: [`connect`], [`connect_lazy`] and [`dialer`].
 
 pub use rpc_core::net::ws::ConnectError;
-use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::ws::WsDialer;
 
-use super::{Client, Connection, Events, connect_with, link_config};
+use super::{Client, Connection, Events, connect_with};
 use crate::client::ClientConfig;
 use crate::limits::WS_PATH;
 
@@ -29,7 +29,7 @@ use crate::limits::WS_PATH;
 /// let config = ClientConfig::new("secret");
 /// let (client, _, connection) = net::connect(&url, config).await?; // ws://127.0.0.1:7200
 /// tokio::spawn(connection.run());
-/// println!("{}", client.chat("hello").await.text().await?);
+/// println!("{}", client.chat("hello").await.finish().await?);
 /// # Ok(())
 /// # }
 /// ```
@@ -56,7 +56,7 @@ pub fn connect_lazy(
     url: &str,
     config: ClientConfig,
 ) -> Result<(Client, Events, Connection), ConnectError> {
-    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+    Ok(connect_with(dialer(url, &config)?, config))
 }
 
 /// Returns a WebSocket dialer for a gateway, with the message limit of `config`. `http(s)` URLs are
@@ -67,10 +67,8 @@ pub fn connect_lazy(
 /// the URL is not `wss://`, its host is not this machine, and
 /// [`insecure_token`](ClientConfig::insecure_token) is not set.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
-    let ws = WsConfig::default()
-        .with_max_message(config.limits.max_message_bytes)
-        .with_max_outgoing(config.limits.max_message_bytes);
-    let dialer = WsDialer::new(url)?.or_path(WS_PATH)?.with_config(ws);
+    let dialer = WsDialer::for_client(url, &config.link, config.limits.max_message_bytes)?
+        .or_path(WS_PATH)?;
     if config.token.is_none() || config.insecure_token {
         return Ok(dialer);
     }

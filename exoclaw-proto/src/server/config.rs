@@ -16,7 +16,7 @@ rpc_core::config! {
         /// Whether clients must send a token, and which. Default none.
         pub auth: Auth = Auth::open(),
         /// How long a client may take to send its token; `None` means no limit. Default 10 s.
-        pub auth_timeout: Option<Duration> = Some(AUTH_TIMEOUT),
+        pub handshake_timeout: Option<Duration> = Some(AUTH_TIMEOUT),
         /// The `version` of the hello frame. Default [`HELLO_VERSION`].
         pub version: String = HELLO_VERSION.to_owned(),
         /// The [extensions](Method::EXTENSIONS) that reach the application, which the hello

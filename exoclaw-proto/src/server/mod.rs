@@ -99,7 +99,8 @@ impl ServerConn {
         if conn.config.auth.is_open() {
             conn.welcome();
         } else {
-            conn.core.start_timer("auth", conn.config.auth_timeout, now);
+            conn.core
+                .start_timer("auth", conn.config.handshake_timeout, now);
         }
         conn
     }
@@ -318,7 +319,7 @@ impl Machine for ServerConn {
             if self.is_refused {
                 return self.refuse_token();
             }
-            let after = self.config.auth_timeout.unwrap_or_default();
+            let after = self.config.handshake_timeout.unwrap_or_default();
             return self.refuse(CloseReason::HandshakeTimeout { after });
         }
         // A client that still has much to read cannot have seen the ping behind it.

@@ -190,7 +190,7 @@ fn a_missing_token_is_refused_at_the_deadline() {
 #[test]
 fn without_a_deadline_the_token_may_come_late() {
     let mut played = Played::with(ServerConfig {
-        auth_timeout: None,
+        handshake_timeout: None,
         ..with_token()
     });
     let pings = played.conn.next_timeout().map(|(_, what)| what);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Method, Plugin, Session, Status};
-use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions};
+use exoclaw_proto::net::{AppError, Backend, ChatReply, Peer, Server, ServerOptions};
 use rpc_core::Str;
 
 use crate::harness::{chat, start};
@@ -75,7 +75,7 @@ impl Backend for Large {
         Vec::new()
     }
 
-    async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), AppError> {
         Ok(())
     }
 

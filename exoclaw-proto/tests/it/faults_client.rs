@@ -19,7 +19,7 @@ struct Chats;
 
 fn config(terms: &Terms) -> ClientConfig {
     ClientConfig {
-        hello_timeout: terms.handshake,
+        handshake_timeout: terms.handshake,
         keep_alive: terms.keep_alive(),
         chat_idle_timeout: Some(terms.silence),
         limits: Limits {
@@ -45,7 +45,13 @@ impl ClientUnderTest for Chats {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(dialer, config(&terms), terms.link);
+        let (client, events, connection) = connect_with(
+            dialer,
+            ClientConfig {
+                link: terms.link.clone(),
+                ..config(&terms)
+            },
+        );
         (client, events, tokio::spawn(connection.run()))
     }
 
@@ -90,7 +96,7 @@ impl ClientUnderTest for Chats {
     }
 
     async fn load(&self, client: &Client, bytes: usize) -> Ended {
-        client.chat("x".repeat(bytes)).await.text().await.into()
+        client.chat("x".repeat(bytes)).await.finish().await.into()
     }
 
     fn event(&self, number: usize) -> Value {

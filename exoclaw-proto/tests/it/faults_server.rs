@@ -36,7 +36,7 @@ impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
         let connection = ServerConfig {
-            auth_timeout: Some(terms.opening),
+            handshake_timeout: Some(terms.opening),
             keep_alive: terms.keep_alive,
             limits: terms.limits(Limits::default()),
             ..ServerConfig::new(Auth::token("s3cret").unwrap())

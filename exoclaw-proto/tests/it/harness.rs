@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status, StreamEvent, Usage};
-use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, Peer, Server, ServerHandle, ServerOptions,
-};
+use exoclaw_proto::net::{AppError, Backend, ChatReply, Peer, Server, ServerHandle, ServerOptions};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -43,7 +41,7 @@ impl Backend for Harness {
         peer: &Arc<Peer>,
         chat: ChatSend,
         reply: ChatReply,
-    ) -> Result<(), ChatError> {
+    ) -> Result<(), AppError> {
         let _guard = Guard(self.told.clone(), chat.content.to_string());
         match &*chat.content {
             "hang" => {
@@ -71,18 +69,18 @@ impl Backend for Harness {
             }
             "long" => reply.text(&"é".repeat(1024 * 1024)).await?,
             "long escapes" => reply.text(&"\u{1}".repeat(256 * 1024)).await?,
-            "refuse" => return Err(ChatError::Refused(RpcError::new("no"))),
+            "refuse" => return Err(AppError::Refused(RpcError::new("no"))),
             "refuse late" => {
                 reply.text("x").await?;
-                return Err(ChatError::Refused(RpcError::new("no")));
+                return Err(AppError::Refused(RpcError::new("no")));
             }
-            "fail" => return Err(ChatError::Failed(RpcError::provider("no"))),
+            "fail" => return Err(AppError::Failed(RpcError::provider("no"))),
             "panic" => panic!("asked to"),
             "panic late" => {
                 reply.text("x").await?;
                 panic!("asked to");
             }
-            "gone" => return Err(ChatError::Gone(exoclaw_proto::net::Gone)),
+            "gone" => return Err(AppError::Gone(exoclaw_proto::net::Gone)),
             "close" => peer.close(rpc_core::CloseFrame::new(4000, "told to")),
             "say and close" => {
                 reply.text("bye").await?;
@@ -95,7 +93,7 @@ impl Backend for Harness {
                 while reply.text("more").await.is_ok() {
                     tokio::task::yield_now().await;
                 }
-                return Err(ChatError::Refused(RpcError::new("not told")));
+                return Err(AppError::Refused(RpcError::new("not told")));
             }
             "keep" => {
                 // A clone that is used after the end.

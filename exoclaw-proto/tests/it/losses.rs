@@ -7,7 +7,7 @@ use std::time::Duration;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::{Call, Status, StreamEvent, Usage};
-use exoclaw_proto::net::{Client, connect_with, link_config};
+use exoclaw_proto::net::{Client, connect_with};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::net::Driver;
 use rpc_core::net::mem::MemTransport;
@@ -85,7 +85,7 @@ async fn scenario(lossy: Lossy) {
         }
     });
     let config = ClientConfig::new("s3cret");
-    let (client, mut events, connection) = connect_with(lossy.dialer, config, link_config());
+    let (client, mut events, connection) = connect_with(lossy.dialer, config);
     tokio::spawn(connection.run());
     tokio::spawn(async move { while events.next().await.is_some() {} });
     client.ready().await.unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, MemoryBackend, Peer, Server, ServerHandle, ServerOptions,
-    connect_with, dialer, http_config, link_config,
+    AppError, Backend, ChatReply, MemoryBackend, Peer, Server, ServerHandle, ServerOptions,
+    connect_with, dialer, http_config,
 };
 use rpc_core::net::server::{HttpConfig, Service};
 use switchboard_testing::mounted::{check, described, host, runs_until};
@@ -51,7 +51,7 @@ impl Backend for Reader {
         Vec::new()
     }
 
-    async fn chat(&self, peer: &Arc<Peer>, _: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, peer: &Arc<Peer>, _: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         assert!(peer.address().ip().is_loopback());
         Ok(reply.text(&described(peer.parts())).await?)
     }
@@ -64,10 +64,10 @@ async fn headers_and_extensions_of_the_host_reach_the_backend() {
     let config = ClientConfig::default();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
-    let (client, _events, connection) = connect_with(dialer, config, link_config());
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
-    let text = client.chat("hello").await.text().await.unwrap();
+    let text = client.chat("hello").await.finish().await.unwrap();
     assert_eq!(text, "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -79,10 +79,10 @@ async fn a_server_in_memory_serves_until_a_signal() {
     let backend = server.runtime();
     runs_until(server, async |dialer| {
         let config = ClientConfig::default();
-        let (client, events, connection) = connect_with(dialer, config, link_config());
+        let (client, events, connection) = connect_with(dialer, config);
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
-        let text = client.chat("hello you").await.text().await.unwrap();
+        let text = client.chat("hello you").await.finish().await.unwrap();
         assert_eq!(text, "hello you");
         (client, events)
     })

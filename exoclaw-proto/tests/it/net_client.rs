@@ -5,11 +5,11 @@ use std::time::Duration;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
-use exoclaw_proto::net::{self, Client, Events, connect_with, link_config};
+use exoclaw_proto::net::{self, Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
+use rpc_core::net::{LinkEvent, LinkState, Message, QueueConfig, Transport};
 use rpc_core::{
     CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Outgoing, Refused,
 };
@@ -85,16 +85,22 @@ async fn accept(listener: &mut MemListener) -> Gateway<MemTransport> {
     gateway
 }
 
-fn open(config: ClientConfig, link: LinkConfig) -> (Client, Events, MemListener) {
+fn queued(streams: QueueConfig) -> ClientConfig {
+    let mut config = ClientConfig::default();
+    config.link.streams = streams;
+    config
+}
+
+fn open(config: ClientConfig) -> (Client, Events, MemListener) {
     let (dialer, listener) = mem::listen(64);
-    let (client, events, connection) = connect_with(dialer, config, link);
+    let (client, events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     (client, events, listener)
 }
 
 /// A client whose gateway answers everything.
 async fn served() -> Client {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     client
@@ -102,7 +108,7 @@ async fn served() -> Client {
 
 /// A client and the gateway's end, for chats that are played.
 async fn played() -> (Client, Gateway<MemTransport>) {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     let gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     (client, gateway)
@@ -165,7 +171,7 @@ async fn a_chat_stream_ends_after_its_outcome() {
     assert_eq!(chat.summary().unwrap().usage, Usage::new(6, 2));
     assert!(chat.id().is_some());
     assert!(chat.next().await.is_none());
-    assert_eq!(client.chat("a b").await.text().await.unwrap(), "a b");
+    assert_eq!(client.chat("a b").await.finish().await.unwrap(), "a b");
     // As a stream for combinators, too.
     let events: Vec<_> = StreamExt::collect(client.chat("x").await).await;
     assert_eq!(events.len(), 3);
@@ -178,7 +184,7 @@ async fn many_chats_run_side_by_side() {
         let client = client.clone();
         async move {
             let chat = ChatSend::new("websocket", format!("user-{n}"), format!("number {n}"));
-            client.chat_send(chat).await.text().await.unwrap()
+            client.chat_send(chat).await.finish().await.unwrap()
         }
     });
     let texts = futures_util::future::join_all(chats).await;
@@ -219,7 +225,7 @@ async fn requests_wait_for_earlier_ones_at_an_ordered_gateway() {
         async move { client.ping().await }
     });
     for (n, mut chat) in chats.into_iter().enumerate() {
-        assert_eq!(chat.text().await, Ok(n.to_string()));
+        assert_eq!(chat.finish().await, Ok(n.to_string()));
     }
     assert_eq!(ping.await.unwrap(), Ok(()));
 }
@@ -244,10 +250,13 @@ async fn chats_and_calls_can_have_a_total_timeout() {
     let mut late = client.chat_within(Some(CHAT_TIME), place()).await;
     let call = client.call_within(Some(CHAT_TIME), "ping", &json!(null));
     assert!(matches!(call.await, Err(CallError::TimedOut { .. })));
-    assert!(matches!(late.text().await, Err(CallError::TimedOut { .. })));
-    assert_eq!(first.text().await.unwrap(), "first");
+    assert!(matches!(
+        late.finish().await,
+        Err(CallError::TimedOut { .. })
+    ));
+    assert_eq!(first.finish().await.unwrap(), "first");
     let mut patient = client.chat_within(None, place()).await;
-    assert_eq!(patient.text().await.unwrap(), "second");
+    assert_eq!(patient.finish().await.unwrap(), "second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,11 +265,11 @@ async fn the_configuration_can_set_a_total_timeout() {
         chat_total_timeout: Some(CHAT_TIME),
         ..ClientConfig::default()
     };
-    let (client, _, mut listener) = open(config, link_config());
+    let (client, _, mut listener) = open(config);
     let _silent = accept(&mut listener).await;
     client.ready().await.unwrap();
     let before = tokio::time::Instant::now();
-    let ended = client.chat("hi").await.text().await;
+    let ended = client.chat("hi").await.finish().await;
     assert!(matches!(ended, Err(CallError::TimedOut { .. })));
     assert_eq!(before.elapsed().as_secs(), CHAT_TIME.as_secs());
 }
@@ -287,7 +296,7 @@ async fn an_error_is_the_last_item_of_a_stream() {
     assert_eq!(error.kind(), ErrorKind::Provider);
     assert!(chat.next().await.is_none());
     assert!(matches!(chat.outcome(), Some(Err(_))) && chat.summary().is_none());
-    assert!(chat.text().await.is_err());
+    assert!(chat.finish().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -317,7 +326,7 @@ async fn a_long_answer_waits_until_it_is_read() {
     let words = "word ".repeat(5_000);
     let mut waiting = client.chat(&*words).await;
     client.ping().await.unwrap();
-    assert_eq!(waiting.text().await.unwrap(), words);
+    assert_eq!(waiting.finish().await.unwrap(), words);
 }
 
 #[tokio::test(start_paused = true)]
@@ -329,13 +338,7 @@ async fn an_unread_chat_blocks_others_only_until_its_deadline() {
         },
         ..QueueConfig::default()
     };
-    let (client, _, mut listener) = open(
-        ClientConfig::default(),
-        LinkConfig {
-            streams: limits,
-            ..link_config()
-        },
-    );
+    let (client, _, mut listener) = open(queued(limits));
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
@@ -360,18 +363,12 @@ async fn a_dropping_policy_ends_a_lagging_chat() {
         policy: rpc_core::net::LagPolicy::DropOldest,
         ..QueueConfig::default()
     };
-    let (client, _, mut listener) = open(
-        ClientConfig::default(),
-        LinkConfig {
-            streams: limits,
-            ..link_config()
-        },
-    );
+    let (client, _, mut listener) = open(queued(limits));
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     let mut lazy = client.chat("one two three four five").await;
     client.ping().await.unwrap();
-    let error = lazy.text().await.unwrap_err();
+    let error = lazy.finish().await.unwrap_err();
     let reason = CloseReason::SlowConsumer;
     let delivery = Delivery::Delivered;
     assert_eq!(error, CallError::Closed { reason, delivery });
@@ -387,14 +384,14 @@ async fn endless_text_is_limited() {
         limits,
         ..ClientConfig::default()
     };
-    let (client, _, mut listener) = open(config, link_config());
+    let (client, _, mut listener) = open(config);
     tokio::spawn(accept(&mut listener).await.serve());
     client.ready().await.unwrap();
     assert_eq!(
-        client.chat("12345 78").await.text().await.unwrap(),
+        client.chat("12345 78").await.finish().await.unwrap(),
         "12345 78"
     );
-    let error = client.chat("12345 789").await.text().await.unwrap_err();
+    let error = client.chat("12345 789").await.finish().await.unwrap_err();
     assert!(matches!(
         error,
         CallError::Closed {
@@ -406,7 +403,7 @@ async fn endless_text_is_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chat_without_a_connection_fails_at_once() {
-    let (client, _, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, _, mut listener) = open(ClientConfig::default());
     let mut gateway = Gateway(listener.accept().await.unwrap());
     let mut chat = client.chat("too early").await;
     let refused = chat.next().await;
@@ -424,13 +421,13 @@ async fn a_chat_without_a_connection_fails_at_once() {
     client.ready().await.unwrap();
     client.close();
     client.closed().await;
-    let error = client.chat("too late").await.text().await.unwrap_err();
+    let error = client.chat("too late").await.finish().await.unwrap_err();
     assert_eq!(error.delivery(), Delivery::NotSent);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_ends_chats_and_reconnects() {
-    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut gateway = accept(&mut listener).await;
     assert_eq!(client.ready().await.unwrap(), 1);
     let mut chat = client.chat("hi").await;
@@ -448,7 +445,7 @@ async fn a_lost_connection_ends_chats_and_reconnects() {
     while client.state() != (LinkState::Ready { generation: 2 }) {
         events.next_link().await.unwrap();
     }
-    assert_eq!(client.chat("again").await.text().await.unwrap(), "again");
+    assert_eq!(client.chat("again").await.finish().await.unwrap(), "again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -458,7 +455,7 @@ async fn a_failing_gateway_that_accepted_the_token_before_is_retried() {
             token: token.map(Into::into),
             ..ClientConfig::default()
         };
-        let (client, mut events, mut listener) = open(config, link_config());
+        let (client, mut events, mut listener) = open(config);
         let first = accept(&mut listener).await;
         client.ready().await.unwrap();
         first.0.cutter().cut();
@@ -479,7 +476,7 @@ async fn a_failing_gateway_that_accepted_the_token_before_is_retried() {
 async fn a_refused_token_stops_reconnecting() {
     for close in [None, Some(CloseFrame::new(4001, ""))] {
         let config = ClientConfig::new("wrong");
-        let (client, _, mut listener) = open(config, link_config());
+        let (client, _, mut listener) = open(config);
         let mut gateway = Gateway(listener.accept().await.unwrap());
         assert_eq!(gateway.hear().await.unwrap(), json!({"token": "wrong"}));
         match close {
@@ -511,14 +508,14 @@ async fn a_drain_lets_the_chat_finish() {
         .await;
     gateway.say(json!({"id": id, "event": "done"})).await;
     tokio::spawn(gateway.serve());
-    assert_eq!(chat.text().await.unwrap(), "whole");
+    assert_eq!(chat.finish().await.unwrap(), "whole");
     let report = draining.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn errors_without_a_known_id_are_events() {
-    let (client, mut events, mut listener) = open(ClientConfig::default(), link_config());
+    let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     gateway
@@ -551,7 +548,7 @@ async fn a_chat_over_a_real_websocket() {
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(
-        client.chat("over the wire").await.text().await.unwrap(),
+        client.chat("over the wire").await.finish().await.unwrap(),
         "over the wire"
     );
     client.close();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, reconnect_policy};
-use exoclaw_proto::net::{Client, ServerOptions, connect_with, dialer, link_config};
+use exoclaw_proto::net::{Client, ServerOptions, connect_with, dialer};
 use exoclaw_proto::server::ServerConfig;
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkConfig, LinkState};
+use rpc_core::net::LinkState;
 use rpc_core::{CallError, Delivery};
 
 use crate::harness::{Running, start};
@@ -26,13 +26,10 @@ async fn node() -> (Running, String) {
 async fn client(urls: &str) -> Client {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let config = ClientConfig::new("s3cret");
+    let mut config = ClientConfig::new("s3cret");
     let dialer = dialer(urls, &config).unwrap().in_listed_order();
-    let link = LinkConfig {
-        reconnect,
-        ..link_config()
-    };
-    let (client, _, connection) = connect_with(dialer, config, link);
+    config.link.reconnect = reconnect;
+    let (client, _, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     client

@@ -41,7 +41,7 @@ fn connection(config: ServerConfig) -> ServerOptions {
 fn with_token() -> ServerOptions {
     let auth = Auth::token("s3cret").unwrap();
     connection(ServerConfig {
-        auth_timeout: Some(DEADLINE),
+        handshake_timeout: Some(DEADLINE),
         ..ServerConfig::new(auth)
     })
 }

@@ -133,15 +133,15 @@ pub async fn check<D: AsyncFnOnce(Duration) -> DrainReport>(
     assert_eq!(page(&dialer, "/hello").await, hello, "the host");
 
     // Where no one has logged in the oldest makes room.
-    let limits: [fn(ServerLimits) -> ServerLimits; 3] = [
-        |limits| limits.with_max_websockets(Some(1)),
-        |limits| limits.with_max_connections(1),
-        |limits| limits.with_max_connections_per_ip(Some(1)),
+    let limits: [fn(&mut ServerLimits); 3] = [
+        |limits| limits.max_websockets = Some(1),
+        |limits| limits.max_connections = 1,
+        |limits| limits.max_connections_per_ip = Some(1),
     ];
     for limit in limits {
-        let (service, _) = mount(&|http| {
-            let limits = limit(http.limits.clone());
-            http.with_limits(limits)
+        let (service, _) = mount(&|mut http| {
+            limit(&mut http.limits);
+            http
         });
         let address = host(service).await;
         let dialer = must(WsDialer::new(&format!("ws://{address}{path}")));

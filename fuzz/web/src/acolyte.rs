@@ -44,31 +44,31 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let connected = net::connect(url, config()?).await;
     let (client, _events, connection) = connected.map_err(failed)?;
     spawn_local(connection.run().map(drop));
-    answers(client.start_chat(request("count to 3")).await).await?;
+    answers(client.chat(request("count to 3")).await).await?;
 
-    let mut chat = client.start_chat(request("/slow 100 50")).await;
+    let mut chat = client.chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     expect(chat.abort().await.map_err(failed)?, "nothing was aborted")?;
     fails(chat.finish().await, |it| {
         matches!(it, Ended::Aborted { .. })
     })?;
-    let mut chat = client.start_chat(request("/slow 100 50")).await;
+    let mut chat = client.chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     drop(chat);
     // One chat at a time runs for a client: the next one would wait for five seconds.
-    soon(answers(client.start_chat(request("count to 3")).await)).await??;
+    soon(answers(client.chat(request("count to 3")).await)).await??;
 
     line.tell("hold").await?;
     is_late(client.status().await)?;
     line.tell("release").await?;
     client.status().await.map_err(failed)?;
 
-    let mut chat = client.start_chat(request("/slow 100 50")).await;
+    let mut chat = client.chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     line.tell("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;
     connects(&client, 2).await?;
-    answers(client.start_chat(request("count to 3")).await).await?;
+    answers(client.chat(request("count to 3")).await).await?;
 
     leaves(&client).await
 }
@@ -76,11 +76,11 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
 pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     let client = SseClient::new(url, config()?).map_err(failed)?;
     client.status().await.map_err(failed)?;
-    answers(client.start_chat(request("count to 3")).await).await?;
+    answers(client.chat(request("count to 3")).await).await?;
 
     // To drop a chat, or to abort it, ends its request long before its answer is over.
     for dropped in [true, false] {
-        let mut chat = client.start_chat(request("/slow 10000 100")).await;
+        let mut chat = client.chat(request("/slow 10000 100")).await;
         speaks(&mut chat).await?;
         line.tell("hangs-up").await?;
         match dropped {
@@ -91,7 +91,7 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     }
 
     let mut chat = client
-        .start_chat_within(Some(MOMENT), request("/slow 100 50"))
+        .chat_within(Some(MOMENT), request("/slow 100 50"))
         .await;
     speaks(&mut chat).await?;
     line.tell("hold").await?;
@@ -101,13 +101,13 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     is_late(client.status().await)?;
     line.tell("release").await?;
 
-    let mut chat = client.start_chat(request("/slow 100 50")).await;
+    let mut chat = client.chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
     line.tell("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;
-    answers(client.start_chat(request("count to 3")).await).await?;
+    answers(client.chat(request("count to 3")).await).await?;
 
     let stranger = SseClient::new(url, ClientConfig::default()).map_err(failed)?;
-    let refused = stranger.start_chat(request("hi")).await.finish().await;
+    let refused = stranger.chat(request("hi")).await.finish().await;
     fails(refused, |it| matches!(it, Ended::Refused { .. }))
 }

@@ -4,7 +4,7 @@
 use connectonion_proto::auth::Signer;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::frame::Scope;
-use connectonion_proto::net::{self, AgentOptions, Run, RunEvent};
+use connectonion_proto::net::{self, Run, RunEvent};
 use futures_util::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 
@@ -25,27 +25,24 @@ async fn shows(
 }
 
 async fn gives(mut run: Run, text: &str) -> Outcome {
-    fails(run.output().await, |it| {
+    fails(run.finish().await, |it| {
         it.as_ref().is_ok_and(|it| it.result.contains(text))
     })
 }
 
 pub(super) async fn life(url: &str, line: &Line) -> Outcome {
-    let options = AgentOptions {
-        client: ClientConfig {
-            answer_timeout: Some(MOMENT),
-            ..ClientConfig::default()
-        },
-        ..AgentOptions::default()
+    let options = ClientConfig {
+        answer_timeout: Some(MOMENT),
+        ..ClientConfig::default()
     };
     let signer = Signer::from_seed(&[7; 32]);
     let connected = net::connect(url, signer, options).await;
     let (client, _events, connection) = connected.map_err(failed)?;
     spawn_local(connection.run().map(drop));
-    gives(client.input("/call list_files").await, "found").await?;
+    gives(client.chat("/call list_files").await, "found").await?;
 
     let write = r#"/call write_file {"path": "a.txt", "text": "milk"}"#;
-    let mut run = client.input(write).await;
+    let mut run = client.chat(write).await;
     match shows(&mut run, |it| matches!(it, RunEvent::Approval(_))).await? {
         RunEvent::Approval(asked) => asked.approve(Scope::Once).await.map_err(failed)?,
         other => return Err(failed(format!("{other:?}"))),
@@ -57,16 +54,16 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     line.tell("release").await?;
     client.status("no-session").await.map_err(failed)?;
 
-    let mut run = client.input("/slow 8 100").await;
+    let mut run = client.chat("/slow 8 100").await;
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
     line.tell("drop").await?;
     soon(gives(run, "7 8")).await??;
     connects(&client, 2).await?;
 
-    let mut run = client.input("/slow 100 50").await;
+    let mut run = client.chat("/slow 100 50").await;
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
     client.interrupt().await.map_err(failed)?;
-    fails(soon(run.output()).await?, Result::is_ok)?;
+    fails(soon(run.finish()).await?, Result::is_ok)?;
 
     leaves(&client).await
 }

@@ -19,7 +19,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
 
     let status = client.status().await.map_err(failed)?;
     expect(status.version == *"0.1.0", &status.version)?;
-    let text = client.chat("hi").await.text().await.map_err(failed)?;
+    let text = client.chat("hi").await.finish().await.map_err(failed)?;
     expect(!text.is_empty(), "an empty answer")?;
 
     drop(client.chat("hi").await);
@@ -34,7 +34,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     let mut chat = client.chat("hi").await;
     line.tell("drop").await?;
     line.tell("release").await?;
-    fails(chat.text().await, Result::is_err)?;
+    fails(chat.finish().await, Result::is_err)?;
     connects(&client, 2).await?;
     client.ping().await.map_err(failed)?;
 

@@ -3,7 +3,7 @@
 use smarthole_proto::frame::Registration;
 use smarthole_proto::id::ClientId;
 use smarthole_proto::net::InboundMessage;
-use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
+use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, AppError};
 use tokio::{sync::watch, try_join};
 use wasm_bindgen::JsValue;
 
@@ -13,10 +13,10 @@ use super::{Line, Outcome, expect, failed, fails, soon};
 struct Milk(watch::Sender<u64>);
 
 impl Handler for Milk {
-    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
         match *self.0.borrow() {
             1 if message.text == *"milk" => Ok(()),
-            _ => Err(PluginError::rejected("no more milk")),
+            _ => Err(AppError::rejected("no more milk")),
         }
     }
 

@@ -85,7 +85,8 @@ impl Claims {
     /// claim makes the earlier ownership invalid.
     ///
     /// # Errors
-    /// [`ClaimError`].
+    /// [`ClaimError`], whose variants say whether to try again: after [`Unavailable`](ClaimError::Unavailable) it is
+    /// safe and tells whose the name is.
     ///
     /// # Cancel safety
     /// If the future is dropped, the name may be this node's: claim it again to know.

@@ -21,7 +21,7 @@
 //! | [`adding_a_protocol`] | how would I add a sixth protocol? |
 //!
 //! The examples use a minimal protocol: a server that doubles numbers. [`adding_a_protocol`] has all of it. Its `Link`
-//! behaves as those inside the protocol crates do: `link.call("double", |m, now| m.double(21, now))` is
+//! behaves as those inside the protocol crates do: `link.call_with("double", |m, now| m.double(21, now))` is
 //! `client.send_message(..)` there. Where a protocol differs, the page has a table.
 
 /// A page, and the one to read next. Its links to what the features `server` and `testing` add are plain text without

@@ -16,7 +16,7 @@ use smol_str::SmolStr;
 /// assert_eq!(name, "general");
 /// assert!(name.starts_with("gen"));
 /// ```
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, Eq, PartialOrd, Ord, Hash)]
 pub struct Str(SmolStr);
 
 impl Str {
@@ -92,15 +92,29 @@ impl From<Str> for String {
     }
 }
 
-impl PartialEq<str> for Str {
-    fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
+/// Compares with every text: `str`, `String`, [`Id`](crate::Id), another `Str`.
+impl<T: AsRef<str> + ?Sized> PartialEq<T> for Str {
+    #[inline]
+    fn eq(&self, other: &T) -> bool {
+        self.as_str() == other.as_ref()
     }
 }
 
-impl PartialEq<&str> for Str {
-    fn eq(&self, other: &&str) -> bool {
-        self.as_str() == *other
+impl PartialEq<Str> for str {
+    fn eq(&self, other: &Str) -> bool {
+        other == self
+    }
+}
+
+impl PartialEq<Str> for &str {
+    fn eq(&self, other: &Str) -> bool {
+        other == *self
+    }
+}
+
+impl PartialEq<Str> for String {
+    fn eq(&self, other: &Str) -> bool {
+        other == self
     }
 }
 

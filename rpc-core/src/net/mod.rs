@@ -57,6 +57,8 @@ pub mod ws;
 
 use std::time::Duration;
 
+#[doc(hidden)]
+pub use async_trait::async_trait;
 pub use cancel::{Cancellation, Canceller};
 pub use dial::{DialError, Dialer, Node};
 pub use dispatch::{Dispatch, EventDispatcher};

@@ -175,7 +175,7 @@ fn a_call_over_two_links_adds_a_handful_of_allocations() {
     });
     let cost = per_round("a call over two links", || {
         runtime.block_on(async {
-            let answer = host.link.call("ask", |m, now| m.ask("?", now)).await;
+            let answer = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
             assert_eq!(answer.as_deref(), Ok("?"));
         });
     });

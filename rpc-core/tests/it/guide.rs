@@ -100,7 +100,8 @@ async fn the_protocol_of_the_guide_works_over_a_websocket() {
         rpc_core::net::open(Doubling, dialer, LinkConfig::default());
     tokio::spawn(connection.run());
     assert_eq!(link.ready().await, Ok(1));
-    let answers = [1, 2, 3].map(|n| link.call("double", move |client, now| client.double(n, now)));
+    let answers =
+        [1, 2, 3].map(|n| link.call_with("double", move |client, now| client.double(n, now)));
     let answers = futures_util::future::join_all(answers).await;
     assert_eq!(answers, [Ok(2), Ok(4), Ok(6)]);
     tell.send(7).unwrap();
@@ -173,7 +174,7 @@ async fn a_lost_call_is_not_resent() {
         let link = link.clone();
         tokio::spawn(async move {
             link.ready().await.unwrap();
-            link.call("double", move |client, now| client.double(n, now))
+            link.call_with("double", move |client, now| client.double(n, now))
                 .await
         })
     };

@@ -21,7 +21,7 @@ async fn a_call_is_answered() {
     let (guest, host, _) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
     assert_eq!(
-        host.link.call("ask", |m, now| m.ask("hi", now)).await,
+        host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
         Ok("hi".to_owned())
     );
 }
@@ -33,7 +33,7 @@ async fn a_thousand_calls_at_once_get_their_own_answers() {
     let calls = (0..1000).map(|n| {
         let link = host.link.clone();
         async move {
-            link.call("ask", move |m, now| m.ask(&n.to_string(), now))
+            link.call_with("ask", move |m, now| m.ask(&n.to_string(), now))
                 .await
         }
     });
@@ -47,7 +47,10 @@ async fn a_thousand_calls_at_once_get_their_own_answers() {
 async fn a_refusal_of_the_machine_reaches_the_caller_at_once() {
     let (_guest, host, _) = connected(config(), config()).await;
     let long = "x".repeat(5 << 20);
-    let refused = host.link.call("ask", move |m, now| m.ask(&long, now)).await;
+    let refused = host
+        .link
+        .call_with("ask", move |m, now| m.ask(&long, now))
+        .await;
     assert!(
         matches!(refused, Err(CallError::Refused(Refused::TooLarge { .. }))),
         "{refused:?}"
@@ -59,7 +62,7 @@ async fn a_remote_error_is_the_peers_error() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
     guest
@@ -74,7 +77,7 @@ async fn a_remote_error_is_the_peers_error() {
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_call_times_out() {
     let (_guest, host, _) = connected(config(), config()).await;
-    let outcome = host.link.call("ask", |m, now| m.ask("?", now)).await;
+    let outcome = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(
         outcome,
         Err(CallError::TimedOut {
@@ -89,7 +92,7 @@ async fn a_lost_connection_ends_all_calls_with_the_reason() {
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let link = host.link.clone();
-            tokio::spawn(async move { link.call("ask", |m, now| m.ask("?", now)).await })
+            tokio::spawn(async move { link.call_with("ask", |m, now| m.ask("?", now)).await })
         })
         .collect();
     for _ in 0..10 {
@@ -127,7 +130,7 @@ async fn the_state_is_not_ready_after_a_call_fails_with_its_connection() {
         seen: Mutex::default(),
     });
     let waker = Waker::from(Arc::clone(&noting));
-    let mut call = pin!(host.link.call("ask", |m, now| m.ask("?", now)));
+    let mut call = pin!(host.link.call_with("ask", |m, now| m.ask("?", now)));
     let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
     guest.event().await;
@@ -142,7 +145,7 @@ async fn a_dropped_task_ends_all_calls() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
     host.task.abort();
@@ -152,7 +155,7 @@ async fn a_dropped_task_ends_all_calls() {
         call.await.unwrap(),
         Err(CallError::Closed { reason, delivery })
     );
-    let after = host.link.call("ask", |m, now| m.ask("?", now)).await;
+    let after = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
 }
@@ -183,7 +186,7 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
     call.abort();
@@ -207,7 +210,7 @@ async fn a_weak_handle_does_not_keep_the_connection_open() {
     let strong = weak.upgrade().expect("the connection is there");
     drop(host.link);
     tokio::spawn(echo(guest));
-    let answer = strong.call("ask", |m, now| m.ask("hi", now)).await;
+    let answer = strong.call_with("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
     drop(strong);
     assert!(weak.upgrade().is_none());
@@ -239,7 +242,7 @@ async fn dropping_events_stops_delivery_but_no_call() {
     tokio::spawn(echo(guest));
     drop(host.events);
     assert_eq!(
-        host.link.call("ask", |m, now| m.ask("hi", now)).await,
+        host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
         Ok("hi".to_owned())
     );
 }
@@ -249,7 +252,7 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
     host.link.close();
@@ -261,7 +264,7 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
         Err(CallError::Closed { reason, delivery })
     );
     assert_eq!(host.link.closed().await, CloseReason::Local);
-    let after = host.link.call("ask", |m, now| m.ask("?", now)).await;
+    let after = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(
         host.link.state(),
@@ -276,7 +279,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
     let drain = tokio::spawn({
@@ -284,7 +287,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
         async move { link.drain(Duration::from_secs(5)).await }
     });
     tokio::task::yield_now().await;
-    let refused = host.link.call("ask", |m, now| m.ask("new", now)).await;
+    let refused = host.link.call_with("ask", |m, now| m.ask("new", now)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Draining)));
     guest
         .link
@@ -304,7 +307,7 @@ async fn a_drain_aborts_unfinished_calls_at_its_deadline() {
     let call = tokio::spawn({
         let link = host.link.clone();
         async move {
-            link.call("ask", |m, now| {
+            link.call_with("ask", |m, now| {
                 m.ask_within("?", Duration::from_secs(99), now)
             })
             .await
@@ -326,7 +329,9 @@ async fn an_observer_sees_every_frame_and_no_secret() {
             .unwrap()
             .push(format!("{:?} {text}", frame.direction()));
     });
-    let (mut guest, host, _) = connected(config().with_observer(observer), config()).await;
+    let mut watched = config();
+    watched.driver.observer = Some(observer);
+    let (mut guest, host, _) = connected(watched, config()).await;
     host.link
         .command(|m, _| m.tell("the secret word"))
         .await
@@ -357,7 +362,7 @@ async fn a_panic_in_a_command_ends_every_call() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = tokio::spawn({
         let link = host.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
     let panicking = host.link.command(|_, _| panic!("asked to")).await;

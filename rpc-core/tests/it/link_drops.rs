@@ -38,7 +38,7 @@ async fn a_call_can_be_dropped_at_any_await() {
     let (guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     tokio::spawn(echo(guest));
     for polls in 0..12 {
-        let call = host.link.call("ask", |m, now| m.ask("dropped", now));
+        let call = host.link.call_with("ask", |m, now| m.ask("dropped", now));
         poll_times(call, polls).await;
         let stream = async {
             let mut stream = host
@@ -56,7 +56,7 @@ async fn a_call_can_be_dropped_at_any_await() {
             "after {polls} polls"
         );
         assert_eq!(
-            host.link.call("ask", |m, now| m.ask("hi", now)).await,
+            host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
             Ok("hi".to_owned())
         );
     }
@@ -115,12 +115,12 @@ async fn one_schedule(rng: &mut sim::Rng) -> Result<(), String> {
                     let link = host.link.clone();
                     let ended = Arc::clone(&ended);
                     tokio::spawn(async move {
-                        let _ = link.call("ask", |m, now| m.ask("?", now)).await;
+                        let _ = link.call_with("ask", |m, now| m.ask("?", now)).await;
                         ended.fetch_add(1, Ordering::SeqCst);
                     });
                 }
                 6 | 7 => {
-                    let call = host.link.call("ask", |m, now| m.ask("dropped", now));
+                    let call = host.link.call_with("ask", |m, now| m.ask("dropped", now));
                     poll_times(call, usize::try_from(rng.below(6)).unwrap_or(0)).await;
                 }
                 8 => tokio::time::sleep(rng.duration(Duration::from_secs(8))).await,

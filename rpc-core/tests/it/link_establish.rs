@@ -18,7 +18,8 @@ async fn an_established_connection_is_ready_with_all_events() {
     let connection = connection.establish().await.unwrap();
     assert_eq!(guest.state(), LinkState::Ready { generation: 1 });
     host.ready().await.unwrap();
-    let asked = tokio::spawn(async move { host.call("ask", |host, now| host.ask("a", now)).await });
+    let asked =
+        tokio::spawn(async move { host.call_with("ask", |host, now| host.ask("a", now)).await });
     tokio::spawn(connection.run());
     assert!(events.next().await.is_some());
     guest.close();

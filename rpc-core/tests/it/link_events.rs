@@ -98,7 +98,7 @@ async fn replies_do_not_wait_behind_unread_events() {
         tokio::spawn(echo(guest));
         for _ in 0..10 {
             assert_eq!(
-                host.link.call("ask", |m, now| m.ask("hi", now)).await,
+                host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
                 Ok("hi".to_owned())
             );
         }
@@ -118,7 +118,7 @@ async fn a_handler_can_call_back_at_any_capacity() {
         // The event of the handshake is the handler's cue; it calls from inside.
         let cue = host.event().await;
         for _ in 0..5 {
-            link.call("ask", |m, now| m.ask("from a handler", now))
+            link.call_with("ask", |m, now| m.ask("from a handler", now))
                 .await
                 .unwrap();
         }
@@ -168,7 +168,7 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
         );
         tokio::spawn(echo(guest));
         assert_eq!(
-            host.link.call("ask", |m, now| m.ask("hi", now)).await,
+            host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
             Ok("hi".to_owned())
         );
     }
@@ -246,7 +246,7 @@ async fn a_full_stream_delays_no_other_call_after_a_disconnect() {
     let call = tokio::spawn({
         let link = host.link.clone();
         async move {
-            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+            link.call_with("ask", |m, now| m.ask_within("?", LONG, now))
                 .await
         }
     });

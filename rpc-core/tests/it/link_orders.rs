@@ -78,7 +78,7 @@ async fn the_earlier_of_two_drain_deadlines_wins() {
     let call = tokio::spawn({
         let link = host.link.clone();
         async move {
-            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+            link.call_with("ask", |m, now| m.ask_within("?", LONG, now))
                 .await
         }
     });
@@ -100,7 +100,7 @@ async fn a_close_during_a_drain_ends_it_with_a_report() {
     let call = tokio::spawn({
         let link = host.link.clone();
         async move {
-            link.call("ask", |m, now| m.ask_within("?", LONG, now))
+            link.call_with("ask", |m, now| m.ask_within("?", LONG, now))
                 .await
         }
     });
@@ -178,14 +178,14 @@ async fn a_driver_without_a_read_budget_still_reads() {
     none.driver.read_budget = 0;
     let (guest, host, _) = soon(connected(none.clone(), none)).await;
     tokio::spawn(echo(guest));
-    let answer = host.link.call("ask", |m, now| m.ask("hi", now)).await;
+    let answer = host.link.call_with("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
 /// Calls until the connection says that it is over.
 async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<String> {
     loop {
-        match link.call("ask", |m, now| m.ask("?", now)).await {
+        match link.call_with("ask", |m, now| m.ask("?", now)).await {
             Err(CallError::Refused(Refused::NotReady)) => {}
             Err(error) => return error,
             Ok(answer) => panic!("{answer}"),
@@ -245,7 +245,7 @@ async fn end_behind<F: Future>(
 async fn a_command_queued_too_late_ends_with_the_link() {
     for is_dropped in [false, true] {
         let call = |link: rpc_core::net::Link<HostSide>| async move {
-            link.call("ask", |m, now| m.ask("?", now)).await
+            link.call_with("ask", |m, now| m.ask("?", now)).await
         };
         let ended = end_behind(is_dropped, call).await.unwrap_err();
         assert_eq!(ended.delivery(), Delivery::NotSent);
@@ -262,7 +262,7 @@ async fn a_link_that_cannot_dial_ignores_reconnect_requests() {
     tokio::spawn(echo(guest));
     let generation = host.link.ready().await.unwrap();
     host.link.reconnect(generation);
-    let answer = soon(host.link.call("ask", |m, now| m.ask("hi", now))).await;
+    let answer = soon(host.link.call_with("ask", |m, now| m.ask("hi", now))).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
@@ -345,7 +345,10 @@ async fn local_state_changes_before_the_answer_is_sent() {
 /// A guest over a real WebSocket, ready, and its peer, which does nothing by itself.
 async fn ready_with(listener: &RawListener) -> (End<GuestSide>, RawPeer) {
     let url = format!("ws://{}", listener.address());
-    let ws = WsConfig::default().with_max_message(1024);
+    let ws = WsConfig {
+        max_message: 1024,
+        ..WsConfig::default()
+    };
     let dialer = WsDialer::new(&url).unwrap().with_config(ws);
     let at_once = BackoffPolicy::new(Duration::from_millis(1), 1.0);
     let driver = DriverConfig {
@@ -379,7 +382,7 @@ async fn a_closing_connection_is_not_ready() {
     guest.link.close();
     let closing = soon(states.wait_for(|state| !state.is_ready())).await;
     assert_eq!(*closing.unwrap(), LinkState::Closing);
-    let refused = guest.link.call("ask", |_, _| Ok(1)).await;
+    let refused = guest.link.call_with("ask", |_, _| Ok(1)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Closed)));
     assert_eq!(guest.link.ready().await, Err(CloseReason::Local));
     assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
@@ -396,7 +399,7 @@ async fn a_loop_of_ready_and_call_does_not_spin_while_closing() {
     let calling = async {
         while guest.link.ready().await == Ok(1) {
             calls += 1;
-            let _ = guest.link.call("ask", |_, _| Ok(1)).await;
+            let _ = guest.link.call_with("ask", |_, _| Ok(1)).await;
         }
     };
     soon(async { tokio::join!(welcome(&listener), calling) }).await;

@@ -123,7 +123,7 @@ async fn a_command_while_disconnected_fails_at_once() {
     cutter.cut();
     let mut states = guest.link.states();
     states.wait_for(|state| !state.is_ready()).await.unwrap();
-    let refused = guest.link.call("ask", |_, _| Ok(1)).await;
+    let refused = guest.link.call_with("ask", |_, _| Ok(1)).await;
     assert_eq!(refused, Err(CallError::Refused(Refused::NotConnected)));
 }
 

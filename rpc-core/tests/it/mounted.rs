@@ -51,7 +51,7 @@ async fn a_peer_without_an_address_passes_no_policy() {
         peers: PeerPolicy::LocalhostOnly,
         ..Guards::default()
     };
-    let (_server, mut service) = mount(echo().with_guards(guards));
+    let (_server, mut service) = mount(HttpConfig { guards, ..echo() });
     assert_eq!(status(&mut service, request("".into())).await, 403);
     for (peer, expected) in [("127.0.0.1:1", 200), ("192.0.2.1:1", 403)] {
         let mut request = request("".into());
@@ -76,8 +76,11 @@ async fn endless_and_oversized_bodies_are_answered() {
 
 #[tokio::test]
 async fn a_request_counts_until_its_answer_is_sent() {
-    let limits = ServerLimits::default().with_max_connections(1);
-    let (server, mut service) = mount(echo().with_limits(limits));
+    let limits = ServerLimits {
+        max_connections: 1,
+        ..ServerLimits::default()
+    };
+    let (server, mut service) = mount(HttpConfig { limits, ..echo() });
     let first = service.call(request("hello".into())).await.unwrap();
     assert_eq!(server.counters().open(), 1);
     let second = service.call(request("hello".into())).await.unwrap();
@@ -89,8 +92,11 @@ async fn a_request_counts_until_its_answer_is_sent() {
 
 #[tokio::test]
 async fn the_oldest_incomplete_request_makes_room() {
-    let limits = ServerLimits::default().with_max_connections(1);
-    let (_server, mut service) = mount(echo().with_limits(limits));
+    let limits = ServerLimits {
+        max_connections: 1,
+        ..ServerLimits::default()
+    };
+    let (_server, mut service) = mount(HttpConfig { limits, ..echo() });
     let endless = service.call(request(Body::stream(stream::pending())));
     let mut endless = pin!(endless);
     assert!(endless.as_mut().now_or_never().is_none());

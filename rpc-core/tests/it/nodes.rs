@@ -46,7 +46,10 @@ impl Table {
 }
 
 fn listed(urls: &str) -> WsDialer {
-    let ws = WsConfig::default().with_connect_timeout(DEADLINE);
+    let ws = WsConfig {
+        connect_timeout: DEADLINE,
+        ..WsConfig::default()
+    };
     let dialer = WsDialer::new(urls).unwrap().with_config(ws);
     dialer.in_listed_order()
 }

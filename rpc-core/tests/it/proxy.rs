@@ -58,7 +58,10 @@ fn proxies(vars: &[(&str, &str)]) -> ProxyConfig {
 }
 
 fn dialer(urls: &str, vars: &[(&str, &str)]) -> WsDialer {
-    let config = WsConfig::default().with_connect_timeout(DEADLINE);
+    let config = WsConfig {
+        connect_timeout: DEADLINE,
+        ..WsConfig::default()
+    };
     let dialer = WsDialer::new(urls).unwrap().with_config(config);
     dialer.in_listed_order().with_proxy(proxies(vars))
 }
@@ -182,7 +185,10 @@ async fn a_server_that_the_proxy_cannot_reach_is_passed_over() {
 #[tokio::test]
 async fn the_connect_deadline_covers_a_proxy_that_does_not_answer() {
     let (proxy, address) = listen().await;
-    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let config = WsConfig {
+        connect_timeout: Duration::from_millis(50),
+        ..WsConfig::default()
+    };
     let proxied = [("ALL_PROXY", &*address.to_string())];
     let dialer = dialer("ws://chat.example", &proxied).with_config(config);
     let (dialed, _held) = tokio::join!(dialer.dial(), proxy.accept());

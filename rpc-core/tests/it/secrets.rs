@@ -70,7 +70,9 @@ fn observed(log: &Capture) -> LinkConfig {
         let text = frame.text().unwrap_or_default().into_owned();
         write!(log.0.lock().unwrap(), "\n{frame:?} {text}").unwrap();
     };
-    config().with_observer(Arc::new(observer))
+    let mut watched = config();
+    watched.driver.observer = Some(Arc::new(observer));
+    watched
 }
 
 /// A whole life over sockets whose frames, headers, URL and subprotocol hold the secret.
@@ -88,7 +90,7 @@ async fn session(log: &Capture) -> String {
     let room = house.room().await;
     let (link, guest_link) = (room.link.clone(), guest.link.clone());
     let answering = tokio::spawn(echo(guest));
-    let answer = link.call("ask", |m, now| m.ask(SECRET, now)).await;
+    let answer = link.call_with("ask", |m, now| m.ask(SECRET, now)).await;
     assert_eq!(answer, Ok(SECRET.to_owned()));
     link.command(|m, _| m.tell(SECRET)).await.unwrap().unwrap();
     write!(
@@ -99,7 +101,7 @@ async fn session(log: &Capture) -> String {
     .unwrap();
     write!(printed, "{:?}", dialer.config()).unwrap();
     let long = SECRET.repeat(1 << 20);
-    let refused = link.call("ask", move |m, now| m.ask(&long, now)).await;
+    let refused = link.call_with("ask", move |m, now| m.ask(&long, now)).await;
     assert!(matches!(refused, Err(CallError::Refused(_))));
     write!(printed, "{refused:?} {}", refused.as_ref().unwrap_err()).unwrap();
     link.close();
@@ -169,7 +171,7 @@ fn nothing_is_logged_at_info_in_normal_operation() {
     let (traced, ()) = traced(async || {
         let mut house = House::open().await;
         let room = house.echoing("ann").await;
-        let answer = room.link.call("ask", |m, now| m.ask("hi", now)).await;
+        let answer = room.link.call_with("ask", |m, now| m.ask("hi", now)).await;
         assert_eq!(answer, Ok("hi".to_owned()));
         house.shutdown.drain(crate::toy::house::DEADLINE).await;
     });

@@ -121,8 +121,10 @@ where
     }
 }
 
-pub fn limits(change: impl FnOnce(ServerLimits) -> ServerLimits) -> HttpConfig {
-    HttpConfig::default().with_limits(change(ServerLimits::default()))
+pub fn limits(change: impl FnOnce(&mut ServerLimits)) -> HttpConfig {
+    let mut config = HttpConfig::default();
+    change(&mut config.limits);
+    config
 }
 
 pub fn upgrade(headers: &str) -> String {
@@ -139,7 +141,11 @@ pub async fn exchange(ws: &mut WsStream, text: &str) -> Message {
 
 #[tokio::test]
 async fn an_upgraded_connection_reaches_the_handler() {
-    let server = start(HttpConfig::default().with_path("/rpc.ws")).await;
+    let server = start(HttpConfig {
+        paths: vec!["/rpc.ws".into()],
+        ..HttpConfig::default()
+    })
+    .await;
     let mut ws = server.dial().await.unwrap();
     assert_eq!(
         exchange(&mut ws, "hello").await,
@@ -165,7 +171,11 @@ async fn frames_sent_together_with_the_request_are_not_lost() {
 
 #[tokio::test]
 async fn a_plain_get_gets_a_helpful_response() {
-    let server = start(HttpConfig::default().with_path("/rpc.ws")).await;
+    let server = start(HttpConfig {
+        paths: vec!["/rpc.ws".into()],
+        ..HttpConfig::default()
+    })
+    .await;
     let answer = server
         .ask("GET /rpc.ws HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
@@ -188,7 +198,7 @@ async fn plain_requests_go_to_the_callers_service() {
         let body = format!("{} {}", request.uri().path(), request.body().len());
         Response::new(Bytes::from(body))
     };
-    let config = limits(|limits| limits.with_max_body_bytes(5)).with_http(service);
+    let config = limits(|limits| limits.max_body_bytes = 5).with_http(service);
     let server = start(config).await;
     let answer = server
         .ask("POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
@@ -210,7 +220,11 @@ async fn a_foreign_origin_is_refused_and_a_listed_one_passes() {
     let guards = Guards::default()
         .with_allowed_origin("https://app.example.com")
         .unwrap();
-    let server = start(HttpConfig::default().with_guards(guards)).await;
+    let server = start(HttpConfig {
+        guards,
+        ..HttpConfig::default()
+    })
+    .await;
     assert_eq!(
         server
             .status(&upgrade("Origin: https://evil.example\r\n"))
@@ -287,7 +301,7 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
     let ours = WsConfig::default()
         .with_subprotocol("b")
         .and_then(|c| c.with_subprotocol("a"));
-    let mut config = limits(|limits| limits);
+    let mut config = HttpConfig::default();
     config.ws = ours.unwrap();
     let server = start(config).await;
     let dialer = WsDialer::new(&server.url()).unwrap();
@@ -326,7 +340,7 @@ async fn websockets_over_their_cap_get_503() {
     let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
         Response::new(Bytes::from_static(b"served"))
     };
-    let config = limits(|limits| limits.with_max_websockets(Some(2))).with_http(service);
+    let config = limits(|limits| limits.max_websockets = Some(2)).with_http(service);
     let server = start(config).await;
     // All at once: two get a place, whoever they are.
     let dials = (0..6).map(|_| server.dial());
@@ -348,7 +362,7 @@ async fn websockets_over_their_cap_get_503() {
 
 #[tokio::test]
 async fn a_refused_upgrade_frees_its_permit() {
-    let config = limits(|limits| limits.with_max_websockets(Some(1)))
+    let config = limits(|limits| limits.max_websockets = Some(1))
         .with_on_upgrade(|_, _| Err((StatusCode::UNAUTHORIZED, "no".to_owned())));
     let server = start(config).await;
     for _ in 0..3 {
@@ -359,7 +373,7 @@ async fn a_refused_upgrade_frees_its_permit() {
 
 #[tokio::test]
 async fn a_slow_header_times_out() {
-    let server = start(limits(|l| l.with_header_timeout(Duration::from_millis(50)))).await;
+    let server = start(limits(|l| l.header_timeout = Duration::from_millis(50))).await;
     for start in ["", "GET / HTTP/1.1\r\nHost: loc"] {
         let mut tcp = TcpStream::connect(server.address).await.unwrap();
         tcp.write_all(start.as_bytes()).await.unwrap();
@@ -372,11 +386,11 @@ async fn a_slow_header_times_out() {
 #[tokio::test]
 async fn limits_can_be_maximal() {
     let running = start(limits(|l| {
-        l.with_header_timeout(Duration::MAX)
-            .with_handshake_timeout(Duration::MAX)
-            .with_max_connections(usize::MAX)
-            .with_max_header_bytes(usize::MAX)
-            .with_max_body_bytes(usize::MAX)
+        l.header_timeout = Duration::MAX;
+        l.handshake_timeout = Duration::MAX;
+        l.max_connections = usize::MAX;
+        l.max_header_bytes = usize::MAX;
+        l.max_body_bytes = usize::MAX;
     }))
     .await;
     let mut ws = running.dial().await.unwrap();
@@ -387,7 +401,7 @@ async fn limits_can_be_maximal() {
 #[tokio::test]
 async fn a_slow_body_times_out() {
     let service = |_: Request<Bytes>, _| async { Response::new(Bytes::new()) };
-    let limits = |l: ServerLimits| l.with_handshake_timeout(Duration::from_millis(50));
+    let limits = |l: &mut ServerLimits| l.handshake_timeout = Duration::from_millis(50);
     let server = start(self::limits(limits).with_http(service)).await;
     let answer = server
         .ask("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc")
@@ -397,7 +411,7 @@ async fn a_slow_body_times_out() {
 
 #[tokio::test]
 async fn an_oversized_header_gets_431() {
-    let server = start(limits(|limits| limits.with_max_header_bytes(1000))).await;
+    let server = start(limits(|limits| limits.max_header_bytes = 1000)).await;
     let request = upgrade(&format!("x: {}\r\n", "y".repeat(2000)));
     assert_eq!(server.status(&request).await, "431");
 }

@@ -31,7 +31,7 @@ async fn rest(tcp: &mut TcpStream) -> String {
 
 #[tokio::test]
 async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
-    let server = start(limits(|limits| limits.with_max_connections(3))).await;
+    let server = start(limits(|limits| limits.max_connections = 3)).await;
     let mut upgraded = server.dial().await.unwrap();
     let mut oldest = silent(&server).await;
     let mut second = silent(&server).await;
@@ -60,7 +60,7 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
 
 #[tokio::test]
 async fn silent_connections_keep_no_client_out() {
-    let server = start(limits(|limits| limits.with_max_connections(32))).await;
+    let server = start(limits(|limits| limits.max_connections = 32)).await;
     let mut crowd = Vec::new();
     for _ in 0..200 {
         crowd.push(TcpStream::connect(server.address).await.unwrap());
@@ -78,7 +78,7 @@ async fn a_connection_awaiting_a_response_is_kept() {
     let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
         std::future::pending::<Response<Bytes>>().await
     };
-    let config = limits(|limits| limits.with_max_connections(1)).with_http(service);
+    let config = limits(|limits| limits.max_connections = 1).with_http(service);
     let server = start(config).await;
     let mut asks = silent(&server).await;
     let request = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi";
@@ -98,7 +98,7 @@ async fn silent_at_the_cap(server: &Running, evicted: &mut TcpStream) -> TcpStre
 
 #[tokio::test]
 async fn every_refused_connection_gets_503() {
-    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let server = start(limits(|limits| limits.max_connections = 1)).await;
     let _first = server.dial().await.unwrap();
     let request = upgrade("");
     let asks = (0..300).map(|_| server.status(&request));
@@ -108,7 +108,10 @@ async fn every_refused_connection_gets_503() {
 
 #[tokio::test]
 async fn one_address_gets_a_quarter_of_a_public_server() {
-    let limits = ServerLimits::default().with_max_connections(8);
+    let limits = ServerLimits {
+        max_connections: 8,
+        ..ServerLimits::default()
+    };
     let only_here = Guards {
         peers: PeerPolicy::LocalhostOnly,
         ..Guards::default()
@@ -118,8 +121,14 @@ async fn one_address_gets_a_quarter_of_a_public_server() {
         ("0.0.0.0:0", only_here, 8),
         ("127.0.0.1:0", Guards::default(), 8),
     ] {
-        let config = HttpConfig::default().with_guards(guards);
-        let config = config.with_limits(limits.clone());
+        let config = HttpConfig {
+            guards,
+            ..HttpConfig::default()
+        };
+        let config = HttpConfig {
+            limits: limits.clone(),
+            ..config
+        };
         let hold = |accepted: Accepted| async move {
             let _held = accepted;
             std::future::pending::<()>().await;
@@ -147,7 +156,7 @@ fn dialer(url: &str) -> net::ws::WsDialer {
 
 #[tokio::test]
 async fn connections_of_one_address_evict_each_other() {
-    let limits = limits(|limits| limits.with_max_connections_per_ip(Some(2)));
+    let limits = limits(|limits| limits.max_connections_per_ip = Some(2));
     let server = start(limits).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
@@ -178,9 +187,8 @@ async fn silent_stranger(server: &Running) -> TcpStream {
 #[tokio::test]
 async fn the_busiest_address_makes_room_first() {
     let limits = limits(|limits| {
-        limits
-            .with_max_connections(3)
-            .with_max_connections_per_ip(Some(3))
+        limits.max_connections = 3;
+        limits.max_connections_per_ip = Some(3);
     });
     let server = start(limits).await;
     let mut oldest = silent_stranger(&server).await;
@@ -196,7 +204,7 @@ async fn the_busiest_address_makes_room_first() {
 
 #[tokio::test]
 async fn an_idle_answered_connection_makes_room() {
-    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let server = start(limits(|limits| limits.max_connections = 1)).await;
     let mut lingers = TcpStream::connect(server.address).await.unwrap();
     let request = b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
     lingers.write_all(request).await.unwrap();
@@ -210,13 +218,13 @@ async fn an_idle_answered_connection_makes_room() {
 
 #[tokio::test]
 async fn an_address_can_be_limited_to_zero_connections() {
-    let server = start(limits(|limits| limits.with_max_connections_per_ip(Some(0)))).await;
+    let server = start(limits(|limits| limits.max_connections_per_ip = Some(0))).await;
     assert_eq!(server.status(&upgrade("")).await, "503");
 }
 
 #[tokio::test]
 async fn a_connection_over_the_cap_gets_503_until_one_ends() {
-    let server = start(limits(|limits| limits.with_max_connections(1))).await;
+    let server = start(limits(|limits| limits.max_connections = 1)).await;
     let mut first = server.dial().await.unwrap();
     let error = server.dial().await.unwrap_err();
     assert!(
@@ -231,7 +239,7 @@ async fn a_connection_over_the_cap_gets_503_until_one_ends() {
 
 #[tokio::test]
 async fn a_connection_over_the_cap_of_its_address_gets_503() {
-    let server = start(limits(|limits| limits.with_max_connections_per_ip(Some(1)))).await;
+    let server = start(limits(|limits| limits.max_connections_per_ip = Some(1))).await;
     let mut first = server.dial().await.unwrap();
     let error = server.dial().await.unwrap_err();
     assert!(
@@ -259,7 +267,10 @@ async fn a_refused_peer_gets_403_from_a_full_server() {
         peers: PeerPolicy::LocalhostOnly,
         ..Guards::default()
     };
-    let config = limits(|limits| limits.with_max_connections(1)).with_guards(guards);
+    let config = HttpConfig {
+        guards,
+        ..limits(|limits| limits.max_connections = 1)
+    };
     let server = start(config).await;
     let request = upgrade("");
     let stranger = || ask_from("127.0.0.2:0", &server, &request);
@@ -294,8 +305,8 @@ impl ConnectionHandler for Silent {
 async fn an_unauthenticated_websocket_makes_room() {
     for is_full in [false, true] {
         let limits = match is_full {
-            false => limits(|limits| limits.with_max_connections(2)),
-            true => limits(|limits| limits.with_max_websockets(Some(2))),
+            false => limits(|limits| limits.max_connections = 2),
+            true => limits(|limits| limits.max_websockets = Some(2)),
         };
         for (is_logged_in, has_room) in [(false, true), (true, false)] {
             let server = start_with(limits.clone(), move |accepted| {

@@ -48,7 +48,7 @@ async fn unfinished(server: &Running, len: usize, sent: usize) -> TcpStream {
 
 #[tokio::test]
 async fn messages_are_small_until_the_login() {
-    let config = limits(|limits| limits.with_max_before_login(100));
+    let config = limits(|limits| limits.max_before_login = 100);
     for (is_logged_in, expected) in [(false, CloseFrame::TOO_BIG), (true, CloseFrame::NORMAL)] {
         let server = start_with(config.clone(), move |accepted| {
             let handle = Handle::new(Host::new(1, time::now()));
@@ -70,7 +70,7 @@ async fn messages_are_small_until_the_login() {
 
 #[tokio::test]
 async fn a_message_without_room_gets_1013_and_others_are_received() {
-    let server = start(limits(|limits| limits.with_max_receiving(4_000 * KIB))).await;
+    let server = start(limits(|limits| limits.max_receiving = 4_000 * KIB)).await;
     let mut oldest = unfinished(&server, 900 * KIB, 0).await;
     let _next = unfinished(&server, 100 * KIB, 10 * KIB).await;
     let mut ws = server.dial().await.unwrap();
@@ -87,7 +87,7 @@ async fn a_message_without_room_gets_1013_and_others_are_received() {
 #[tokio::test]
 async fn a_body_without_room_gets_503() {
     let service = |request: Request<Bytes>, _| async move { Response::new(request.into_body()) };
-    let config = limits(|limits| limits.with_max_receiving(400 * KIB)).with_http(service);
+    let config = limits(|limits| limits.max_receiving = 400 * KIB).with_http(service);
     let server = start(config).await;
     let head =
         |len: usize| format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n");
@@ -166,7 +166,7 @@ fn what_a_server_receives_is_at_most_the_sum_of_its_limits() {
         .enable_all()
         .build()
         .unwrap();
-    let config = limits(|limits| limits.with_max_receiving(receiving));
+    let config = limits(|limits| limits.max_receiving = receiving);
     let server = Arc::new(runtime.block_on(start(config)));
     let mut clients = Vec::with_capacity(CONNECTIONS);
     let info = measure(|| {

@@ -21,15 +21,17 @@ const REQUEST: &[u8] = b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
 async fn start(limits: ServerLimits) -> (SocketAddr, mpsc::Sender<Bytes>) {
     let (sender, receiver) = mpsc::channel(1);
     let receiver = std::sync::Mutex::new(Some(receiver));
-    let config = HttpConfig::default()
-        .with_limits(limits)
-        .with_http(move |_, _| {
-            let receiver = receiver.lock().unwrap().take().unwrap();
-            let pieces = stream::unfold(receiver, |mut receiver: mpsc::Receiver<Bytes>| async {
-                Some((receiver.recv().await?, receiver))
-            });
-            async { Response::new(Body::stream(pieces)) }
+    let config = HttpConfig {
+        limits,
+        ..HttpConfig::default()
+    }
+    .with_http(move |_, _| {
+        let receiver = receiver.lock().unwrap().take().unwrap();
+        let pieces = stream::unfold(receiver, |mut receiver: mpsc::Receiver<Bytes>| async {
+            Some((receiver.recv().await?, receiver))
         });
+        async { Response::new(Body::stream(pieces)) }
+    });
     let server = Server::bind("127.0.0.1:0", |_| async {}, config)
         .await
         .unwrap();
@@ -52,7 +54,10 @@ async fn ask(address: SocketAddr, sender: &mpsc::Sender<Bytes>) -> TcpStream {
 
 #[tokio::test]
 async fn a_streamed_response_outlasts_the_handshake_timeout() {
-    let limits = ServerLimits::default().with_handshake_timeout(Duration::from_millis(50));
+    let limits = ServerLimits {
+        handshake_timeout: Duration::from_millis(50),
+        ..ServerLimits::default()
+    };
     let (address, sender) = start(limits).await;
     let mut tcp = ask(address, &sender).await;
     let mut rest = Vec::new();
@@ -75,7 +80,10 @@ async fn a_silent_stream_is_dropped_when_its_peer_hangs_up() {
 
 #[tokio::test]
 async fn a_peer_that_reads_nothing_of_a_stream_is_closed() {
-    let limits = ServerLimits::default().with_write_timeout(Duration::from_millis(50));
+    let limits = ServerLimits {
+        write_timeout: Duration::from_millis(50),
+        ..ServerLimits::default()
+    };
     let (address, sender) = start(limits).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();

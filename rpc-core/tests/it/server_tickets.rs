@@ -33,8 +33,14 @@ fn head() -> Parts {
 }
 
 fn config(tickets: &Arc<Tickets>) -> HttpConfig {
-    let config = HttpConfig::default().with_path("/rpc.ws");
-    config.with_tickets(Arc::clone(tickets))
+    let config = HttpConfig {
+        paths: vec!["/rpc.ws".into()],
+        ..HttpConfig::default()
+    };
+    HttpConfig {
+        tickets: Some(Arc::clone(tickets)),
+        ..config
+    }
 }
 
 /// Says who has connected, and with which request.
@@ -72,7 +78,10 @@ async fn a_ticket_counts_once_and_makes_the_connection_the_clients() {
 
 /// A mounted server, whose peers are told.
 fn mount(tickets: &Arc<Tickets>, limits: ServerLimits) -> (impl Send, Service) {
-    let config = config(tickets).with_limits(limits);
+    let config = HttpConfig {
+        limits,
+        ..config(tickets)
+    };
     let (server, service): (ProtocolServer<_>, _) = Server::mount(|_| async {}, config);
     (server, service)
 }
@@ -116,9 +125,15 @@ async fn a_forged_or_late_ticket_is_answered_as_an_unknown_path_and_slowed_down(
 #[tokio::test]
 async fn an_address_with_its_most_connections_gets_no_more_through_another_server() {
     let tickets = Arc::<Tickets>::default();
-    let limits = ServerLimits::default().with_max_connections_per_ip(Some(2));
+    let limits = ServerLimits {
+        max_connections_per_ip: Some(2),
+        ..ServerLimits::default()
+    };
     let server = start_with(
-        config(&tickets).with_limits(limits),
+        HttpConfig {
+            limits,
+            ..config(&tickets)
+        },
         async |mut accepted: Accepted| {
             while let Some(Ok(message)) = accepted.socket.next().await {
                 if let Message::Text(text) = message {

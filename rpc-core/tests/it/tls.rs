@@ -50,7 +50,10 @@ pub fn authority(name: &str) -> Authority {
 }
 
 pub async fn start(acceptor: TlsAcceptor) -> SocketAddr {
-    let config = HttpConfig::default().with_tls(acceptor);
+    let config = HttpConfig {
+        tls: Some(acceptor),
+        ..HttpConfig::default()
+    };
     let echo = |mut accepted: Accepted| async move {
         while let Some(Ok(message)) = accepted.socket.next().await {
             if let Message::Text(text) = message {
@@ -212,7 +215,10 @@ async fn the_connect_deadline_covers_a_tls_handshake_that_is_never_answered() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let tls = authority.trusted();
-    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let config = WsConfig {
+        connect_timeout: Duration::from_millis(50),
+        ..WsConfig::default()
+    };
     let dialer = dialer("127.0.0.1", port, tls).with_config(config);
     let (result, _held) = tokio::join!(dialer.dial(), listener.accept());
     assert!(

@@ -14,7 +14,9 @@ use crate::toy::net::{End, GuestSide, HostSide, echo};
 
 async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     let text = text.to_owned();
-    room.link.call("ask", move |m, now| m.ask(&text, now)).await
+    room.link
+        .call_with("ask", move |m, now| m.ask(&text, now))
+        .await
 }
 
 #[tokio::test]
@@ -138,7 +140,7 @@ async fn futures_can_be_dropped_at_any_await() {
     for polls in 0..30 {
         let text = long.clone();
         poll_times(
-            room.link.call("ask", move |m, now| m.ask(&text, now)),
+            room.link.call_with("ask", move |m, now| m.ask(&text, now)),
             polls,
         )
         .await;
@@ -213,7 +215,7 @@ async fn a_call_on_a_closing_connection_is_retryable() {
     while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
         let refused = host
             .link
-            .call("ask", |m, now| m.ask("?", now))
+            .call_with("ask", |m, now| m.ask("?", now))
             .await
             .unwrap_err();
         refusals.push(refused);

@@ -35,7 +35,9 @@ fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
 
 async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     let text = text.to_owned();
-    room.link.call("ask", move |m, now| m.ask(&text, now)).await
+    room.link
+        .call_with("ask", move |m, now| m.ask(&text, now))
+        .await
 }
 
 /// A guest by hand: upgraded, has said hello, and reads nothing from then on.
@@ -61,7 +63,7 @@ async fn a_client_that_stops_reading_is_disconnected_alone() {
     let deaf = house.room().await;
     let waiting = tokio::spawn({
         let link = deaf.link.clone();
-        async move { link.call("ask", |m, now| m.ask("?", now)).await }
+        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     let text = "x".repeat(1 << 20);
     loop {
@@ -343,6 +345,6 @@ async fn an_accepted_socket_can_be_driven_without_a_server() {
         .unwrap();
     let host = End::spawn(rpc_core::net::over(HostSide::default(), ws, config()));
     host.link.ready().await.unwrap();
-    let answer = host.link.call("ask", |m, now| m.ask("hi", now)).await;
+    let answer = host.link.call_with("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }

@@ -203,7 +203,10 @@ async fn sixteen_mebibytes_are_refused_over_a_real_socket() {
 
 #[tokio::test]
 async fn fragments_over_the_limit_are_refused() {
-    let config = WsConfig::default().with_max_message(1000);
+    let config = WsConfig {
+        max_message: 1000,
+        ..WsConfig::default()
+    };
     let (mut ws, mut peer) = raw_peer(&config, 4096).await;
     peer.write_all(&frame(0x01, &[b'a'; 600])).await.unwrap();
     peer.write_all(&frame(0x80, &[b'a'; 600])).await.unwrap();
@@ -337,7 +340,10 @@ async fn the_sink_buffers_a_bounded_amount_on_a_stuck_socket() {
 
 #[tokio::test]
 async fn a_frame_sent_without_poll_ready_is_kept_and_the_next_refused() {
-    let config = WsConfig::default().with_max_outgoing(10_000);
+    let config = WsConfig {
+        max_outgoing: 10_000,
+        ..WsConfig::default()
+    };
     let (mut ws, mut peer) = raw_peer(&config, 64).await;
     let mut taken = 0;
     let chunk = "z".repeat(9000);
@@ -357,7 +363,10 @@ async fn a_frame_sent_without_poll_ready_is_kept_and_the_next_refused() {
 
 #[tokio::test]
 async fn an_oversized_send_leaves_nothing_behind() {
-    let config = WsConfig::default().with_max_outgoing(10);
+    let config = WsConfig {
+        max_outgoing: 10,
+        ..WsConfig::default()
+    };
     let (mut ws, mut peer) = raw_peer(&config, 64).await;
     assert!(ws.send(text("eleven byte")).await.is_err());
     assert!(
@@ -437,7 +446,10 @@ async fn the_selected_subprotocol_and_response_headers_are_available() {
 async fn the_connect_deadline_covers_an_upgrade_that_is_never_answered() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
-    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let config = WsConfig {
+        connect_timeout: Duration::from_millis(50),
+        ..WsConfig::default()
+    };
     let dialer = WsDialer::new(&url).unwrap().with_config(config);
     let (result, _held) = tokio::join!(dialer.dial(), listener.accept());
     let error = result.unwrap_err();
@@ -448,7 +460,10 @@ async fn the_connect_deadline_covers_an_upgrade_that_is_never_answered() {
 #[tokio::test]
 async fn accepting_has_a_deadline_too() {
     let (ours, _theirs) = duplex(64);
-    let config = WsConfig::default().with_connect_timeout(Duration::from_millis(50));
+    let config = WsConfig {
+        connect_timeout: Duration::from_millis(50),
+        ..WsConfig::default()
+    };
     let error = WsStream::accept(ours, &config).await.unwrap_err();
     assert!(matches!(error, TransportError::Io(_)), "{error:?}");
 }
@@ -513,7 +528,10 @@ async fn all_addresses_of_a_name_are_tried() {
     // `localhost` may resolve to ::1 first, where no one listens.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let config = WsConfig::default().with_connect_timeout(DEADLINE);
+    let config = WsConfig {
+        connect_timeout: DEADLINE,
+        ..WsConfig::default()
+    };
     let dialer = WsDialer::new(&format!("ws://localhost:{port}/"))
         .unwrap()
         .with_config(config);

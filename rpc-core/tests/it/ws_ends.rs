@@ -315,7 +315,10 @@ async fn non_http_bytes_are_refused_by_both_ends() {
     assert!(matches!(error, DialError::Handshake(_)), "{error:?}");
     let (ours, mut theirs) = duplex(4096);
     theirs.write_all(b"\x16\x03\x01\x02\x00\x01").await.unwrap();
-    let config = WsConfig::default().with_connect_timeout(Duration::from_secs(5));
+    let config = WsConfig {
+        connect_timeout: Duration::from_secs(5),
+        ..WsConfig::default()
+    };
     let error = WsStream::accept(ours, &config).await.unwrap_err();
     assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
 }

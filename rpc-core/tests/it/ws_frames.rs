@@ -14,7 +14,10 @@ pub const ROLES: [(Role, Role); 2] = [(Role::Client, Role::Server), (Role::Serve
 
 async fn open(role: Role) -> (WsStream<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(1024 * 1024);
-    let config = WsConfig::default().with_max_message(MAX);
+    let config = WsConfig {
+        max_message: MAX,
+        ..WsConfig::default()
+    };
     let ws = WsStream::from_upgraded(ours, Bytes::new(), role, &config).await;
     (ws, theirs)
 }
@@ -91,7 +94,10 @@ async fn many_messages_come_out_of_one_read() {
 async fn messages_of_any_length_pass_between_both_roles() {
     for (role, other) in ROLES {
         let (ours, theirs) = duplex(1000);
-        let config = WsConfig::default().with_max_message(MAX);
+        let config = WsConfig {
+            max_message: MAX,
+            ..WsConfig::default()
+        };
         let mut ours = WsStream::from_upgraded(ours, Bytes::new(), role, &config).await;
         let mut theirs = WsStream::from_upgraded(theirs, Bytes::new(), other, &config).await;
         for len in [0, 1, 125, 126, 127, 65_535, 65_536, 65_537, MAX] {
@@ -178,7 +184,10 @@ async fn pings_of_any_length_are_answered_in_order_and_pongs_are_not() {
 #[tokio::test]
 async fn a_control_frame_passes_whatever_the_limit() {
     let (ours, mut peer) = duplex(1024);
-    let config = WsConfig::default().with_max_message(0);
+    let config = WsConfig {
+        max_message: 0,
+        ..WsConfig::default()
+    };
     let mut ws = WsStream::from_upgraded(ours, Bytes::new(), Role::Server, &config).await;
     let ping = RawFrame::ping([7; 125]).into_bytes(Role::Client);
     peer.write_all(&ping).await.unwrap();

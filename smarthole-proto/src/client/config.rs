@@ -5,6 +5,8 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::keepalive::KeepAlive;
+#[cfg(feature = "tokio")]
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 
 use crate::error::RegistrationError;
@@ -52,7 +54,7 @@ rpc_core::config! {
     /// assert_eq!(refused.code.name(), "INVALID_NAME");
     /// # Ok::<(), smarthole_proto::error::RegistrationError>(())
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug)]
     pub struct ClientConfig {
         /// The registration; the constructor validates it.
         pub registration: Registration = registration,
@@ -61,7 +63,7 @@ rpc_core::config! {
         pub response_timeout: Duration = RESPONSE_TIMEOUT,
         /// How long the server may take to answer the registration; `None` means forever. Default
         /// 10 s.
-        pub registration_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT),
+        pub handshake_timeout: Option<Duration> = Some(REGISTRATION_TIMEOUT),
         /// Pings of this side, and when silence means that the server is dead. Default: a ping
         /// every 30 s, and 10 s to answer. Anything that arrives is a sign of life. The transport
         /// answers the server's pings.
@@ -69,6 +71,10 @@ rpc_core::config! {
         /// Limits on size and number. Default [`limits`](crate::limits::defaults): 1 MiB for a
         /// message.
         pub limits: Limits = defaults(),
+        /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
+        /// [`reconnect_policy`], and [`LinkConfig`]'s own. A message that is dropped from the queue is
+        /// rejected.
+        pub link: LinkConfig = LinkConfig { reconnect: reconnect_policy(), ..LinkConfig::default() } => #[cfg(feature = "tokio")],
     }
     fn unchecked(registration: Registration);
 }

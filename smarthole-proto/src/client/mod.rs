@@ -131,7 +131,7 @@ impl ClientConn {
 
     fn register(&mut self, now: Instant) {
         self.core.start_keepalive(&self.config.keep_alive, now);
-        let timeout = self.config.registration_timeout;
+        let timeout = self.config.handshake_timeout;
         self.core.start_timer("registration", timeout, now);
         let sent = self.core.send_json(&self.config.registration.frame());
         if let Err(refused) = sent {
@@ -313,7 +313,7 @@ impl Machine for ClientConn {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.core.timer_expired(now) {
-            let after = self.config.registration_timeout.unwrap_or_default();
+            let after = self.config.handshake_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after });
         }
         while let Some((id, bytes)) = self.open.pop_expired(now) {

@@ -171,7 +171,7 @@ fn an_unanswered_registration_times_out() {
     );
     assert_eq!(played.sent().len(), 1);
     let config = ClientConfig {
-        registration_timeout: None,
+        handshake_timeout: None,
         ..config()
     };
     let mut patient = Played::new(ClientConfig {

@@ -22,7 +22,7 @@ mod url;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig};
+use rpc_core::net::Dialer;
 
 pub use client::Client;
 pub use inbound::{DROPPED, InboundMessage};
@@ -38,7 +38,7 @@ pub use serve::{Server, ServerOptions, http_config};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
-use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+use crate::client::{ClientConfig, ClientEvent};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "smarthole";
@@ -51,25 +51,17 @@ pub type Event = ClientEvent<InboundMessage>;
 /// message that is dropped here, because it is not taken or the events are dropped, is rejected.
 pub type Events = rpc_core::net::Events<Event>;
 
-/// Returns a [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy)
-/// and a connect timeout of 10 s.
-#[must_use]
-pub fn link_config() -> LinkConfig {
-    LinkConfig {
-        reconnect: reconnect_policy(),
-        ..LinkConfig::default()
-    }
-}
-
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS.
+/// [`establish`](Connection::establish) of the connection makes the first attempt, and says why if it fails.
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
-    link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection) {
+    let config = config.into();
+    let link = config.link.clone();
     let left = Arc::new(LeftAnswers::default());
     let side = ClientProtocol::new(config, Arc::clone(&left));
-    let (link, events, connection) = rpc_core::net::open(side, dialer, link_config);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link);
     left.attach(link.downgrade());
     (Client::new(link), events, connection)
 }

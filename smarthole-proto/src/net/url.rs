@@ -1,9 +1,9 @@
 //! Connecting over WebSockets: [`connect`], [`connect_lazy`] and [`dialer`].
 
 pub use rpc_core::net::ws::ConnectError;
-use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::ws::WsDialer;
 
-use super::{Client, Connection, Events, connect_with, link_config};
+use super::{Client, Connection, Events, connect_with};
 use crate::client::ClientConfig;
 
 /// Connects to a router and registers. Several URLs, separated by commas, are the nodes of one
@@ -67,7 +67,7 @@ pub fn connect_lazy(
     url: &str,
     config: ClientConfig,
 ) -> Result<(Client, Events, Connection), ConnectError> {
-    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+    Ok(connect_with(dialer(url, &config)?, config))
 }
 
 /// Returns a WebSocket dialer for a router, with the message limit of `config` in both directions.
@@ -75,8 +75,9 @@ pub fn connect_lazy(
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is invalid.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
-    let ws = WsConfig::default()
-        .with_max_message(config.limits.max_message_bytes)
-        .with_max_outgoing(config.limits.max_message_bytes);
-    Ok(WsDialer::new(url)?.with_config(ws))
+    Ok(WsDialer::for_client(
+        url,
+        &config.link,
+        config.limits.max_message_bytes,
+    )?)
 }

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use rpc_core::net::LinkConfig;
-
 use crate::client::ClientConfig;
 use crate::error::RegistrationError;
 use crate::frame::Registration;
-use crate::net::link_config;
 
 rpc_core::config! {
     /// The configuration of a plugin.
@@ -22,11 +19,8 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug)]
     pub struct PluginConfig {
-        /// Registration, timeouts and limits of each connection.
+        /// Registration, timeouts, limits, reconnects and the event queue of each connection.
         pub client: ClientConfig = client,
-        /// Reconnects, connect timeout and event queue. Default: [`link_config`], with at most
-        /// 1,024 events of which the oldest are dropped; a dropped message is rejected.
-        pub link: LinkConfig = link_config(),
         /// Most handlers at once; further messages wait, and their 30 s go on. Default 16; 0 counts
         /// as 1.
         pub max_handlers: usize = 16,

@@ -1,4 +1,4 @@
-//! [`PluginError`], why a handler rejected a message.
+//! [`AppError`], why a handler rejected a message.
 
 use rpc_core::Refused;
 use rpc_core::Str;
@@ -8,7 +8,7 @@ use rpc_core::text::beginning;
 /// with the error's text, which the router reads: keep private details out of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PluginError {
+pub enum AppError {
     /// The message is not for this client. This does not count as a failure.
     #[error("{0}")]
     Rejected(Str),
@@ -23,7 +23,7 @@ pub enum PluginError {
     Response(#[from] Refused),
 }
 
-impl PluginError {
+impl AppError {
     /// Creates an error for a message that is not for this client.
     pub fn rejected(reason: impl Into<Str>) -> Self {
         Self::Rejected(reason.into())
@@ -42,7 +42,7 @@ impl PluginError {
     }
 }
 
-rpc_core::from_failures!(PluginError, Self::failed);
+rpc_core::from_failures!(AppError, Self::failed);
 
 #[cfg(test)]
 mod tests {
@@ -50,12 +50,12 @@ mod tests {
 
     #[test]
     fn a_reason_is_the_bounded_error_text() {
-        assert_eq!(PluginError::rejected("only notes").reason(), "only notes");
+        assert_eq!(AppError::rejected("only notes").reason(), "only notes");
         let io = std::io::Error::other("disk full");
-        assert_eq!(PluginError::from(io).reason(), "disk full");
-        let long = PluginError::failed("é".repeat(1000)).reason();
+        assert_eq!(AppError::from(io).reason(), "disk full");
+        let long = AppError::failed("é".repeat(1000)).reason();
         assert_eq!(&*long, "é".repeat(512));
         let boxed: Box<dyn std::error::Error + Send + Sync> = "no".into();
-        assert_eq!(PluginError::from(boxed), PluginError::failed("no"));
+        assert_eq!(AppError::from(boxed), AppError::failed("no"));
     }
 }

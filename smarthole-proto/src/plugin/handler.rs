@@ -7,7 +7,7 @@ use rpc_core::CloseReason;
 use rpc_core::net::LinkEvent;
 
 use super::context::Context;
-use super::error::PluginError;
+use super::error::AppError;
 use crate::id::ClientId;
 use crate::net::{Event, InboundMessage};
 
@@ -22,14 +22,14 @@ use crate::net::{Event, InboundMessage};
 ///
 /// ```
 /// use smarthole_proto::net::InboundMessage;
-/// use smarthole_proto::plugin::{Context, Handler, PluginError};
+/// use smarthole_proto::plugin::{Context, Handler, AppError};
 ///
 /// struct Notes;
 ///
 /// impl Handler for Notes {
-///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
 ///         if message.text.is_empty() {
-///             return Err(PluginError::rejected("there is nothing to keep"));
+///             return Err(AppError::rejected("there is nothing to keep"));
 ///         }
 ///         println!("note: {}", message.text);
 ///         Ok(()) // acknowledges the message
@@ -45,7 +45,7 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         cx: &Context,
         message: &InboundMessage,
-    ) -> impl Future<Output = Result<(), PluginError>> + Send;
+    ) -> impl Future<Output = Result<(), AppError>> + Send;
 
     /// Called after each registration, also after a reconnect.
     fn on_ready(
@@ -56,9 +56,9 @@ pub trait Handler: Send + Sync + 'static {
         ready(())
     }
 
-    /// Called when a handler failed or panicked, other than by [rejecting](PluginError::Rejected) the
+    /// Called when a handler failed or panicked, other than by [rejecting](AppError::Rejected) the
     /// message. Logs by default.
-    fn on_error(&self, _cx: &Context, error: PluginError) -> impl Future<Output = ()> + Send {
+    fn on_error(&self, _cx: &Context, error: AppError) -> impl Future<Output = ()> + Send {
         tracing::warn!(%error, "a handler failed");
         ready(())
     }
@@ -78,6 +78,17 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
+rpc_core::dynamic! {
+    /// Any [`Handler`]: for a program that chooses one when it starts.
+    pub struct DynHandler(any_handler): Handler {
+        async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), AppError>;
+        async fn on_ready(&self, cx: &Context, client_id: Option<&ClientId>);
+        async fn on_error(&self, cx: &Context, error: AppError);
+        fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32);
+        fn on_event(&self, event: &LinkEvent<Event>);
+    }
+}
+
 /// A [`Handler`] that is a closure.
 struct HandlerFn<F>(F);
 
@@ -86,13 +97,13 @@ struct HandlerFn<F>(F);
 /// result.
 ///
 /// ```
-/// use smarthole_proto::plugin::{PluginError, handler_fn};
+/// use smarthole_proto::plugin::{AppError, handler_fn};
 ///
 /// let handler = handler_fn(|_, message| async move {
 ///     if message.text.contains("note") {
 ///         Ok(())
 ///     } else {
-///         Err(PluginError::rejected("I keep notes only"))
+///         Err(AppError::rejected("I keep notes only"))
 ///     }
 /// });
 /// # drop(handler);
@@ -100,7 +111,7 @@ struct HandlerFn<F>(F);
 pub fn handler_fn<F, W>(work: F) -> impl Handler
 where
     F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
-    W: Future<Output = Result<(), PluginError>> + Send + 'static,
+    W: Future<Output = Result<(), AppError>> + Send + 'static,
 {
     HandlerFn(work)
 }
@@ -108,9 +119,9 @@ where
 impl<F, W> Handler for HandlerFn<F>
 where
     F: Fn(Context, InboundMessage) -> W + Send + Sync + 'static,
-    W: Future<Output = Result<(), PluginError>> + Send + 'static,
+    W: Future<Output = Result<(), AppError>> + Send + 'static,
 {
-    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), AppError> {
         (self.0)(cx.clone(), message.responder()).await
     }
 }

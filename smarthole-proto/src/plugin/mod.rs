@@ -14,6 +14,6 @@ mod runner;
 
 pub use config::PluginConfig;
 pub use context::Context;
-pub use error::PluginError;
-pub use handler::{Handler, handler_fn};
+pub use error::AppError;
+pub use handler::{DynHandler, Handler, handler_fn};
 pub use runner::{Ended, Plugin};

@@ -14,7 +14,7 @@ use rpc_core::{CloseReason, Str};
 
 use super::config::PluginConfig;
 use super::context::{Context, Shared};
-use super::error::PluginError;
+use super::error::AppError;
 use super::handler::Handler;
 use crate::error::RegistrationError;
 use crate::frame::Answer;
@@ -31,13 +31,13 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// use smarthole_proto::net::InboundMessage;
-/// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginConfig, PluginError};
+/// use smarthole_proto::plugin::{Context, Handler, Plugin, PluginConfig, AppError};
 /// use smarthole_proto::frame::{Notification, Registration};
 ///
 /// struct Notes;
 ///
 /// impl Handler for Notes {
-///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+///     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
 ///         // Keep message.text somewhere.
 ///         message.notify(Notification::new("noted")).await?;
 ///         Ok(())
@@ -122,8 +122,7 @@ impl<H: Handler> Plugin<H> {
     /// Creates a plugin that connects through this dialer.
     #[must_use]
     pub fn with_dialer(dialer: impl Dialer, config: PluginConfig, handler: H) -> Self {
-        let (client, events, connection) =
-            connect_with(dialer, config.client.clone(), config.link.clone());
+        let (client, events, connection) = connect_with(dialer, config.client.clone());
         let (canceller, cancellation) = Cancellation::new();
         let shared = Arc::new(Shared {
             client,
@@ -295,11 +294,11 @@ async fn handle(handler: Arc<impl Handler>, cx: Context, message: InboundMessage
     // What a panic leaves behind is the handler's own.
     let work = AssertUnwindSafe(handler.on_message(&cx, &message));
     let done = work.catch_unwind().await;
-    let Err(error) = done.unwrap_or(Err(PluginError::Panicked)) else {
+    let Err(error) = done.unwrap_or(Err(AppError::Panicked)) else {
         return message.answer_later(Answer::Ack);
     };
     message.answer_later(reject(error.reason()));
-    if !matches!(error, PluginError::Rejected(_)) {
+    if !matches!(error, AppError::Rejected(_)) {
         handler.on_error(&cx, error).await;
     }
 }

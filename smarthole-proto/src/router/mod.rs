@@ -111,6 +111,14 @@ pub trait Router: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Choice>, RouterError>> + Send;
 }
 
+#[cfg(feature = "tokio")]
+rpc_core::dynamic! {
+    /// Any [`Router`]: for a program that chooses one when it starts.
+    pub struct DynRouter(any_router): Router {
+        async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError>;
+    }
+}
+
 impl Router for Keywords {
     async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
         Ok(self.choose(request))

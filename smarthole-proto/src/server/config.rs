@@ -13,7 +13,7 @@ rpc_core::config! {
     pub struct ServerConfig {
         /// How long the registration of a client may take; then it is disconnected with code 1008.
         /// Default `None`: forever, as with the known server.
-        pub registration_timeout: Option<Duration> = None,
+        pub handshake_timeout: Option<Duration> = None,
         /// Pings, and when silence means that the client is dead. Default: a ping every 30 s, and 10 s
         /// for its pong.
         pub keep_alive: KeepAlive = keep_alive(),

@@ -130,7 +130,7 @@ impl ServerConn {
             core = core.with_only_pongs();
         }
         core.start_keepalive(&config.keep_alive, now);
-        core.start_timer("registration", config.registration_timeout, now);
+        core.start_timer("registration", config.handshake_timeout, now);
         Self {
             core,
             state: ServerState::AwaitRegistration,
@@ -313,7 +313,7 @@ impl Machine for ServerConn {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.core.timer_expired(now) {
-            let after = self.config.registration_timeout.unwrap_or_default();
+            let after = self.config.handshake_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         // A client that still has much to read cannot have seen the ping behind it.

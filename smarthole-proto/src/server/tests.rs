@@ -545,7 +545,7 @@ fn an_unregistered_client_has_no_deadline_by_default() {
 fn registration_can_have_a_deadline() {
     let timeout = Duration::from_secs(5);
     let config = ServerConfig {
-        registration_timeout: Some(timeout),
+        handshake_timeout: Some(timeout),
         keep_alive: KeepAlive::off(),
         ..ServerConfig::default()
     };

@@ -6,13 +6,11 @@ use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::ws::{WsConfig, WsStream};
-use rpc_core::net::{LinkConfig, LinkEvent, LinkState, Message};
+use rpc_core::net::{LinkEvent, LinkState, Message};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseReason, Outgoing, Refused};
 use serde_json::json;
-use smarthole_proto::net::{
-    Client, Event, Events, InboundMessage, connect_with, dialer, link_config,
-};
+use smarthole_proto::net::{Client, Event, Events, InboundMessage, connect_with, dialer};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::played::{Router, acked, config, message, rejected};
@@ -30,9 +28,11 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 async fn accept(listener: &TcpListener) -> Server {
     let (tcp, _) = listener.accept().await.unwrap();
     // A router that would send and take more.
-    let generous = WsConfig::default()
-        .with_max_message(4 * MEGABYTE)
-        .with_max_outgoing(4 * MEGABYTE);
+    let generous = WsConfig {
+        max_message: 4 * MEGABYTE,
+        max_outgoing: 4 * MEGABYTE,
+        ..WsConfig::default()
+    };
     Router(WsStream::accept(tcp, &generous).await.unwrap())
 }
 
@@ -40,12 +40,10 @@ async fn connected() -> (Client, Events, Server, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let soon_again = ReconnectPolicy::new(BackoffPolicy::new(Duration::from_millis(10), 1.0));
-    let link = LinkConfig {
-        reconnect: soon_again,
-        ..link_config()
-    };
-    let dialer = dialer(&url, &config()).unwrap();
-    let (client, events, connection) = connect_with(dialer, config(), link);
+    let mut config = config();
+    config.link.reconnect = soon_again;
+    let dialer = dialer(&url, &config).unwrap();
+    let (client, events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     let mut router = accept(&listener).await;
     router.register().await;

@@ -22,7 +22,7 @@ struct Responses;
 
 fn config(terms: &Terms) -> ClientConfig {
     ClientConfig {
-        registration_timeout: Some(terms.handshake),
+        handshake_timeout: Some(terms.handshake),
         keep_alive: terms.keep_alive(),
         limits: Limits {
             max_message_bytes: terms.max_message,
@@ -49,7 +49,13 @@ impl ClientUnderTest for Responses {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(dialer, config(&terms), terms.link);
+        let (client, events, connection) = connect_with(
+            dialer,
+            ClientConfig {
+                link: terms.link.clone(),
+                ..config(&terms)
+            },
+        );
         (client, events, tokio::spawn(connection.run()))
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
 use smarthole_proto::net::DROPPED;
@@ -36,11 +35,7 @@ async fn start() -> Running {
         ..BackoffPolicy::new(Duration::from_millis(10), 1.0)
     };
     let mut config = PluginConfig::new(registration()).unwrap();
-    let link = config.link.clone();
-    config.link = LinkConfig {
-        reconnect: ReconnectPolicy::new(backoff),
-        ..link
-    };
+    config.client.link.reconnect = ReconnectPolicy::new(backoff);
     config.shutdown_timeout = SHORT;
     let handler = handler_fn(|_, message| async move {
         match &*message.text {

@@ -45,7 +45,7 @@ impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
         let connection = ServerConfig {
-            registration_timeout: Some(terms.opening),
+            handshake_timeout: Some(terms.opening),
             keep_alive: terms.keep_alive,
             limits: terms.limits(limits::defaults()),
             ..ServerConfig::default()

@@ -7,7 +7,7 @@ use rpc_core::net::DriverConfig;
 use smarthole_proto::frame::Notification;
 use smarthole_proto::hub::{HubConfig, Input, Outcome};
 use smarthole_proto::net::{InboundMessage, RouterOptions, RouterRuntime};
-use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
+use smarthole_proto::plugin::{AppError, Context, Ended, Handler, Plugin, PluginConfig};
 use smarthole_proto::server::ServerConfig;
 use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::Notify;
@@ -20,7 +20,7 @@ use crate::played::registration;
 struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Handler for Notes {
-    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
         self.0.lock().unwrap().push(message.text.to_string());
         match &*message.text {
             "reject" => message.reject("no").await?,
@@ -30,7 +30,7 @@ impl Handler for Notes {
         Ok(())
     }
 
-    async fn on_error(&self, _: &Context, _: PluginError) {}
+    async fn on_error(&self, _: &Context, _: AppError) {}
 }
 
 async fn scenario(lossy: Lossy) {

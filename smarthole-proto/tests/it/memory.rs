@@ -20,8 +20,8 @@ fn runtime() -> Runtime {
 }
 
 async fn bind() -> Server<Keywords> {
-    let limits = http_config().limits.with_max_websockets(None);
-    let http = http_config().with_limits(limits);
+    let mut http = http_config();
+    http.limits.max_websockets = None;
     let options = ServerOptions {
         http,
         ..ServerOptions::default()

@@ -6,7 +6,7 @@ use rpc_core::net::server::{HttpConfig, Service};
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
 use smarthole_proto::net::{
-    Server, ServerHandle, ServerOptions, connect_with, dialer, http_config, link_config,
+    Server, ServerHandle, ServerOptions, connect_with, dialer, http_config,
 };
 use smarthole_proto::router::Keywords;
 use switchboard_testing::mounted::{check, described, host, runs_until};
@@ -49,7 +49,7 @@ async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
     let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
-    let (client, _events, connection) = connect_with(dialer, config, link_config());
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(told.recv().await.unwrap(), "a header and a layer");
@@ -63,7 +63,7 @@ async fn a_server_in_memory_serves_until_a_signal() {
     let runtime = server.runtime();
     runs_until(server, async |dialer| {
         let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
-        let (client, events, connection) = connect_with(dialer, config, link_config());
+        let (client, events, connection) = connect_with(dialer, config);
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         assert_eq!(runtime.clients().len(), 1);

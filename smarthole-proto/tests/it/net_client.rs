@@ -12,9 +12,7 @@ use rpc_core::{CloseReason, Refused};
 use serde_json::json;
 use smarthole_proto::client::{ClientConfig, reconnect_policy};
 use smarthole_proto::frame::{Answer, Notification};
-use smarthole_proto::net::{
-    Client, DROPPED, Event, Events, InboundMessage, connect_with, link_config,
-};
+use smarthole_proto::net::{Client, DROPPED, Event, Events, InboundMessage, connect_with};
 use tokio::time::{Instant, advance};
 
 use crate::harness::comes_true;
@@ -29,13 +27,13 @@ fn open(link: LinkConfig) -> (Client, Events, MemListener) {
         keep_alive: KeepAlive::off(),
         ..config()
     };
-    let (client, events, connection) = connect_with(dialer, config, link);
+    let (client, events, connection) = connect_with(dialer, ClientConfig { link, ..config });
     tokio::spawn(connection.run());
     (client, events, listener)
 }
 
 async fn registered() -> (Client, Events, Router, MemListener) {
-    let (client, events, mut listener) = open(link_config());
+    let (client, events, mut listener) = open(config().link);
     let router = Router::registered(&mut listener).await;
     client.ready().await.unwrap();
     (client, events, router, listener)
@@ -122,7 +120,7 @@ async fn a_message_evicted_from_the_queue_is_rejected() {
     };
     let (client, mut events, mut listener) = open(LinkConfig {
         events: queue,
-        ..link_config()
+        ..config().link
     });
     let mut router = Router::registered(&mut listener).await;
     client.ready().await.unwrap();
@@ -380,7 +378,7 @@ async fn always_refused(code: &str, link: LinkConfig, dials: usize) -> (Vec<u64>
         times: Arc::clone(&times),
         inner: Some(dialer),
     };
-    let (client, _events, connection) = connect_with(dialer, config(), link);
+    let (client, _events, connection) = connect_with(dialer, ClientConfig { link, ..config() });
     let task = tokio::spawn(connection.run());
     for _ in 0..dials {
         let mut router = Router::accept(&mut listener).await;
@@ -401,7 +399,7 @@ async fn an_unreachable_router_is_retried_ten_times() {
         times: Arc::clone(&times),
         inner: Some(mem::listen(1).0),
     };
-    let (client, _events, connection) = connect_with(dialer, config(), link_config());
+    let (client, _events, connection) = connect_with(dialer, config());
     tokio::spawn(connection.run());
     let reason = client.closed().await;
     assert!(matches!(reason, CloseReason::Connect { .. }), "{reason}");
@@ -411,7 +409,7 @@ async fn an_unreachable_router_is_retried_ten_times() {
 
 #[tokio::test(start_paused = true)]
 async fn a_taken_name_is_retried_ten_times() {
-    let (delays, state) = always_refused("DUPLICATE_NAME", link_config(), 11).await;
+    let (delays, state) = always_refused("DUPLICATE_NAME", config().link, 11).await;
     assert_eq!(delays, SCHEDULE);
     let LinkState::GaveUp { cause } = state else {
         panic!("{state:?}")
@@ -428,7 +426,7 @@ async fn the_literal_reconnect_policy_retries_every_second_forever() {
             reset_on: ResetOn::Open,
             ..reconnect_policy()
         },
-        ..link_config()
+        ..config().link
     };
     let (delays, state) = always_refused("DUPLICATE_NAME", literal, 15).await;
     assert_eq!(delays, [1; 14]);
@@ -437,7 +435,7 @@ async fn the_literal_reconnect_policy_retries_every_second_forever() {
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_registration_is_not_retried() {
-    let (delays, state) = always_refused("INVALID_NAME", link_config(), 1).await;
+    let (delays, state) = always_refused("INVALID_NAME", config().link, 1).await;
     assert_eq!(delays, [] as [u64; 0]);
     let retryable = false;
     let message = "INVALID_NAME: no".to_owned();
@@ -447,7 +445,7 @@ async fn an_invalid_registration_is_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_an_event_before_the_disconnect() {
-    let (_client, mut events, mut listener) = open(link_config());
+    let (_client, mut events, mut listener) = open(config().link);
     let mut router = Router::accept(&mut listener).await;
     router.refuse("DUPLICATE_NAME").await;
     let Event::Refused(error) = event(&mut events).await else {
@@ -474,7 +472,7 @@ async fn a_successful_registration_resets_the_delays() {
         times: Arc::clone(&times),
         inner: Some(dialer),
     };
-    let (client, _events, connection) = connect_with(dialer, config(), link_config());
+    let (client, _events, connection) = connect_with(dialer, config());
     tokio::spawn(connection.run());
     Router::accept(&mut listener).await.cut();
     Router::accept(&mut listener).await.cut();

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkConfig, LinkState};
+use rpc_core::net::LinkState;
 use smarthole_proto::client::{ClientConfig, reconnect_policy};
 use smarthole_proto::frame::Registration;
-use smarthole_proto::net::{ServerOptions, connect_with, dialer, link_config};
+use smarthole_proto::net::{ServerOptions, connect_with, dialer};
 
 use crate::harness::start;
 
@@ -19,13 +19,10 @@ async fn a_client_registers_at_the_next_node() {
     let urls = format!("ws://{},ws://{}", a.address, b.address);
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
+    let mut config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
     let dialer = dialer(&urls, &config).unwrap().in_listed_order();
-    let link = LinkConfig {
-        reconnect,
-        ..link_config()
-    };
-    let (client, _events, connection) = connect_with(dialer, config, link);
+    config.link.reconnect = reconnect;
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     assert_eq!(client.node().unwrap().address(), a.address);

@@ -17,7 +17,7 @@ use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::net::{Client, DROPPED, Event, InboundMessage};
 use smarthole_proto::plugin::{
-    Context, Ended, Handler, Plugin, PluginConfig, PluginError, handler_fn,
+    AppError, Context, Ended, Handler, Plugin, PluginConfig, handler_fn,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -84,15 +84,15 @@ impl Obedient {
 }
 
 impl Handler for Obedient {
-    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, cx: &Context, message: &InboundMessage) -> Result<(), AppError> {
         match &*message.text {
             "ack" => message.ack().await?,
             "notify" => message.notify(Notification::new("done")).await?,
-            "decline" => return Err(PluginError::rejected("I keep notes only")),
-            "fail" => return Err(PluginError::failed("disk full")),
+            "decline" => return Err(AppError::rejected("I keep notes only")),
+            "fail" => return Err(AppError::failed("disk full")),
             "ack and fail" => {
                 message.ack().await?;
-                return Err(PluginError::failed("too late"));
+                return Err(AppError::failed("too late"));
             }
             "panic" => panic!("as told"),
             "wait" => self.go.notified().await,
@@ -108,7 +108,7 @@ impl Handler for Obedient {
         self.note(format!("{} is {id}", cx.registration().name));
     }
 
-    async fn on_error(&self, _: &Context, error: PluginError) {
+    async fn on_error(&self, _: &Context, error: AppError) {
         self.note(format!("error: {error}"));
     }
 
@@ -163,7 +163,7 @@ async fn a_closure_can_move_the_message() {
                 sender.send((cx, message)).unwrap();
                 return Ok(());
             }
-            Err(PluginError::rejected("not mine"))
+            Err(AppError::rejected("not mine"))
         }
     });
     let (_stage, mut router) = registered(config(), handler).await;

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use rpc_core::net::server::ServerLimits;
 use serde_json::json;
 use smarthole_proto::frame::Priority;
 use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
@@ -250,8 +249,8 @@ async fn the_101st_client_gets_503() {
 
 #[tokio::test]
 async fn a_leave_event_follows_the_freed_slot() {
-    let limits = ServerLimits::default().with_max_websockets(Some(1));
-    let http = http_config().with_limits(limits);
+    let mut http = http_config();
+    http.limits.max_websockets = Some(1);
     let server = start(ServerOptions {
         http,
         ..ServerOptions::default()

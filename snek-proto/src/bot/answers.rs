@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rpc_core::{Instant, Str};
 
+use crate::id::ChannelUid;
+
 const MINUTE: Duration = Duration::from_secs(60);
 /// How long answers count, and how long the bot is silent.
 const WINDOW: Duration = Duration::from_secs(600);
@@ -24,7 +26,7 @@ pub(super) enum Decision {
 
 /// The answers of one bot; see [`max_answers`](super::BotConfig::max_answers) for the rule.
 #[derive(Debug, Default)]
-pub(super) struct Answers(HashMap<Str, HashMap<Str, Author>>);
+pub(super) struct Answers(HashMap<ChannelUid, HashMap<Str, Author>>);
 
 #[derive(Debug, Default)]
 struct Author {
@@ -37,7 +39,7 @@ struct Author {
 
 impl Answers {
     /// Takes a message of somebody else. One of a third author ends the silence towards all others.
-    pub(super) fn on_message(&mut self, channel: &Str, author: &Str, now: Instant) {
+    pub(super) fn on_message(&mut self, channel: &ChannelUid, author: &Str, now: Instant) {
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < WINDOW;
         if self.0.values().map(HashMap::len).sum::<usize>() >= MAX_AUTHORS {
             self.0.clear();

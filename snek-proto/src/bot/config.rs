@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use rpc_core::Secret;
-use rpc_core::net::LinkConfig;
 
 use super::send::RetrySend;
 use crate::client::ClientConfig;
 use crate::limits::{MAX_CONCURRENT_OPERATIONS, SHUTDOWN_TIMEOUT, THINKING_TASK_INTERVAL};
-use crate::net::link_config;
 use crate::permission::Triggers;
 use crate::sanitize::DEFAULT_DRIVE_BASE;
 use crate::stream::StreamConfig;
@@ -29,11 +27,8 @@ rpc_core::config! {
     /// ```
     #[derive(Clone, Debug)]
     pub struct BotConfig {
-        /// Login, timeouts and limits of each connection.
+        /// Login, timeouts, limits, reconnects and the event queue of each connection.
         pub client: ClientConfig = ClientConfig::new(username, password),
-        /// Reconnects, connect timeout and event queue. Default: [`link_config`], with a queue of
-        /// at most 1,024 events that drops the oldest.
-        pub link: LinkConfig = link_config(),
         /// Patterns that make the bot answer in channels that it has not joined. Default none.
         pub triggers: Triggers = Triggers::default(),
         /// What to do when a message cannot be sent. Default: as the specification requires.

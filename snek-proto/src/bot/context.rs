@@ -262,7 +262,7 @@ impl Context {
     /// Cancel-safe.
     pub async fn set_typing(&self, color: Option<&str>) -> Result<(), BotError> {
         let Shared { client, config, .. } = &*self.shared;
-        let random = || random_color((config.link.entropy)());
+        let random = || random_color((config.client.link.entropy)());
         let color = color.map_or_else(random, str::to_owned);
         client.set_typing(self.channel.as_str(), &color).await?;
         Ok(())

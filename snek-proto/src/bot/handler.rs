@@ -136,6 +136,23 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
+rpc_core::dynamic! {
+    /// Any [`Handler`]: for a program that chooses one when it starts.
+    pub struct DynHandler(any_handler): Handler {
+        async fn on_own_message(&self, cx: &Context, message: &Message) -> Result<(), BotError>;
+        async fn on_ping(&self, cx: &Context, message: &Message, rest: &str) -> Result<(), BotError>;
+        async fn on_join(&self, cx: &Context) -> Result<(), BotError>;
+        async fn on_leave(&self, cx: &Context) -> Result<(), BotError>;
+        async fn on_mention(&self, cx: &Context, message: &Message) -> Result<(), BotError>;
+        async fn on_message(&self, cx: &Context, message: &Message) -> Result<(), BotError>;
+        async fn on_partial(&self, cx: &Context, message: &Message) -> Result<(), BotError>;
+        async fn on_set_typing(&self, cx: &Context, typing: &Typing) -> Result<(), BotError>;
+        async fn on_event(&self, cx: &Context, event: &OtherEvent) -> Result<(), BotError>;
+        async fn on_error(&self, cx: &Context, error: BotError);
+        fn on_notice(&self, notice: &Notice);
+    }
+}
+
 /// Something that happened to a bot, other than a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,6 +1,7 @@
 //! Bots: a [`Handler`] and the [`Bot`] that logs in, routes, answers, reconnects and drains.
 
 mod answers;
+mod commands;
 mod config;
 mod context;
 mod handler;
@@ -13,9 +14,10 @@ mod typing;
 
 pub use {
     crate::stream::StreamConfig,
+    commands::Commands,
     config::BotConfig,
     context::Context,
-    handler::{Handler, Notice},
+    handler::{DynHandler, Handler, Notice},
     lifecycle::State,
     runner::Bot,
     send::RetrySend,

@@ -8,9 +8,10 @@ use rpc_core::Str;
 use rpc_core::sync::Mutex;
 
 use crate::frame::Message;
+use crate::id::ChannelUid;
 
 /// The channel and the sender.
-type Key = (Str, Str);
+type Key = (ChannelUid, Str);
 
 /// The growing messages for which a handler is at work, each with the one that comes next. So there
 /// are never more entries than handlers.

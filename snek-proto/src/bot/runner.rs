@@ -93,8 +93,7 @@ impl<H: Handler> Bot<H> {
     /// Creates a bot that connects through this dialer.
     #[must_use]
     pub fn with_dialer(dialer: impl Dialer, config: BotConfig, handler: H) -> Self {
-        let (client, events, connection) =
-            connect_with(dialer, config.client.clone(), config.link.clone());
+        let (client, events, connection) = connect_with(dialer, config.client.clone());
         let (canceller, cancellation) = Cancellation::new();
         let handler = Arc::new(handler);
         let notified = Arc::clone(&handler);
@@ -301,10 +300,11 @@ impl<H: Handler> Runner<H> {
             ClientEvent::Joined(joined) => self.membership(joined.channel_uid, true),
             ClientEvent::Left(left) => self.membership(left.channel_uid, false),
             ClientEvent::SetTyping(typing) => {
-                let channel = typing.channel_uid.clone().unwrap_or_default();
-                self.spawn(ChannelUid::new(channel), move |handler, cx| async move {
-                    handler.on_set_typing(&cx, &typing).await
-                });
+                let channel = typing.channel_uid.clone();
+                self.spawn(
+                    channel.unwrap_or_else(|| "".into()),
+                    move |handler, cx| async move { handler.on_set_typing(&cx, &typing).await },
+                );
             }
             ClientEvent::Unknown(event) => {
                 self.spawn(ChannelUid::new(""), move |handler, cx| async move {

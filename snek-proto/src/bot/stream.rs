@@ -269,7 +269,7 @@ impl StreamWriter {
         let timeout = Some(self.core.config().partial_timeout);
         Box::pin(async move {
             // `Client::call` calls any method.
-            Link::call(&client, "send_message", move |conn, now| {
+            Link::call_with(&client, "send_message", move |conn, now| {
                 let id = conn.send_message(channel.as_str(), &post.text, Final::No, now)?;
                 conn.set_timeout(id, timeout, now);
                 Ok(id)

@@ -152,7 +152,7 @@ pub(super) async fn refresh(shared: &Shared) -> Infallible {
 
 /// Shows one indicator. Failures are ignored: the next one follows.
 fn show(shared: &Shared, channel: ChannelUid) {
-    let color = random_color((shared.config.link.entropy)());
+    let color = random_color((shared.config.client.link.entropy)());
     let _ = shared.client.try_command(move |conn, _| {
         let _ = conn.set_typing(channel.as_str(), &color);
     });

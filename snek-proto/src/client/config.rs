@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::keepalive::KeepAlive;
+#[cfg(feature = "tokio")]
+use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{Limits, Secret};
 
@@ -34,14 +36,17 @@ rpc_core::config! {
     /// use std::time::Duration;
     /// use snek_proto::client::ClientConfig;
     ///
-    /// let config = ClientConfig {
+    /// let mut config = ClientConfig {
     ///     call_timeout: Duration::from_secs(10),
     ///     ..ClientConfig::new("mybot", "mypassword")
     /// };
+    /// # #[cfg(feature = "tokio")] {
+    /// config.link.reconnect.cycles = Some(2);
+    /// # }
     /// assert_eq!(config.username, "mybot");
     /// assert!(!format!("{config:?}").contains("mypassword"));
     /// ```
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug)]
     pub struct ClientConfig {
         /// The login name.
         pub username: String = username.into(),
@@ -62,6 +67,9 @@ rpc_core::config! {
         pub insecure_password: bool = false,
         /// Limits on sizes and counts.
         pub limits: Limits = Limits::default(),
+        /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
+        /// [`reconnect_policy`], and [`LinkConfig`]'s own.
+        pub link: LinkConfig = LinkConfig { reconnect: reconnect_policy(), ..LinkConfig::default() } => #[cfg(feature = "tokio")],
     }
     /// Creates a configuration with these credentials and the defaults.
     pub fn new(username: impl Into<String>, password: impl Into<Secret>);

@@ -216,7 +216,7 @@ impl Node {
                 channel_uid,
                 message,
                 is_final,
-            } => self.send(&own, channel_uid, message, *is_final, now),
+            } => self.send(&own, &channel_uid.into(), message, *is_final, now),
             Call::SetTyping { channel_uid, color } => {
                 let event = self.hub.encode_typing(&own, channel_uid, color)?;
                 let line = (ChannelUid::new(channel_uid), own);

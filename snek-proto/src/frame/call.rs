@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use super::client::ClientFrame;
 use super::types::Final;
 use crate::error::RpcError;
-use crate::id::is_channel_uid;
+use crate::id::{ChannelUid, is_channel_uid};
 
 /// The method of [`Call::Login`]: its arguments must not be logged.
 pub(crate) const LOGIN: &str = "login";
@@ -34,7 +34,7 @@ pub enum Call {
     /// Post a message, or replace the message being streamed.
     SendMessage {
         /// The channel.
-        channel_uid: Str,
+        channel_uid: ChannelUid,
         /// The whole text so far.
         message: Str,
         /// Whether the text is complete.
@@ -43,7 +43,7 @@ pub enum Call {
     /// Show a coloured typing indicator.
     SetTyping {
         /// The channel.
-        channel_uid: Str,
+        channel_uid: ChannelUid,
         /// The colour, `#` and six hex digits.
         color: Str,
     },
@@ -228,7 +228,7 @@ impl Call {
                 let parameters = &["channel_uid", "message", "is_final"];
                 let mut args = Args::read("send_message", parameters, frame)?;
                 Self::SendMessage {
-                    channel_uid: args.channel()?,
+                    channel_uid: args.channel()?.into(),
                     message: args.str("message")?,
                     is_final: args.is_final()?,
                 }
@@ -237,7 +237,7 @@ impl Call {
                 let mut args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
                 let is_color = crate::color::is_html_color;
                 Self::SetTyping {
-                    channel_uid: args.channel()?,
+                    channel_uid: args.channel()?.into(),
                     color: args.text("color", is_color, "a colour like #FF0000")?,
                 }
             }

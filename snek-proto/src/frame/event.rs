@@ -48,7 +48,7 @@ pub struct Message {
     /// The sender's display name; the login name if the server sends none.
     pub user_nick: Str,
     /// The channel.
-    pub channel_uid: Str,
+    pub channel_uid: ChannelUid,
     /// Whether the text is complete.
     pub is_final: Final,
 }
@@ -59,7 +59,7 @@ pub struct Message {
 pub struct Typing {
     /// The channel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub channel_uid: Option<Str>,
+    pub channel_uid: Option<ChannelUid>,
     /// The login name of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<Str>,
@@ -99,7 +99,7 @@ pub struct OtherEvent {
 impl Message {
     /// Creates a complete message, for example in a test.
     pub fn new(
-        channel_uid: impl Into<Str>,
+        channel_uid: impl Into<ChannelUid>,
         username: impl Into<Str>,
         user_nick: impl Into<Str>,
         message: impl Into<Str>,
@@ -117,13 +117,13 @@ impl Message {
 impl OtherEvent {
     /// Creates an event with this name and these arguments.
     #[must_use]
-    pub fn new(tag: impl Into<Str>, data: Json) -> Self {
+    pub fn new(tag: impl Into<Str>, data: impl Into<Json>) -> Self {
         #[derive(Serialize)]
         struct Frame<'a> {
             event: &'a str,
             data: &'a Json,
         }
-        let tag = tag.into();
+        let (tag, data) = (tag.into(), data.into());
         let frame = Frame {
             event: &tag,
             data: &data,
@@ -159,7 +159,7 @@ impl Data {
             message: need(self.message, "message")?,
             user_nick: optional(nick, "user_nick")?.unwrap_or_else(|| username.clone()),
             username,
-            channel_uid: need(self.channel_uid, "channel_uid")?,
+            channel_uid: need(self.channel_uid, "channel_uid")?.into(),
             is_final: match self.is_final {
                 None => Final::Yes,
                 Some(LooseStr::Bool(is_final)) => is_final.into(),
@@ -171,7 +171,7 @@ impl Data {
     fn typing(self, data: Json) -> Typing {
         let text = |member: Option<LooseStr>| member.and_then(LooseStr::text);
         Typing {
-            channel_uid: text(self.channel_uid),
+            channel_uid: text(self.channel_uid).map(Into::into),
             username: text(self.username),
             user_nick: text(self.user_nick).or(text(self.nick)),
             color: text(self.color),

@@ -131,8 +131,8 @@ impl ServerFrame {
 
     /// Creates an answer with a value: `{"callId", "success": true, "data"}`.
     #[must_use]
-    pub fn success(call_id: WireId, data: Json) -> Self {
-        Self::answer(call_id, true, data)
+    pub fn success(call_id: WireId, data: impl Into<Json>) -> Self {
+        Self::answer(call_id, true, data.into())
     }
 
     /// Creates an answer with an error text: `{"callId", "success": false, "data": {"error"}}`.

@@ -176,7 +176,7 @@ impl Client {
     ) -> Outcome {
         let request = request(method, args, kwargs)?;
         self.link
-            .call(OTHER, move |conn, now| {
+            .call_with(OTHER, move |conn, now| {
                 let id = conn.call_encoded(&request, now)?;
                 conn.set_timeout(id, timeout, now);
                 Ok(id)
@@ -210,7 +210,7 @@ impl Client {
         request: String,
     ) -> impl Future<Output = Outcome> + Send + use<'_> {
         self.link
-            .call(method, move |conn, now| conn.call_encoded(&request, now))
+            .call_with(method, move |conn, now| conn.call_encoded(&request, now))
     }
 }
 

@@ -16,7 +16,7 @@ mod url;
 
 use std::sync::Arc;
 
-use rpc_core::net::{Dialer, LinkConfig};
+use rpc_core::net::Dialer;
 
 pub use client::Client;
 #[cfg(feature = "cluster")]
@@ -27,11 +27,13 @@ pub use rpc_core::net::Connection;
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
-pub use serve::{Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config};
+pub use serve::{
+    Backend, DynBackend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config,
+};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
-use crate::client::{ClientConfig, ClientEvent, reconnect_policy};
+use crate::client::{ClientConfig, ClientEvent};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "snek";
@@ -39,23 +41,14 @@ const SYSTEM: &str = "snek";
 /// The receiver of a client's events: [`ClientEvent`]s, in order and bounded.
 pub type Events = rpc_core::net::Events<ClientEvent>;
 
-/// Returns a [`LinkConfig`] with the specification's [reconnects](crate::client::reconnect_policy)
-/// and a connect timeout of 10 s.
-#[must_use]
-pub fn link_config() -> LinkConfig {
-    LinkConfig {
-        reconnect: reconnect_policy(),
-        ..LinkConfig::default()
-    }
-}
-
 /// Creates a client over any dialer, for example in memory, through a proxy, or with your own TLS.
+/// [`establish`](Connection::establish) of the connection makes the first attempt, and says why if it fails.
 pub fn connect_with<D: Dialer>(
     dialer: D,
     config: impl Into<Arc<ClientConfig>>,
-    link_config: impl Into<Arc<LinkConfig>>,
 ) -> (Client, Events, Connection) {
-    let (link, events, connection) =
-        rpc_core::net::open(ClientProtocol::new(config), dialer, link_config);
+    let config = config.into();
+    let link = config.link.clone();
+    let (link, events, connection) = rpc_core::net::open(ClientProtocol::new(config), dialer, link);
     (Client::new(link), events, connection)
 }

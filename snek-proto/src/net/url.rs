@@ -1,9 +1,9 @@
 //! Connecting over WebSockets: [`connect`], [`connect_lazy`] and [`dialer`].
 
 pub use rpc_core::net::ws::ConnectError;
-use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::ws::WsDialer;
 
-use super::{Client, Connection, Events, connect_with, link_config};
+use super::{Client, Connection, Events, connect_with};
 use crate::client::ClientConfig;
 
 /// Connects to a server and logs in. Several URLs, separated by commas, are the nodes of one service,
@@ -57,7 +57,7 @@ pub fn connect_lazy(
     url: &str,
     config: ClientConfig,
 ) -> Result<(Client, Events, Connection), ConnectError> {
-    Ok(connect_with(dialer(url, &config)?, config, link_config()))
+    Ok(connect_with(dialer(url, &config)?, config))
 }
 
 /// Returns a WebSocket dialer for a server, with the message limit of `config`. `http(s)` URLs are
@@ -68,10 +68,8 @@ pub fn connect_lazy(
 /// its host is not this machine, and [`insecure_password`](ClientConfig::insecure_password) is not
 /// set.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
-    let ws = WsConfig::default()
-        .with_max_message(config.limits.max_message_bytes)
-        .with_max_outgoing(config.limits.max_message_bytes);
-    let dialer = WsDialer::new(url)?.or_path("/rpc.ws")?.with_config(ws);
+    let dialer = WsDialer::for_client(url, &config.link, config.limits.max_message_bytes)?
+        .or_path("/rpc.ws")?;
     if config.insecure_password {
         return Ok(dialer);
     }

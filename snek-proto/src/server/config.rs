@@ -12,7 +12,7 @@ rpc_core::config! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct ServerConfig {
         /// How long a client may take to log in; `None` means no limit. Default 30 s.
-        pub login_timeout: Option<Duration> = Some(LOGIN_TIMEOUT),
+        pub handshake_timeout: Option<Duration> = Some(LOGIN_TIMEOUT),
         /// How many refused logins close the connection. Default 5; 0 counts as 1.
         pub max_failed_logins: u32 = 5,
         /// Most requests without an answer; at this number reading stops. Default 100.

@@ -103,7 +103,7 @@ impl ServerConn {
         let config = config.into();
         let mut core = MachineCore::new(&config.limits).with_login();
         core.start_keepalive(&config.keep_alive, now);
-        core.start_timer("login", config.login_timeout, now);
+        core.start_timer("login", config.handshake_timeout, now);
         Self {
             core,
             user: None,
@@ -328,7 +328,7 @@ impl Machine for ServerConn {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.core.timer_expired(now) {
-            let after = self.config.login_timeout.unwrap_or_default();
+            let after = self.config.handshake_timeout.unwrap_or_default();
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         let config = &self.config.keep_alive;

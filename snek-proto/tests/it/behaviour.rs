@@ -15,7 +15,7 @@ use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Channel, Final, Joined, Message, NoKwargs, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
-use snek_proto::net::{Client, connect_with, link_config};
+use snek_proto::net::{Client, connect_with};
 use snek_proto::server::ServerEvent;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -233,7 +233,7 @@ fn calls_of_one_client_run_concurrently() {
 
 fn client() -> (Client, MemListener) {
     let (dialer, listener) = mem::listen(64);
-    let (client, events, connection) = connect_with(dialer, config(), link_config());
+    let (client, events, connection) = connect_with(dialer, config());
     drop(events);
     tokio::spawn(connection.run());
     (client, listener)
@@ -242,7 +242,7 @@ fn client() -> (Client, MemListener) {
 #[tokio::test(start_paused = true)]
 async fn a_call_does_not_time_out_while_block_stops_reading() {
     let (dialer, mut listener) = mem::listen(64);
-    let config = ClientConfig {
+    let mut config = ClientConfig {
         limits: Limits {
             max_events: 2,
             ..Limits::default()
@@ -251,10 +251,9 @@ async fn a_call_does_not_time_out_while_block_stops_reading() {
     };
     let patience = 10 * config.call_timeout;
     let block = LagPolicy::Block { deadline: patience };
-    let mut link = link_config();
-    link.events.max_items = 1;
-    link.events.policy = block;
-    let (client, mut events, connection) = connect_with(dialer, config, link);
+    config.link.events.max_items = 1;
+    config.link.events.policy = block;
+    let (client, mut events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     let mut line = Peer::logged_in(&mut listener).await;
     client.ready().await.unwrap();
@@ -534,12 +533,9 @@ async fn three_failed_attempts_are_reported_and_another_cycle_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_cycles_ends_the_bot_with_a_connection_error() {
-    let mut link = link_config();
-    link.reconnect.cycles = Some(1);
-    let (_, mut listener, run) = bot(BotConfig {
-        link,
-        ..bot_config()
-    });
+    let mut config = bot_config();
+    config.client.link.reconnect.cycles = Some(1);
+    let (_, mut listener, run) = bot(config);
     for _ in 0..4 {
         Peer::accept(&mut listener).await.cut();
     }
@@ -583,7 +579,7 @@ fn infinite_timeouts_are_accepted() {
     };
     let rate = RateLimit::new(2, Duration::MAX);
     let server = ServerConfig {
-        login_timeout: Some(Duration::MAX),
+        handshake_timeout: Some(Duration::MAX),
         limits: Limits {
             max_message_rate: Some(rate),
             ..Limits::default()

@@ -83,7 +83,8 @@ pub(crate) fn client(dialer: &MemDialer, name: &str, password: &str) -> (Client,
         ..LinkConfig::default()
     };
     let config = ClientConfig::new(name, password);
-    let (client, events, connection) = connect_with(dialer.clone(), config, link);
+    let (client, events, connection) =
+        connect_with(dialer.clone(), ClientConfig { link, ..config });
     tokio::spawn(connection.run());
     (client, events)
 }

@@ -1,5 +1,6 @@
 //! Connecting: one attempt that says why it failed.
 
+use rpc_core::net::server::HttpConfig;
 use snek_proto::CloseReason;
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{ConnectError, MemoryBackend, Server, ServerOptions, connect, http_config};
@@ -12,7 +13,10 @@ fn config(password: &str) -> ClientConfig {
 async fn connect_fails_at_once_with_the_reason() {
     let backend = MemoryBackend::new().with_user("ann", "a", "Ann");
     let options = ServerOptions {
-        http: http_config().with_path("/rpc.ws"),
+        http: HttpConfig {
+            paths: vec!["/rpc.ws".into()],
+            ..http_config()
+        },
         ..ServerOptions::default()
     };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkConfig;
 use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
@@ -57,18 +56,11 @@ async fn start() -> Running {
         max_attempts: Some(10),
         ..BackoffPolicy::new(Duration::from_millis(10), 1.0)
     };
-    let config = BotConfig {
+    let mut config = BotConfig {
         shutdown_timeout: SHORT,
         ..BotConfig::new("mybot", "mypassword")
     };
-    let link = config.link.clone();
-    let config = BotConfig {
-        link: LinkConfig {
-            reconnect: ReconnectPolicy::new(backoff),
-            ..link
-        },
-        ..config
-    };
+    config.client.link.reconnect = ReconnectPolicy::new(backoff);
     let handler = Obedient::default();
     let notices = Arc::clone(&handler.notices);
     let bot = Bot::new(&format!("ws://{}", listener.address()), config, handler).unwrap();

@@ -42,7 +42,13 @@ impl ClientUnderTest for Messages {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(dialer, config(&terms), terms.link);
+        let (client, events, connection) = connect_with(
+            dialer,
+            ClientConfig {
+                link: terms.link.clone(),
+                ..config(&terms)
+            },
+        );
         (client, events, tokio::spawn(connection.run()))
     }
 

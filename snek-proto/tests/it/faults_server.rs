@@ -99,7 +99,7 @@ impl ServerUnderTest for Subject {
     async fn start(terms: Terms) -> Self {
         let options = ServerOptions::default();
         let connection = ServerConfig {
-            login_timeout: Some(terms.opening),
+            handshake_timeout: Some(terms.opening),
             keep_alive: terms.keep_alive,
             limits: terms.limits(Limits::default()),
             ..ServerConfig::default()
@@ -212,7 +212,7 @@ fn the_server_survives_every_fault() {
 #[test]
 fn a_clock_that_jumps_gives_one_fresh_grace() {
     let config = ServerConfig {
-        login_timeout: None,
+        handshake_timeout: None,
         ..ServerConfig::default()
     };
     let mut conn = ServerConn::new(config, Instant::now());

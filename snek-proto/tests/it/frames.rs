@@ -142,7 +142,7 @@ fn any_scalar_call_id_round_trips() {
         let frame = client(&text);
         let answer = encoded(&ServerFrame::success(
             frame.call_id.unwrap(),
-            json!({"pong": []}).into(),
+            json!({"pong": []}),
         ));
         assert_eq!(
             answer,
@@ -182,7 +182,7 @@ fn events_match_the_specification() {
         encoded(&Event::SetTyping { data }),
         r##"{"event":"set_typing","data":{"channel_uid":"ch1","color":"#FF0000"}}"##
     );
-    let other = OtherEvent::new("stars", json!([1]).into());
+    let other = OtherEvent::new("stars", json!([1]));
     assert_eq!(
         encoded(&Event::Unknown(other)),
         r#"{"event":"stars","data":[1]}"#

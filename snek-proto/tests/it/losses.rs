@@ -12,7 +12,7 @@ use snek_proto::bot::{Bot, Context, Handler, Notice};
 use snek_proto::client::ClientConfig;
 use snek_proto::error::BotError;
 use snek_proto::frame::{Call, Final, Message, User};
-use snek_proto::net::{connect_with, link_config};
+use snek_proto::net::connect_with;
 use snek_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::losses::{Lossy, at_every_frame};
 use tokio::sync::{Notify, mpsc};
@@ -73,7 +73,7 @@ fn host(mut listener: rpc_core::net::mem::MemListener, mentions: bool) -> Posted
 async fn calls(lossy: Lossy) {
     let posted = host(lossy.listener, false);
     let config = ClientConfig::new("mybot", "mypassword");
-    let (client, mut events, connection) = connect_with(lossy.dialer, config, link_config());
+    let (client, mut events, connection) = connect_with(lossy.dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     for text in ["1", "2", "3"] {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::net::LinkConfig;
 use rpc_core::net::server::{HttpConfig, Service};
 use rpc_core::{Secret, Str};
 use snek_proto::client::ClientConfig;
@@ -72,7 +71,7 @@ async fn headers_and_extensions_of_the_host_reach_the_backend() {
     let config = ClientConfig::new("ann", "secret");
     let dialer = dialer(&url, &config).unwrap();
     let dialer = dialer.with_header("x-name", "a header").unwrap();
-    let (client, _events, connection) = connect_with(dialer, config, LinkConfig::default());
+    let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     let reply = client.send_message("general", "hello", Final::Yes).await;
@@ -90,7 +89,7 @@ async fn a_server_in_memory_serves_until_a_signal() {
     let backend = server.runtime();
     runs_until(server, async |dialer| {
         let config = ClientConfig::new("ann", "secret");
-        let (client, events, connection) = connect_with(dialer, config, LinkConfig::default());
+        let (client, events, connection) = connect_with(dialer, config);
         tokio::spawn(connection.run());
         client.ready().await.unwrap();
         assert_eq!(client.get_channels().await.unwrap().len(), 1);

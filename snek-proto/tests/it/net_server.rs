@@ -43,7 +43,7 @@ fn client(url: &str, config: ClientConfig) -> (Client, Events) {
         ..LinkConfig::default()
     };
     let dialer = dialer(url, &config).unwrap();
-    let (client, events, connection) = connect_with(dialer, config, link);
+    let (client, events, connection) = connect_with(dialer, ClientConfig { link, ..config });
     tokio::spawn(connection.run());
     (client, events)
 }
@@ -463,7 +463,10 @@ async fn a_client_that_never_reads_is_disconnected_alone() {
 async fn garbage_input_affects_only_its_connection() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
     let (ann, _events) = login(&url, "ann", "a").await;
-    let ws = WsConfig::default().with_max_outgoing(32 << 20);
+    let ws = WsConfig {
+        max_outgoing: 32 << 20,
+        ..WsConfig::default()
+    };
     for bad in [
         "nonsense".to_owned(),
         "[".repeat(100_000),

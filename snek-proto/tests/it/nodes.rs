@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::{LinkConfig, LinkEvent, LinkState};
+use rpc_core::net::{LinkEvent, LinkState};
 use snek_proto::client::{ClientConfig, ClientEvent, reconnect_policy};
 use snek_proto::frame::Final;
-use snek_proto::net::{
-    Client, Events, MemoryBackend, Server, ServerOptions, connect_with, dialer, link_config,
-};
+use snek_proto::net::{Client, Events, MemoryBackend, Server, ServerOptions, connect_with, dialer};
 use tokio::task::JoinHandle;
 
 /// A node with its own users; its URL, and its task, whose end is that of all its connections.
@@ -29,13 +27,10 @@ async fn node() -> (String, JoinHandle<()>) {
 async fn login(urls: &str, name: &str, password: &str) -> (Client, Events) {
     let mut reconnect = reconnect_policy();
     reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let config = ClientConfig::new(name, password);
+    let mut config = ClientConfig::new(name, password);
     let dialer = dialer(urls, &config).unwrap().in_listed_order();
-    let link = LinkConfig {
-        reconnect,
-        ..link_config()
-    };
-    let (client, events, connection) = connect_with(dialer, config, link);
+    config.link.reconnect = reconnect;
+    let (client, events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
     (client, events)

@@ -3,15 +3,11 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use rpc_core::net::LinkConfig;
 use rpc_core::net::mem::{self, MemListener};
-use rpc_core::reconnect::ReconnectPolicy;
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice, State};
-use snek_proto::client::reconnect_policy;
 use snek_proto::error::BotError;
 use snek_proto::frame::Message;
-use snek_proto::net::link_config;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -199,14 +195,9 @@ async fn connected_means_logged_in_with_known_channels() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_gets_the_error_of_a_failed_bot() {
-    let link = LinkConfig {
-        reconnect: ReconnectPolicy {
-            cycles: Some(1),
-            ..reconnect_policy()
-        },
-        ..link_config()
-    };
-    let (display, mut listener, run) = start(BotConfig { link, ..config() });
+    let mut config = config();
+    config.client.link.reconnect.cycles = Some(1);
+    let (display, mut listener, run) = start(config);
     let mut states = display.states.get().unwrap().clone();
     // A handler that is still at work is given its time.
     let mut line = Peer::logged_in(&mut listener).await;

@@ -127,7 +127,7 @@ limits,
             match op {
                 Op::Chat => {
                     let request = ChatRequest::new("hi", "m");
-                    book.note(&played.conn.start_chat(&request, now));
+                    book.note(&played.conn.chat(&request, now));
                 }
                 Op::Status => book.note(&played.conn.status(now)),
                 Op::Task => {
@@ -185,7 +185,7 @@ limits,
         for op in ops {
             let now = played.now;
             match op {
-                Op::Chat => drop(played.conn.start_chat(&ChatRequest::new("hi", "m"), now)),
+                Op::Chat => drop(played.conn.chat(&ChatRequest::new("hi", "m"), now)),
                 Op::Status => drop(played.conn.status(now)),
                 Op::Answer(..) | Op::Abort(_) => {
                     let chat = played.conn.calls.iter().map(|(id, _)| id).min_by_key(|id| id.raw());

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 
-use super::run::Run;
-use crate::error::ChatError;
+use super::run::ChatReply;
+use crate::error::AppError;
 use crate::frame::{ChatRequest, Reply, Status};
 
 /// The application of a server: it works on chats. Implement it as `async fn`.
@@ -12,14 +12,14 @@ use crate::frame::{ChatRequest, Reply, Status};
 /// HTTP runs on a task of its own. Move blocking work to a task of its own.
 ///
 /// ```
-/// use acolyte_proto::error::ChatError;
+/// use acolyte_proto::error::AppError;
 /// use acolyte_proto::frame::{ChatRequest, Reply, Status};
-/// use acolyte_proto::net::{Agent, Run};
+/// use acolyte_proto::net::{Agent, ChatReply};
 ///
 /// struct Echo;
 ///
 /// impl Agent for Echo {
-///     async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+///     async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
 ///         for word in request.message.split_inclusive(' ') {
 ///             if run.text(word).await.is_err() {
 ///                 break; // aborted, or the client has left
@@ -38,21 +38,21 @@ pub trait Agent: Send + Sync + 'static {
     /// this chat with an error and nothing else.
     ///
     /// A failure of the model may be returned either way: the known server sends a reply with
-    /// [`error`](Reply::error), and uses [`ChatError`] for its own failures.
+    /// [`error`](Reply::error), and uses [`AppError`] for its own failures.
     ///
     /// # Errors
     /// The failure of the chat. Missing id, code and detail are added.
     ///
     /// # Cancel safety
-    /// When the chat is aborted, `run` [reports it](Run::cancelled), and the future is dropped if
+    /// When the chat is aborted, `run` [reports it](ChatReply::cancelled), and the future is dropped if
     /// it has not ended within the [grace period](crate::server::ServerConfig::abort_grace).
     /// When the client has left, it is dropped at once. Make sure that processes and tasks it has
     /// started end when it is dropped.
     fn run(
         &self,
-        run: Run,
+        run: ChatReply,
         request: ChatRequest,
-    ) -> impl Future<Output = Result<Reply, ChatError>> + Send;
+    ) -> impl Future<Output = Result<Reply, AppError>> + Send;
 
     /// Returns the server's status. The numbers of tasks are filled in, and the address if it is
     /// empty.
@@ -60,4 +60,48 @@ pub trait Agent: Send + Sync + 'static {
     /// # Cancel safety
     /// The future is dropped if the client leaves first.
     fn status(&self) -> impl Future<Output = Status> + Send;
+}
+
+rpc_core::dynamic! {
+    /// Any [`Agent`]: for a program that chooses one when it starts.
+    pub struct DynAgent(any_agent): Agent {
+        async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError>;
+        async fn status(&self) -> Status;
+    }
+}
+
+/// An [`Agent`] that is a status and a closure.
+struct AgentFn<F>(Status, F);
+
+/// Creates an agent with this status from a closure that returns a future.
+///
+/// ```
+/// use acolyte_proto::frame::{Reply, Status};
+/// use acolyte_proto::net::{DynAgent, agent_fn};
+///
+/// let echo = agent_fn(Status::new("echo", ""), |_, request| async move {
+///     Ok(Reply::new(request.message, "echo"))
+/// });
+/// # drop(DynAgent::new(echo));
+/// ```
+pub fn agent_fn<F, W>(status: Status, work: F) -> impl Agent
+where
+    F: Fn(ChatReply, ChatRequest) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    AgentFn(status, work)
+}
+
+impl<F, W> Agent for AgentFn<F>
+where
+    F: Fn(ChatReply, ChatRequest) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
+        (self.1)(run, request).await
+    }
+
+    async fn status(&self) -> Status {
+        self.0.clone()
+    }
 }

@@ -12,8 +12,8 @@ use rpc_core::{CloseFrame, CloseReason, Machine, Refused};
 use super::agent::Agent;
 use super::daemon::Daemon;
 use super::queue::End;
-use super::run::{Client, Origin, Output, Run};
-use crate::error::ChatError;
+use super::run::{ChatReply, Client, Origin, Output};
+use crate::error::AppError;
 use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
 use crate::net::SYSTEM;
@@ -116,7 +116,7 @@ impl<A: Agent> Handler<A> {
                 task_id,
             },
         };
-        let run = Run {
+        let run = ChatReply {
             origin: Arc::new(origin),
             cancellation,
         };
@@ -154,7 +154,7 @@ fn write_end(conn: &mut ServerConn, id: &RpcId, end: &End) -> Result<(), Refused
         Err(error) => conn.fail(id, error),
     };
     if let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = told {
-        let error = ChatError::new("The reply is too large to be sent.");
+        let error = AppError::failed("The reply is too large to be sent.");
         told = conn.fail(id, &error);
     }
     if let Err(Refused::TooLarge { .. }) = told {

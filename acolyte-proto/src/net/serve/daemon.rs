@@ -20,9 +20,9 @@ use super::connection::Handler;
 use super::options::ServerOptions;
 use super::pages::admit;
 use super::queue::End;
-use super::run::{Client, Run};
+use super::run::{ChatReply, Client};
 use crate::auth::{Auth, check_bind};
-use crate::error::ChatError;
+use crate::error::AppError;
 use crate::event::{Event, RunKind, RunState};
 use crate::frame::{ChatRequest, Status};
 use crate::http::UNAUTHORIZED;
@@ -56,10 +56,12 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
 
     fn new(agent: A, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http.with_path(RPC_PATH);
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let mut http = options.http;
+        http.paths.push(RPC_PATH.to_owned());
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max;
         // The key comes with the upgrade.
-        http.limits = http.limits.with_max_before_login(max);
+        http.limits.max_before_login = max;
         let shared = Arc::new(Self {
             agent: Arc::new(agent),
             auth: options.auth,
@@ -146,7 +148,7 @@ impl<A: Agent> Daemon<A> {
         status
     }
 
-    pub(super) async fn work(&self, run: Run, request: ChatRequest) -> End {
+    pub(super) async fn work(&self, run: ChatReply, request: ChatRequest) -> End {
         let answer = pin!(self.answer(run, request));
         server_call(SYSTEM, "chat.start", answer, |end| {
             // A failed model is reported in a reply.
@@ -155,7 +157,7 @@ impl<A: Agent> Daemon<A> {
         .await
     }
 
-    async fn answer(&self, run: Run, request: ChatRequest) -> End {
+    async fn answer(&self, run: ChatReply, request: ChatRequest) -> End {
         // Every known server says this first, and nothing else of this kind.
         let _ = run
             .emit(&Event::Status(RunState::new(RunKind::Running)))
@@ -163,7 +165,7 @@ impl<A: Agent> Daemon<A> {
         match catch_panic("an agent", self.agent.run(run, request)).await {
             Some(Ok(reply)) => Ok(Box::new(reply)),
             Some(Err(error)) => Err(Box::new(error)),
-            None => Err(Box::new(ChatError::new("Internal error."))),
+            None => Err(Box::new(AppError::failed("Internal error."))),
         }
     }
 }

@@ -13,9 +13,9 @@ use rpc_core::net::server::ProtocolServer;
 
 use daemon::Daemon;
 
-pub use agent::Agent;
+pub use agent::{Agent, DynAgent, agent_fn};
 pub use options::{ServerOptions, http_config};
-pub use run::{EmitError, Run};
+pub use run::{ChatReply, EmitError};
 
 /// An Acolyte server, on a socket or [mounted](ProtocolServer::mount), made from an [`Agent`] and
 /// [`ServerOptions`]. Its runtime is the agent, in an [`Arc`](std::sync::Arc).
@@ -25,8 +25,8 @@ pub use run::{EmitError, Run};
 /// it, or at a client's shutdown request.
 ///
 /// ```
-/// use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
-/// use acolyte_proto::error::ChatError;
+/// use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
+/// use acolyte_proto::error::AppError;
 /// use acolyte_proto::frame::{ChatRequest, Reply, Status};
 ///
 /// struct Echo;
@@ -34,9 +34,9 @@ pub use run::{EmitError, Run};
 /// impl Agent for Echo {
 ///     async fn run(
 ///         &self,
-///         run: Run,
+///         run: ChatReply,
 ///         request: ChatRequest,
-///     ) -> Result<Reply, ChatError> {
+///     ) -> Result<Reply, AppError> {
 ///         let _ = run.text(&request.message).await;
 ///         Ok(Reply { output_streamed: Some(true), ..Reply::new(request.message, request.model) })
 ///     }

@@ -19,10 +19,15 @@ pub fn http_config() -> HttpConfig {
         same_origin: true,
         ..Guards::default()
     };
-    let limits = ServerLimits::default().with_max_body_bytes(MAX_MESSAGE_BYTES);
-    HttpConfig::default()
-        .with_guards(guards)
-        .with_limits(limits)
+    let limits = ServerLimits {
+        max_body_bytes: MAX_MESSAGE_BYTES,
+        ..ServerLimits::default()
+    };
+    HttpConfig {
+        limits,
+        guards,
+        ..HttpConfig::default()
+    }
 }
 
 rpc_core::config! {

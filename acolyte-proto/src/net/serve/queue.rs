@@ -5,7 +5,7 @@ use rpc_core::sync::Mutex;
 use rpc_core::{Limits, Refused};
 use tokio::sync::Notify;
 
-use crate::error::ChatError;
+use crate::error::AppError;
 use crate::frame::Reply;
 use crate::http::push_data;
 
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 16 * 1024;
 /// The agent's error for a step that is too large.
 pub(super) const STEP_TOO_LARGE: &str = "A step of the chat is too large to be sent.";
 
-pub(super) type End = Result<Box<Reply>, Box<ChatError>>;
+pub(super) type End = Result<Box<Reply>, Box<AppError>>;
 
 /// Why a step was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ResponseQueue {
         write(&mut json).map_err(NotAdded::Refused)?;
         if json.len() > self.max_step {
             drop(state);
-            self.end(Err(Box::new(ChatError::new(STEP_TOO_LARGE))));
+            self.end(Err(Box::new(AppError::failed(STEP_TOO_LARGE))));
             return Err(NotAdded::Stopped);
         }
         push_data(&json, &mut state.text);

@@ -1,4 +1,4 @@
-//! [`Run`]: one chat, from an [`Agent`](super::Agent)'s point of view.
+//! [`ChatReply`]: one chat, from an [`Agent`](super::Agent)'s point of view.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use rpc_core::sync::Mutex;
 
 use super::queue::{NotAdded, ResponseQueue, STEP_TOO_LARGE};
 use crate::codec::encode_into;
-use crate::error::{ChatError, code};
+use crate::error::{AppError, code};
 use crate::event::{ChecklistTag, Event, ToolCall, ToolResult};
 use crate::id::{RpcId, TaskId};
 use crate::server::ServerConn;
@@ -32,7 +32,7 @@ pub enum EmitError {
 
 /// A handle to one running chat. Cheap to clone.
 #[derive(Clone)]
-pub struct Run {
+pub struct ChatReply {
     pub(super) origin: Arc<Origin>,
     pub(super) cancellation: Cancellation,
 }
@@ -77,7 +77,7 @@ pub(super) enum Output {
     },
 }
 
-impl Run {
+impl ChatReply {
     /// Returns the request's id, for logs; `None` over HTTP.
     #[must_use]
     pub fn id(&self) -> Option<&RpcId> {
@@ -154,7 +154,7 @@ impl Run {
     /// Sends more of the model's text, as [`emit`](Self::emit) does.
     ///
     /// # Errors
-    /// [`EmitError::Stopped`]
+    /// [`EmitError::Stopped`] if the chat was aborted or its client has left: stop the work.
     ///
     /// # Cancel safety
     /// As for [`emit`](Self::emit).
@@ -173,8 +173,8 @@ impl Run {
     pub async fn tool<T>(
         &self,
         call: ToolCall,
-        work: impl Future<Output = Result<T, ChatError>>,
-    ) -> Result<Result<T, ChatError>, EmitError> {
+        work: impl Future<Output = Result<T, AppError>>,
+    ) -> Result<Result<T, AppError>, EmitError> {
         let (id, name) = (call.id.clone(), call.name.clone());
         self.emit(&Event::ToolCall(call)).await?;
         let outcome = work.await;
@@ -235,7 +235,8 @@ async fn write(
         match conn.event(id, event) {
             Ok(()) => Some(Ok(())),
             Err(Refused::QueueFull) => None,
-            Err(Refused::TooLarge { .. }) => match conn.fail(id, &ChatError::new(STEP_TOO_LARGE)) {
+            Err(Refused::TooLarge { .. }) => match conn.fail(id, &AppError::failed(STEP_TOO_LARGE))
+            {
                 Err(Refused::QueueFull) => None,
                 _ => Some(Err(EmitError::Stopped)),
             },
@@ -249,19 +250,19 @@ async fn write(
 }
 
 /// Lets an agent end with `?` once its client is gone.
-impl From<EmitError> for ChatError {
+impl From<EmitError> for AppError {
     fn from(error: EmitError) -> Self {
         let code = matches!(error, EmitError::Stopped).then_some(code::ABORTED.into());
         Self {
             code,
-            ..Self::new(error.to_string())
+            ..Self::failed(error.to_string())
         }
     }
 }
 
-impl From<Refused> for ChatError {
+impl From<Refused> for AppError {
     fn from(error: Refused) -> Self {
-        Self::new(error.to_string())
+        Self::failed(error.to_string())
     }
 }
 
@@ -269,7 +270,7 @@ fn invalid(refused: &Refused) -> EmitError {
     EmitError::Invalid(refused.to_string())
 }
 
-rpc_core::debug_fields!([] Run, this => {
+rpc_core::debug_fields!([] ChatReply, this => {
     id: this.id(),
     task_id: this.task_id(),
     is_cancelled: this.is_cancelled(),

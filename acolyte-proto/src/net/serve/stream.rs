@@ -17,8 +17,8 @@ use super::agent::Agent;
 use super::daemon::Daemon;
 use super::pages::refuse;
 use super::queue::{End, ResponseQueue};
-use super::run::{Client, Origin, Output, Run};
-use crate::error::ChatError;
+use super::run::{ChatReply, Client, Origin, Output};
+use crate::error::AppError;
 use crate::frame::ChatRequest;
 use crate::http::{KEEP_ALIVE, StreamFrame, read_body, refusal};
 use crate::server::{SHUTTING_DOWN, complete};
@@ -51,7 +51,7 @@ pub(super) fn stream<A: Agent>(
             tools: Mutex::default(),
         },
     };
-    let run = Run {
+    let run = ChatReply {
         origin: Arc::new(origin),
         cancellation,
     };
@@ -78,7 +78,7 @@ async fn work<A: Agent>(
     shared: Arc<Daemon<A>>,
     stopping: Option<Cancellation>,
     queue: Arc<ResponseQueue>,
-    run: Run,
+    run: ChatReply,
     request: ChatRequest,
 ) {
     let stopped = async {
@@ -90,7 +90,7 @@ async fn work<A: Agent>(
     };
     let end = tokio::select! {
         end = shared.work(run, request) => end,
-        () = stopped => Err(Box::new(ChatError::new(SHUTTING_DOWN))),
+        () = stopped => Err(Box::new(AppError::failed(SHUTTING_DOWN))),
     };
     queue.end(end);
 }

@@ -49,7 +49,7 @@ const MAX_REFUSAL: usize = 4 * 1024;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let url = server(acolyte_proto::auth::Auth::open()).await?;
 /// let client = SseClient::new(&url, ClientConfig::default())?; // http://127.0.0.1:6767
-/// let mut chat = client.start_chat(ChatRequest::new("hi", "gpt-5-mini")).await;
+/// let mut chat = client.chat(ChatRequest::new("hi", "gpt-5-mini")).await;
 /// while let Some(update) = chat.next().await {
 ///     println!("{update:?}");
 /// }
@@ -146,16 +146,16 @@ impl SseClient {
     /// # Cancel safety
     /// Dropping the future, or the [`Chat`], closes the connection: servers of this crate then stop
     /// the chat, known ones let it run to its end.
-    pub async fn start_chat(&self, request: ChatRequest) -> Chat {
+    pub async fn chat(&self, request: ChatRequest) -> Chat {
         self.start(request, self.config.clone()).await
     }
 
-    /// Like [`start_chat`](Self::start_chat), with its own limit on how long the chat waits for each
+    /// Like [`chat`](Self::chat), with its own limit on how long the chat waits for each
     /// next frame; `None` is for ever, for a person who can abort.
     ///
     /// # Cancel safety
-    /// As for [`start_chat`](Self::start_chat).
-    pub async fn start_chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
+    /// As for [`chat`](Self::chat).
+    pub async fn chat_within(&self, idle: Option<Duration>, request: ChatRequest) -> Chat {
         let config = ClientConfig {
             chat_idle_timeout: idle,
             ..ClientConfig::clone(&self.config)

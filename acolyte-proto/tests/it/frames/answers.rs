@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::error::{ErrorDetail, code};
 use acolyte_proto::event::{
     Checklist, ChecklistItem, Diff, DiffMarker, EditHeader, FileHeader, ItemStatus, Notice,
@@ -31,11 +31,11 @@ fn replies_are_flat_and_without_nulls() {
         tool: Some("t".into()),
         ..ErrorDetail::default()
     };
-    let full = ChatError {
+    let full = AppError {
         id: Some(ErrorId::random(1)),
         code: Some(code::UNKNOWN.into()),
         detail: Some(Box::new(detail)),
-        ..ChatError::new("boom")
+        ..AppError::failed("boom")
     };
     let mut status = Status {
         providers: vec!["openai".into()],
@@ -81,7 +81,7 @@ fn replies_are_flat_and_without_nulls() {
             r#"{"id":"rpc_a","type":"chat.done","reply":{"state":"done","model":"m","output":"o","outputStreamed":true,"error":"e","toolCalls":["t"],"modelCalls":2,"activeSkills":[{"name":"n","instructions":"i"}],"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3,"inputBudgetTokens":9},"promptBreakdown":{"usedTokens":0}}}"#,
         ),
         (
-            Answer::Failed(Box::new(ChatError::new("boom"))),
+            Answer::Failed(Box::new(AppError::failed("boom"))),
             r#"{"id":"rpc_a","type":"chat.error","errorMessage":"boom"}"#,
         ),
         (
@@ -189,7 +189,7 @@ fn every_event_is_written_as_by_the_known_server() {
             r#"{"type":"tasklist","groupId":"g","groupTitle":"Plan","items":[{"id":"s","label":"Look","status":"in_progress","order":0}]}"#,
         ),
         (
-            Event::Error(ChatError::new("no")),
+            Event::Error(AppError::failed("no")),
             r#"{"type":"error","errorMessage":"no"}"#,
         ),
         (

@@ -143,10 +143,14 @@ fn question_and_text<S: Serializer>(question: &Str, to: S) -> Result<S::Ok, S::E
 
 impl ApprovalNeeded {
     /// Creates an event for this tool, with an object of arguments.
-    pub fn new(tool: impl Into<Str>, arguments: Json, description: impl Into<Str>) -> Self {
+    pub fn new(
+        tool: impl Into<Str>,
+        arguments: impl Into<Json>,
+        description: impl Into<Str>,
+    ) -> Self {
         Self {
             tool: tool.into(),
-            arguments: Some(arguments),
+            arguments: Some(arguments.into()),
             description: Some(description.into()),
             ..Self::default()
         }

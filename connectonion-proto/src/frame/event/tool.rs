@@ -96,11 +96,11 @@ members! {
 
 impl ToolCall {
     /// Creates a call of this tool, with an object of arguments.
-    pub fn new(tool_id: impl Into<Str>, name: impl Into<Str>, args: Json) -> Self {
+    pub fn new(tool_id: impl Into<Str>, name: impl Into<Str>, args: impl Into<Json>) -> Self {
         Self {
             tool_id: Some(tool_id.into()),
             name: name.into(),
-            args: Some(args),
+            args: Some(args.into()),
             status: None,
         }
     }

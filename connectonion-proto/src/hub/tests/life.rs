@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::frame::SessionState;
-use crate::hub::{AgentError, ConnId, HubEvent, Owner, Reply};
+use crate::hub::{AppError, ConnId, HubEvent, Owner, Reply};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::storage::{Record, RecordStatus};
 
@@ -241,7 +241,7 @@ fn a_silent_run_ends_after_an_hour() {
     let stopped = play.told.pop_back();
     assert!(matches!(stopped, Some(HubEvent::Cancel(it)) if it == run));
     assert_eq!(play.hub.running(), 0);
-    assert_eq!(play.try_event(run, "late"), Err(AgentError::Over));
+    assert_eq!(play.try_event(run, "late"), Err(AppError::Over));
 }
 
 #[test]

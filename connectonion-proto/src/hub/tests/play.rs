@@ -9,7 +9,7 @@ use crate::frame::{
 };
 use crate::hub::job::Request;
 use crate::hub::{
-    AgentError, ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Now, Owner, Prompt, Reply, RunId,
+    AppError, ConnId, ConnectRequest, Hub, HubConfig, HubEvent, Now, Owner, Prompt, Reply, RunId,
 };
 use crate::server::ServerEvent;
 use crate::storage::Record;
@@ -223,7 +223,7 @@ impl Play {
         }
     }
 
-    pub fn try_event(&mut self, run: RunId, id: &str) -> Result<Str, AgentError> {
+    pub fn try_event(&mut self, run: RunId, id: &str) -> Result<Str, AppError> {
         let kind = EventKind::Thinking(Thinking::new(id));
         self.hub.emit(run, kind, Some(id), self.now)
     }
@@ -233,7 +233,7 @@ impl Play {
     }
 
     /// The agent asks whether a tool may run.
-    pub fn ask(&mut self, run: RunId) -> Result<Str, AgentError> {
+    pub fn ask(&mut self, run: RunId) -> Result<Str, AppError> {
         let tool = ApprovalNeeded::new("tool", Json::EMPTY_ARRAY, "");
         let kind = EventKind::ApprovalNeeded(tool);
         let id = self.hub.ask(run, kind, self.now)?;
@@ -281,7 +281,7 @@ impl Play {
     }
 
     /// The agent returns. Returns the prompts that it has not read.
-    pub fn try_finish(&mut self, run: RunId) -> Result<Vec<Prompt>, AgentError> {
+    pub fn try_finish(&mut self, run: RunId) -> Result<Vec<Prompt>, AppError> {
         let unread = self.hub.finish(run, "done", self.now);
         self.settle();
         unread
@@ -291,7 +291,7 @@ impl Play {
         assert_eq!(self.try_finish(run), Ok(Vec::new()));
     }
 
-    pub fn fail(&mut self, run: RunId) -> Result<(), AgentError> {
+    pub fn fail(&mut self, run: RunId) -> Result<(), AppError> {
         let failed = self.hub.fail(run, "failed", self.now);
         self.settle();
         failed

@@ -1,7 +1,7 @@
 //! Runs, sentence by sentence: what is seen of them, said to them, and left of them.
 
 use crate::frame::{Answer, EventKind, SessionState};
-use crate::hub::{AgentError, HubEvent, Prompt, Reply};
+use crate::hub::{AppError, HubEvent, Prompt, Reply};
 use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::LogLimits;
 
@@ -234,10 +234,10 @@ fn a_stale_agent_has_no_effect() {
     assert_eq!(play.removed.front(), Some(&id));
     let (conn, _) = play.back(&id);
     let run = play.start(conn);
-    assert_eq!(play.try_event(old, "stale"), Err(AgentError::Over));
-    assert_eq!(play.try_finish(old), Err(AgentError::Over));
-    assert_eq!(play.fail(old), Err(AgentError::Over));
-    assert_eq!(play.ask(old), Err(AgentError::Over));
+    assert_eq!(play.try_event(old, "stale"), Err(AppError::Over));
+    assert_eq!(play.try_finish(old), Err(AppError::Over));
+    assert_eq!(play.fail(old), Err(AppError::Over));
+    assert_eq!(play.ask(old), Err(AppError::Over));
     play.finish(run);
     assert_eq!(play.frames(conn), ["OUTPUT"]);
 }
@@ -337,7 +337,7 @@ fn questions_are_bounded_and_end_when_withdrawn() {
     let run = play.start(conn);
     let (a, b) = (play.ask(run).unwrap(), play.ask(run).unwrap());
     let others: Vec<_> = (2..MAX_QUESTIONS).map(|_| play.ask(run).unwrap()).collect();
-    assert_eq!(play.ask(run), Err(AgentError::NoRoom));
+    assert_eq!(play.ask(run), Err(AppError::NoRoom));
     for id in others.iter().chain([&a]) {
         play.hub.withdraw(run, id);
     }
@@ -345,7 +345,7 @@ fn questions_are_bounded_and_end_when_withdrawn() {
     assert_eq!(play.answer(conn, None), Ok((run, b)));
     let event = EventKind::Assistant("no question".into());
     let refused = play.hub.ask(run, event, play.now);
-    assert_eq!(refused, Err(AgentError::NoRoom));
+    assert_eq!(refused, Err(AppError::NoRoom));
 }
 
 #[test]

@@ -60,13 +60,14 @@ impl Cluster {
 
     /// Adds to the configuration of the server that it serves what other hosts pass on. The configuration of
     /// the connections to them is `ws`.
-    pub(in crate::net) fn configure(&self, http: HttpConfig, ws: WsConfig) -> HttpConfig {
+    pub(in crate::net) fn configure(&self, http: &mut HttpConfig, mut ws: WsConfig) {
         let Links { url, ws: ours, .. } = &self.shared.links;
-        let _ = ours.set(ws.with_connect_timeout(DIAL_TIMEOUT));
+        ws.connect_timeout = DIAL_TIMEOUT;
+        let _ = ours.set(ws);
         if let Some(Ok(advertised)) = self.advertised() {
             let _ = url.set(advertised);
         }
-        http.with_tickets(Arc::clone(&self.shared.tickets))
+        http.tickets = Some(Arc::clone(&self.shared.tickets));
     }
 
     /// Returns what is advertised, or what is wrong with it.

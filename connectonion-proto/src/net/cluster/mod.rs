@@ -128,7 +128,7 @@ rpc_core::config! {
 }
 
 /// A host's place among the hosts of its agent. Cheap to clone. Give it to
-/// [`ServerOptions::with_cluster`](super::ServerOptions::with_cluster).
+/// [`RuntimeOptions::cluster`](super::RuntimeOptions::cluster).
 ///
 /// ```no_run
 /// use connectonion_proto::auth::Signer;
@@ -140,7 +140,8 @@ rpc_core::config! {
 /// # async fn doc(key: Signer) -> Result<(), Box<dyn std::error::Error>> {
 /// let store = nats::connect(NatsConfig::new("nats://127.0.0.1:4222")).await?;
 /// let cluster = Cluster::open(store, *key.address(), ClusterOptions::default()).await?;
-/// let options = ServerOptions::new(&key, TrustLevel::Careful).with_cluster(cluster);
+/// let mut options = ServerOptions::new(&key, TrustLevel::Careful);
+/// options.runtime.cluster = Some(cluster);
 /// # Ok(())
 /// # }
 /// ```

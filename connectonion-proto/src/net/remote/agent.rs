@@ -46,10 +46,10 @@ impl Client {
     /// # let url = host.url();
     /// # tokio::spawn(host.run());
     /// # let signer = connectonion_proto::auth::Signer::generate()?;
-    /// # let options = connectonion_proto::net::AgentOptions::default();
+    /// # let options = connectonion_proto::client::ClientConfig::default();
     /// # let (agent, _, connection) = connectonion_proto::net::connect(&url, signer, options).await?;
     /// # tokio::spawn(connection.run());
-    /// let mut run = agent.input("What is new?").await;
+    /// let mut run = agent.chat("What is new?").await;
     /// while let Some(event) = run.next().await {
     ///     match event? {
     ///         RunEvent::Step(step) => println!("{}", step.event.kind.tag()),
@@ -57,7 +57,7 @@ impl Client {
     ///         other => println!("{other:?}"),
     ///     }
     /// }
-    /// let answer = agent.input("And in one word?").await.output().await?.result;
+    /// let answer = agent.chat("And in one word?").await.finish().await?.result;
     /// # Ok(())
     /// # }
     /// ```
@@ -66,7 +66,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the prompt may or may not be sent.
-    pub async fn input(&self, prompt: impl Into<Str>) -> Run {
+    pub async fn chat(&self, prompt: impl Into<Str>) -> Run {
         self.send(Input::new(prompt)).await
     }
 
@@ -102,7 +102,7 @@ impl Client {
         let input = Input::new(prompt);
         let reply = self
             .link
-            .call("INPUT", move |conn, now| conn.input(&input, now));
+            .call_with("INPUT", move |conn, now| conn.input(&input, now));
         match reply.await? {
             Reply::Input(taken) => Ok(taken),
             _ => Err(unexpected()),
@@ -201,7 +201,7 @@ impl Client {
 
     async fn submit(&self, add: impl FnOnce(Draft) -> Draft) -> Outcome<OnboardSuccess> {
         let submit = OnboardSubmit::from(self.signer.sign("ONBOARD_SUBMIT", add)?);
-        let reply = self.link.call("ONBOARD_SUBMIT", move |conn, now| {
+        let reply = self.link.call_with("ONBOARD_SUBMIT", move |conn, now| {
             conn.onboard(&submit, now)
         });
         match reply.await? {
@@ -221,7 +221,7 @@ impl Client {
         let id = session_id.into();
         let reply = self
             .link
-            .call("SESSION_STATUS", move |conn, now| conn.query(id, now));
+            .call_with("SESSION_STATUS", move |conn, now| conn.query(id, now));
         match reply.await? {
             Reply::Status(status) => Ok(status),
             _ => Err(unexpected()),
@@ -246,7 +246,7 @@ impl Client {
         let request = AdminRequest::new(action, signed);
         let reply = self
             .link
-            .call("ADMIN", move |conn, now| conn.admin(&request, now));
+            .call_with("ADMIN", move |conn, now| conn.admin(&request, now));
         match reply.await? {
             Reply::Admin(result) => Ok(result),
             _ => Err(unexpected()),
@@ -292,7 +292,7 @@ impl Client {
         self.signer.identity.address()
     }
 
-    /// What another program needs to go on ([`AgentOptions::resume`](super::AgentOptions)): the
+    /// What another program needs to go on ([`ClientConfig::resume`](crate::client::ClientConfig::resume)): the
     /// session, the conversation as of the last run that ended, and the last step that was taken from
     /// a [`Run`]. [Save](Resume::save) it after you have shown that step: what comes after it is sent
     /// again to the other program, and so is a question that is open. Steps among the

@@ -21,7 +21,7 @@ const MAX_ENDPOINTS: usize = 16;
 pub struct Found {
     /// The URL of its WebSocket, for [`connect`](super::connect).
     pub url: String,
-    /// Its claimed address, for [`AgentOptions::host`](super::AgentOptions::host). Only the `https` of
+    /// Its claimed address, for [`ClientConfig::host`](crate::client::ClientConfig::host). Only the `https` of
     /// its endpoint proves it.
     pub address: Address,
     /// Its name.
@@ -73,10 +73,11 @@ impl From<DecodeError> for FindError {
 /// # tokio::spawn(host.run());
 /// # let url = url.replace("ws://", "http://").replace("/ws", "");
 /// # let signer = connectonion_proto::auth::Signer::generate()?;
-/// use connectonion_proto::net::{self, AgentOptions};
+/// use connectonion_proto::client::ClientConfig;
+/// use connectonion_proto::net;
 ///
 /// let found = net::find(&url, None).await?; // http://127.0.0.1:8000
-/// let options = AgentOptions { host: Some(found.address), ..AgentOptions::default() };
+/// let options = ClientConfig { host: Some(found.address), ..ClientConfig::default() };
 /// let (agent, _, connection) = net::connect(&found.url, signer, options).await?;
 /// # tokio::spawn(connection.run());
 /// # Ok(())

@@ -4,7 +4,6 @@ mod agent;
 #[cfg(feature = "ws")]
 mod find;
 mod human;
-mod options;
 mod protocol;
 mod question;
 mod run;
@@ -20,7 +19,6 @@ pub use agent::Client;
 #[cfg(feature = "ws")]
 pub use find::{FindError, Found, find, find_with, look_up};
 pub use human::Human;
-pub use options::{AgentOptions, link_config};
 pub use protocol::ClientProtocol;
 pub use question::Question;
 pub use rpc_core::net::Connection;
@@ -28,7 +26,7 @@ pub use run::{Run, RunEvent};
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};
 
-use crate::client::{ClientEvent, ClientSession, Sign};
+use crate::client::{ClientConfig, ClientEvent, ClientSession, Sign};
 use protocol::Shared;
 use signer::RequestSigner;
 
@@ -39,29 +37,31 @@ pub type Events = rpc_core::net::Events<ClientEvent>;
 
 /// Creates a client over any dialer: in memory, through a proxy, with your own TLS. The caller must
 /// ensure that the connection is safe for prompts.
+/// [`establish`](Connection::establish) of the connection makes the first attempt, and says why if it fails.
 pub fn connect_with<D: Dialer>(
     dialer: D,
     identity: impl Sign,
-    options: AgentOptions,
+    config: impl Into<Arc<ClientConfig>>,
 ) -> (Client, Events, Connection) {
+    let config = config.into();
     let signer = RequestSigner {
         identity: Arc::new(identity),
-        host: options.host,
-        clock: options.clock,
+        host: config.host,
+        clock: config.clock,
     };
-    let config = Arc::new(options.client);
-    let session = ClientSession::new(Arc::clone(&config), options.resume);
-    let shared = Arc::new(Shared::new(session, options.run));
+    let session = ClientSession::new(Arc::clone(&config), config.resume.clone());
+    let shared = Arc::new(Shared::new(session, config.run.clone()));
+    let link = config.link.clone();
     let side = ClientProtocol {
+        invite_code: config.invite_code.clone(),
         config,
         signer: signer.clone(),
         shared: Arc::clone(&shared),
-        invite_code: options.invite_code,
         offer: false,
         offered: None,
         connect_wanted: false,
     };
-    let (link, events, connection) = rpc_core::net::open(side, dialer, options.link);
+    let (link, events, connection) = rpc_core::net::open(side, dialer, link);
     shared.attach(link.downgrade());
     let client = Client {
         link,

@@ -52,7 +52,8 @@ pub enum RunEvent {
 /// it.
 ///
 /// ```
-/// # use connectonion_proto::net::{self, AgentOptions, RunEvent};
+/// # use connectonion_proto::client::ClientConfig;
+/// # use connectonion_proto::net::{self, RunEvent};
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/net/echo.inc"));
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,9 +61,9 @@ pub enum RunEvent {
 /// # let url = host.url();
 /// # tokio::spawn(host.run());
 /// # let me = connectonion_proto::auth::Signer::from_seed(&[1; 32]);
-/// # let (agent, _events, connection) = net::connect(&url, me, AgentOptions::default()).await?;
+/// # let (agent, _events, connection) = net::connect(&url, me, ClientConfig::default()).await?;
 /// # tokio::spawn(connection.run());
-/// let mut run = agent.input("hello").await;
+/// let mut run = agent.chat("hello").await;
 /// while let Some(event) = run.next().await {
 ///     match event? {
 ///         RunEvent::Step(step) => println!("step: {}", step.event.kind.tag()),
@@ -70,7 +71,7 @@ pub enum RunEvent {
 ///         other => println!("{other:?}"),
 ///     }
 /// }
-/// assert_eq!(run.output().await?.result, "echo: hello");
+/// assert_eq!(run.finish().await?.result, "echo: hello");
 /// # Ok(())
 /// # }
 /// ```
@@ -151,7 +152,7 @@ impl Run {
     ///
     /// # Cancel safety
     /// As for [`complete`](Self::complete).
-    pub async fn output(&mut self) -> End {
+    pub async fn finish(&mut self) -> End {
         self.complete(&DeclineAll).await
     }
 

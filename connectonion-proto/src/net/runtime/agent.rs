@@ -5,7 +5,7 @@ use std::future::Future;
 use rpc_core::Str;
 
 use super::turn::Turn;
-use crate::hub::{AgentError, Prompt};
+use crate::hub::{AppError, Prompt};
 
 /// The application of a host: it answers prompts. Implement it as `async fn`.
 ///
@@ -14,12 +14,12 @@ use crate::hub::{AgentError, Prompt};
 /// an error of the agent, and ends its run only.
 ///
 /// ```
-/// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Turn};
 ///
 /// struct Echo;
 ///
 /// impl Agent for Echo {
-///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))
 ///     }
 /// }
@@ -43,7 +43,49 @@ pub trait Agent: Send + Sync + 'static {
         &self,
         turn: &Turn,
         prompt: Prompt,
-    ) -> impl Future<Output = Result<Reply, AgentError>> + Send;
+    ) -> impl Future<Output = Result<Reply, AppError>> + Send;
+}
+
+rpc_core::dynamic! {
+    /// Any [`Agent`]: for a program that chooses one when it starts.
+    ///
+    /// ```
+    /// use connectonion_proto::net::{AppError, DynAgent, Prompt, Reply, agent_fn};
+    ///
+    /// let is_demo = true;
+    /// let agent = match is_demo {
+    ///     true => DynAgent::new(agent_fn(|_, prompt| async move { Ok(Reply::new(prompt.text)) })),
+    ///     false => DynAgent::new(agent_fn(|turn, _| async move {
+    ///         Err(AppError::failed(format!("no model for {}", turn.session_id())))
+    ///     })),
+    /// };
+    /// # drop(agent);
+    /// ```
+    pub struct DynAgent(any_agent): Agent {
+        async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError>;
+    }
+}
+
+/// An [`Agent`] that is a closure.
+struct AgentFn<F>(F);
+
+/// Creates an agent from a closure that returns a future.
+pub fn agent_fn<F, W>(work: F) -> impl Agent
+where
+    F: Fn(Turn, Prompt) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    AgentFn(work)
+}
+
+impl<F, W> Agent for AgentFn<F>
+where
+    F: Fn(Turn, Prompt) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Reply, AppError>> + Send + 'static,
+{
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
+        (self.0)(turn.clone(), prompt).await
+    }
 }
 
 /// An agent's answer: the `result` of OUTPUT.

@@ -34,7 +34,7 @@ use handler::{Caller, Handler};
 use state::State;
 use turn::Head;
 
-pub use agent::{Agent, Reply};
+pub use agent::{Agent, DynAgent, Reply, agent_fn};
 pub(in crate::net) use handler::Remote;
 pub use options::RuntimeOptions;
 use options::{CheckPayment, OnSpent, OnTrust, TrustSource};
@@ -49,14 +49,14 @@ pub use turn::Turn;
 /// ```
 /// use std::sync::Arc;
 /// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::net::{Agent, AgentError, HostRuntime, RuntimeOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, HostRuntime, RuntimeOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::server::ServerConfig;
 /// use connectonion_proto::trust::TrustLevel;
 /// use connectonion_proto::rpc_core::net::{DriverConfig, mem};
 ///
 /// # struct Echo;
 /// # impl Agent for Echo {
-/// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+/// #     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 /// #         Ok(Reply::new(format!("echo: {}", prompt.text)))
 /// #     }
 /// # }
@@ -101,7 +101,9 @@ impl HostRuntime {
     /// Creates a runtime without sessions.
     #[must_use]
     pub fn new(agent: impl Agent, options: RuntimeOptions) -> Self {
-        let hub = Hub::new(options.hub, random(), time::now());
+        let mut hub = options.hub;
+        hub.store_events |= options.cluster.is_some();
+        let hub = Hub::new(hub, random(), time::now());
         let agent = Arc::new(agent);
         // Agents get paths, and may work somewhere else.
         let uploads = std::path::absolute(&options.uploads).unwrap_or(options.uploads);

@@ -55,8 +55,12 @@ rpc_core::config! {
         /// The wall clock, for signatures and the age of what is stored; tests can set another one. Default: the
         /// system's.
         pub clock: fn() -> SystemTime = rpc_core::net::time::system_now,
-        pub(super) payments: Option<CheckPayment> = None,
-        pub(crate) cluster: Option<Cluster> = None,
+        /// Finds out whether a stranger has paid; [`with_payments`](Self::with_payments) sets it. Default `None`: payment is
+        /// not possible.
+        pub payments: Option<CheckPayment> = None,
+        /// Makes the host a part of this cluster, which stores its sessions in place of the [store](Self::store). Default
+        /// `None`: alone.
+        pub cluster: Option<Cluster> = None,
     }
     /// Creates options with this access control.
     pub fn with_access(access: AccessControl);

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::HostRuntime;
 use super::agent::Agent;
 use super::turn::Turn;
-use crate::hub::{AgentError, HubEvent, Job, Prompt, RunId};
+use crate::hub::{AppError, HubEvent, Job, Prompt, RunId};
 use crate::net::SYSTEM;
 use crate::net::sessions::{Sessions, log_config};
 use crate::storage::{Record, StorageError};
@@ -250,13 +250,13 @@ pub(super) async fn work<A: Agent>(agent: Arc<A>, turn: Turn, mut prompt: Prompt
         loop {
             let answering = async { agent.run(&turn, prompt).await };
             let answer = catch_panic("an agent", answering).await;
-            let answer = answer.unwrap_or_else(|| Err(AgentError::new(PANICKED)));
+            let answer = answer.unwrap_or_else(|| Err(AppError::failed(PANICKED)));
             let unread = runtime.with_hub(|hub, now| match answer {
                 Ok(reply) => hub.finish(run, &reply.text, now),
-                Err(AgentError::Over) => Err(AgentError::Over),
+                Err(AppError::Over) => Err(AppError::Over),
                 // A run that is over has reported it.
                 Err(error) => match hub.fail(run, &error.to_string(), now) {
-                    Ok(()) | Err(_) => Err(AgentError::Over),
+                    Ok(()) | Err(_) => Err(AppError::Over),
                 },
             });
             match unread {

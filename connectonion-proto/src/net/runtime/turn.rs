@@ -17,11 +17,11 @@ use crate::frame::{
     Answer, Approval, ApprovalNeeded, AskUser, EventKind, Mode, PlanReview, ToolCall, ToolResult,
     ToolStatus, Ulw, UlwTurnsReached,
 };
-use crate::hub::{AgentError, Hub, Now, Owner, Prompt, RunId};
+use crate::hub::{AppError, Hub, Now, Owner, Prompt, RunId};
 use crate::id::SessionId;
 use crate::limits::ULW_TURNS;
 
-/// A handle to one run for its [`Agent`](super::Agent): it sends events, asks questions, returns
+/// A handle to one run, cheap to clone, for its [`Agent`](super::Agent): it sends events, asks questions, returns
 /// what the user wants meanwhile, and has the conversation.
 ///
 /// Sending an event never waits: events are kept for all connections and for those that reconnect,
@@ -30,18 +30,19 @@ use crate::limits::ULW_TURNS;
 ///
 /// ```
 /// use connectonion_proto::frame::{AskUser, EventKind, Thinking};
-/// use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Turn};
 ///
 /// struct Barista;
 ///
 /// impl Agent for Barista {
-///     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 ///         turn.emit(EventKind::Thinking(Thinking::new("milk or not?")))?;
 ///         let milk = turn.ask_user(AskUser::new("With milk?")).await?;
 ///         Ok(Reply::new(format!("{}, milk: {}", prompt.text, milk.get())))
 ///     }
 /// }
 /// ```
+#[derive(Clone)]
 pub struct Turn {
     pub(super) runtime: HostRuntime,
     pub(super) run: RunId,
@@ -86,8 +87,8 @@ impl Turn {
     /// Sends an event. Returns its id.
     ///
     /// # Errors
-    /// [`AgentError`]. Retrying fails again.
-    pub fn emit(&self, event: EventKind) -> Result<Str, AgentError> {
+    /// [`AppError`]. Retrying fails again.
+    pub fn emit(&self, event: EventKind) -> Result<Str, AppError> {
         self.hub(|hub, now| hub.emit(self.run, event, None, now))
     }
 
@@ -96,7 +97,7 @@ impl Turn {
     ///
     /// # Errors
     /// As for [`emit`](Self::emit).
-    pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), AgentError> {
+    pub fn emit_as(&self, id: &str, event: EventKind) -> Result<(), AppError> {
         self.hub(|hub, now| hub.emit(self.run, event, Some(id), now))
             .map(drop)
     }
@@ -107,18 +108,18 @@ impl Turn {
     /// ```
     /// use connectonion_proto::Json;
     /// use connectonion_proto::frame::ToolCall;
-    /// use connectonion_proto::net::{AgentError, Turn};
+    /// use connectonion_proto::net::{AppError, Turn};
     ///
-    /// # async fn doc(turn: &Turn) -> Result<(), AgentError> {
+    /// # async fn doc(turn: &Turn) -> Result<(), AppError> {
     /// let call = ToolCall::new("call-1", "add", Json::of(&[2, 3])?);
-    /// let sum = turn.tool(call, async { Ok::<_, AgentError>(2 + 3) }).await??;
+    /// let sum = turn.tool(call, async { Ok::<_, AppError>(2 + 3) }).await??;
     /// # let _: i32 = sum;
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// [`AgentError`], as for [`emit`](Self::emit). The outcome of the work is inside.
+    /// [`AppError`], as for [`emit`](Self::emit). The outcome of the work is inside.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work; the clients get no result then.
@@ -126,7 +127,7 @@ impl Turn {
         &self,
         call: ToolCall,
         work: impl Future<Output = Result<T, E>>,
-    ) -> Result<Result<T, E>, AgentError> {
+    ) -> Result<Result<T, E>, AppError> {
         let mut result = ToolResult::default();
         result.tool_id.clone_from(&call.tool_id);
         result.name = Some(call.name.clone());
@@ -152,8 +153,8 @@ impl Turn {
     /// model; the session's `iteration` counts these calls.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn next_inputs(&self) -> Result<Vec<Prompt>, AgentError> {
+    /// [`AppError::Over`] if the run has ended meanwhile: stop the work; the same call fails again.
+    pub fn next_inputs(&self) -> Result<Vec<Prompt>, AppError> {
         self.hub(|hub, now| hub.next_inputs(self.run, now))
     }
 
@@ -178,17 +179,19 @@ impl Turn {
         }
     }
 
-    /// Asks the user, and waits for the answer: any JSON value, usually a text.
+    /// Asks the user, and waits for the answer: any JSON value, usually a text. An interrupt leaves the question
+    /// open: an agent that should stop then waits for [`interrupted`](Self::interrupted), too, and drops this future.
     ///
     /// # Errors
-    /// [`AgentError`]
+    /// [`AppError::Over`] if the run ended before the answer: stop the work. [`AppError::NoRoom`] if too many questions
+    /// are open: ask again when one is answered. [`AppError::Refused`] if the question is too large.
     ///
     /// # Cancel safety
     /// Dropping the future withdraws the question: an answer gets an ERROR.
-    pub async fn ask_user(&self, question: AskUser) -> Result<Json, AgentError> {
+    pub async fn ask_user(&self, question: AskUser) -> Result<Json, AppError> {
         match self.ask(EventKind::AskUser(question)).await? {
             Answer::AskUser(answer) => Ok(answer),
-            _ => Err(AgentError::Over),
+            _ => Err(AppError::Over),
         }
     }
 
@@ -199,10 +202,10 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn approve(&self, tool: ApprovalNeeded) -> Result<Approval, AgentError> {
+    pub async fn approve(&self, tool: ApprovalNeeded) -> Result<Approval, AppError> {
         match self.ask(EventKind::ApprovalNeeded(tool)).await? {
             Answer::Approval(approval) => Ok(approval),
-            _ => Err(AgentError::Over),
+            _ => Err(AppError::Over),
         }
     }
 
@@ -213,10 +216,10 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, AgentError> {
+    pub async fn plan_review(&self, plan: PlanReview) -> Result<Str, AppError> {
         match self.ask(EventKind::PlanReview(plan)).await? {
             Answer::PlanReview(message) => Ok(message),
-            _ => Err(AgentError::Over),
+            _ => Err(AppError::Over),
         }
     }
 
@@ -227,14 +230,14 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As for [`ask_user`](Self::ask_user).
-    pub async fn ulw_turns_reached(&self, turns: UlwTurnsReached) -> Result<Ulw, AgentError> {
+    pub async fn ulw_turns_reached(&self, turns: UlwTurnsReached) -> Result<Ulw, AppError> {
         match self.ask(EventKind::UlwTurnsReached(turns)).await? {
             Answer::Ulw(ulw) => Ok(ulw),
-            _ => Err(AgentError::Over),
+            _ => Err(AppError::Over),
         }
     }
 
-    async fn ask(&self, question: EventKind) -> Result<Answer, AgentError> {
+    async fn ask(&self, question: EventKind) -> Result<Answer, AppError> {
         let id = self.hub(|hub, now| hub.ask(self.run, question, now))?;
         let question = Withdraw { turn: self, id };
         self.until(|hub| hub.take_answer(self.run, &question.id).transpose())
@@ -275,8 +278,8 @@ impl Turn {
     /// Changes the mode, and informs the clients.
     ///
     /// # Errors
-    /// [`AgentError`].
-    pub fn set_mode(&self, mode: Mode) -> Result<(), AgentError> {
+    /// [`AppError::Over`] if the run has ended meanwhile: stop the work; the same call fails again.
+    pub fn set_mode(&self, mode: Mode) -> Result<(), AppError> {
         self.hub(|hub, now| hub.set_mode(self.run, mode, now))
     }
 
@@ -291,8 +294,8 @@ impl Turn {
     /// messages added since.
     ///
     /// # Errors
-    /// [`AgentError::Over`].
-    pub fn session(&self) -> Result<Json, AgentError> {
+    /// [`AppError::Over`] if the run has ended meanwhile: stop the work; the same call fails again.
+    pub fn session(&self) -> Result<Json, AppError> {
         self.hub(|hub, now| hub.session(self.run, now))
     }
 
@@ -300,14 +303,14 @@ impl Turn {
     /// since at the end.
     ///
     /// ```
-    /// use connectonion_proto::net::{AgentError, Turn};
+    /// use connectonion_proto::net::{AppError, Turn};
     ///
     /// #[derive(serde::Deserialize)]
     /// struct Message {
     ///     role: String,
     /// }
     ///
-    /// # fn doc(turn: &Turn) -> Result<(), AgentError> {
+    /// # fn doc(turn: &Turn) -> Result<(), AppError> {
     /// let messages = turn.messages::<Message>()?;
     /// let prompts = messages.iter().filter(|message| message.role == "user");
     /// # let _ = prompts;
@@ -316,9 +319,9 @@ impl Turn {
     /// ```
     ///
     /// # Errors
-    /// [`AgentError::Over`]; [`AgentError::Refused`] if a message does not fit the type. Other programs may
+    /// [`AppError::Over`]; [`AppError::Refused`] if a message does not fit the type. Other programs may
     /// have added some.
-    pub fn messages<T: DeserializeOwned>(&self) -> Result<Vec<T>, AgentError> {
+    pub fn messages<T: DeserializeOwned>(&self) -> Result<Vec<T>, AppError> {
         let session = self.session()?;
         let messages = find_member(session.get(), "messages").unwrap_or(Json::EMPTY_ARRAY);
         let read = serde_json::from_str(messages.get());
@@ -335,12 +338,12 @@ impl Turn {
     /// Sets a member of the session, for the agent's next run.
     ///
     /// # Errors
-    /// [`AgentError`] if the run is over, or the value is not JSON.
+    /// [`AppError`] if the run is over, or the value is not JSON.
     pub fn set_member(
         &self,
         name: &str,
         value: &(impl Serialize + ?Sized),
-    ) -> Result<(), AgentError> {
+    ) -> Result<(), AppError> {
         let value = Json::of(value)?;
         self.hub(|hub, _| hub.run_mut(self.run).map(|(_, run)| run.set(name, value)))
     }
@@ -349,8 +352,8 @@ impl Turn {
     /// calls, their results. For an agent that adds none, the host adds prompts and replies.
     ///
     /// # Errors
-    /// [`AgentError`] if the run is over, or the message is not JSON.
-    pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), AgentError> {
+    /// [`AppError`] if the run is over, or the message is not JSON.
+    pub fn push_message(&self, message: &(impl Serialize + ?Sized)) -> Result<(), AppError> {
         let message = Json::of(message)?;
         self.hub(|hub, _| {
             hub.run_mut(self.run)
@@ -362,8 +365,9 @@ impl Turn {
     /// anyway.
     ///
     /// # Errors
-    /// [`AgentError`].
-    pub fn sync(&self) -> Result<(), AgentError> {
+    /// [`AppError::Over`] if the run has ended meanwhile, [`AppError::Refused`] if the conversation is too large for a
+    /// message: the same call fails again.
+    pub fn sync(&self) -> Result<(), AppError> {
         let session = self.session()?;
         let event = EventKind::SessionSync(session);
         self.emit(event).map(drop)

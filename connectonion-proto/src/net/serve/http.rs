@@ -7,11 +7,10 @@ use bytes::Bytes;
 use http::header::UPGRADE;
 use http::{Method, Request, Response, StatusCode};
 use rpc_core::Instant;
-use rpc_core::net::server::{is_read, reply};
+use rpc_core::net::server::{Body, HttpConfig, is_read, reply};
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::options::Service;
 use crate::frame::{SessionState, Signed};
 use crate::hub::Owner;
 use crate::net::HostRuntime;
@@ -25,7 +24,8 @@ pub(super) struct Pages {
     pub(super) about: serde_json::Map<String, Value>,
     pub(super) trust: &'static str,
     pub(super) started: Instant,
-    pub(super) service: Option<Arc<Service>>,
+    /// What answers all other requests.
+    pub(super) other: HttpConfig,
     pub(super) cluster: Option<Cluster>,
 }
 
@@ -34,9 +34,9 @@ impl Pages {
         self: Arc<Self>,
         request: Request<Bytes>,
         peer: SocketAddr,
-    ) -> Response<Bytes> {
+    ) -> Response<Body> {
         let is_get = is_read(request.method());
-        match request.uri().path() {
+        let answer = match request.uri().path() {
             // The known hosts do not open a WebSocket anywhere else.
             _ if request.headers().contains_key(UPGRADE) => {
                 plain(StatusCode::FORBIDDEN, "WebSockets are at /ws")
@@ -59,15 +59,18 @@ impl Pages {
                 }
                 json(StatusCode::OK, &info)
             }
-            path => match (path.strip_prefix("/sessions/"), &self.service) {
-                (Some(id), _) if is_get => self.session(id).await,
-                (Some(id), _) if *request.method() == Method::DELETE => {
+            path => match path.strip_prefix("/sessions/") {
+                Some(id) if is_get => self.session(id).await,
+                Some(id) if *request.method() == Method::DELETE => {
                     self.delete(id, request.body()).await
                 }
-                (_, Some(service)) => service(request, peer).await,
-                (_, None) => plain(StatusCode::NOT_FOUND, "not found"),
+                _ => match self.other.http(request, peer) {
+                    Some(answer) => return answer.await,
+                    None => plain(StatusCode::NOT_FOUND, "not found"),
+                },
             },
-        }
+        };
+        answer.map(Into::into)
     }
 
     fn health(&self, code: StatusCode, status: &'static str) -> Response<Bytes> {

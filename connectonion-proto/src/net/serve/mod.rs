@@ -42,13 +42,13 @@ pub use options::{ServerOptions, http_config};
 ///
 /// ```
 /// use connectonion_proto::auth::Signer;
-/// use connectonion_proto::net::{Agent, AgentError, Server, ServerOptions, Prompt, Reply, Turn};
+/// use connectonion_proto::net::{Agent, AppError, Server, ServerOptions, Prompt, Reply, Turn};
 /// use connectonion_proto::trust::TrustLevel;
 ///
 /// struct Echo;
 ///
 /// impl Agent for Echo {
-///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+///     async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
 ///         Ok(Reply::new(format!("echo: {}", prompt.text)))
 ///     }
 /// }
@@ -59,7 +59,7 @@ pub use options::{ServerOptions, http_config};
 /// let options = ServerOptions::new(&key, TrustLevel::Open);
 /// let host = Server::bind("127.0.0.1:0", Echo, options).await?;
 /// println!("{} is at {}", key.address(), host.url());
-/// # let options = connectonion_proto::net::AgentOptions::default();
+/// # let options = connectonion_proto::client::ClientConfig::default();
 /// # let (agent, _, connection) = connectonion_proto::net::connect_lazy(&host.url(), key, options)?;
 /// # tokio::spawn(connection.run());
 /// # let handle = host.handle();
@@ -98,6 +98,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
         let mut runtime = options.runtime;
         let trust = runtime.access.level().name();
         runtime.hub.max_output_bytes = runtime.hub.max_output_bytes.min(max_sent);
+        let cluster = runtime.cluster.clone();
         let runtime = HostRuntime::new(agent, runtime);
         let pages = Arc::new(Pages {
             runtime: runtime.clone(),
@@ -106,18 +107,25 @@ impl<A: Agent> ServerProtocol for Host<A> {
             about: options.about,
             trust,
             started: Instant::now(),
-            service: options.service,
-            cluster: options.cluster.clone(),
+            other: options.http.clone(),
+            cluster: cluster.clone(),
         });
-        let mut http = options.http.with_path(WS_PATH);
-        http = http.with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max_sent);
+        let mut http = options
+            .http
+            .with_http(move |request, peer| Arc::clone(&pages).answer(request, peer));
+        http.paths.push(WS_PATH.to_owned());
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max_sent;
         // A CONNECT carries a conversation.
-        http.limits = http.limits.with_max_before_login(max);
-        if let Some(cluster) = &options.cluster {
+        http.limits.max_before_login = max;
+        if let Some(cluster) = &cluster {
             // As large as those of clients.
-            let ws = WsConfig::default().with_max_message(max_sent);
-            http = cluster.configure(http, ws.with_max_outgoing(max));
+            let ws = WsConfig {
+                max_message: max_sent,
+                max_outgoing: max,
+                ..WsConfig::default()
+            };
+            cluster.configure(&mut http, ws);
         }
         let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
@@ -127,7 +135,7 @@ impl<A: Agent> ServerProtocol for Host<A> {
             connection: Arc::new(options.connection),
             driver,
             shutdown_timeout: options.shutdown_timeout,
-            cluster: options.cluster,
+            cluster,
             is_tls: http.is_tls(),
             brake: Arc::clone(&http.brake),
             agent: PhantomData,

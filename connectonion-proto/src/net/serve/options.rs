@@ -1,20 +1,13 @@
 //! [`ServerOptions`].
 
-use std::future::Future;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
+use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy, ServerLimits};
 
 use crate::auth::Signer;
 use crate::hub::HubConfig;
 use crate::net::RuntimeOptions;
-use crate::net::cluster::Cluster;
 use crate::server::ServerConfig;
 use crate::trust::TrustLevel;
 
@@ -28,14 +21,16 @@ pub fn http_config() -> HttpConfig {
         origins: OriginPolicy::Loopback(Vec::new()),
         ..Guards::default()
     };
-    let mut config = HttpConfig::default().with_guards(guards);
-    let max = HubConfig::default().max_sessions;
-    config.limits = config.limits.with_max_connections(max);
-    config
+    let limits = ServerLimits {
+        max_connections: HubConfig::default().max_sessions,
+        ..ServerLimits::default()
+    };
+    HttpConfig {
+        limits,
+        guards,
+        ..HttpConfig::default()
+    }
 }
-
-type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
-pub(super) type Service = dyn Fn(Request<Bytes>, SocketAddr) -> Answering + Send + Sync;
 
 rpc_core::config! {
     /// The configuration of a [`Server`](super::Server).
@@ -46,11 +41,14 @@ rpc_core::config! {
     /// use connectonion_proto::trust::TrustLevel;
     ///
     /// let key = Signer::generate()?;
-    /// let mut options = ServerOptions::new(&key, TrustLevel::Careful);
-    /// options.name = "barista".into();
-    /// options.tools = vec!["grind".into(), "brew".into()];
+    /// let options = ServerOptions {
+    ///     name: "barista".into(),
+    ///     tools: vec!["grind".into(), "brew".into()],
+    ///     ..ServerOptions::new(&key, TrustLevel::Careful)
+    /// };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[derive(Debug)]
     pub struct ServerOptions {
         /// The agent's name, for `/info` and `/health`. Default `agent`.
         pub name: String = "agent".to_owned(),
@@ -62,7 +60,8 @@ rpc_core::config! {
         pub runtime: RuntimeOptions = runtime,
         /// The limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default(),
-        /// Limits, guards and TLS before the upgrade. `/ws` always upgrades, and the HTTP service is replaced. Default [`http_config`]; start from it.
+        /// Limits, guards and TLS before the upgrade, and the HTTP service for paths that are not the host's own. `/ws`
+        /// always upgrades. Start from the default, [`http_config`].
         pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each connection.
         pub driver: DriverConfig = DriverConfig::default(),
@@ -70,8 +69,6 @@ rpc_core::config! {
         /// second the clients' Close is awaited, for the [driver](Self::driver)'s `close_timeout`
         /// at most. Default 5 s; give the drain at least as long.
         pub shutdown_timeout: Duration = Duration::from_secs(5),
-        pub(super) service: Option<Arc<Service>> = None,
-        pub(super) cluster: Option<Cluster> = None,
     }
     /// Creates options with this runtime.
     pub fn with_runtime(runtime: RuntimeOptions);
@@ -83,39 +80,7 @@ impl ServerOptions {
     pub fn new(host: &Signer, level: TrustLevel) -> Self {
         Self::with_runtime(RuntimeOptions::new(host, level))
     }
-
-    /// Makes the host a part of a cluster, which stores its sessions in place of the
-    /// [store](RuntimeOptions::store).
-    #[must_use]
-    pub fn with_cluster(mut self, cluster: Cluster) -> Self {
-        self.runtime.hub.store_events = true;
-        self.runtime.cluster = Some(cluster.clone());
-        self.cluster = Some(cluster);
-        self
-    }
-
-    /// Sets a service for requests to paths that are not the host's own.
-    #[must_use]
-    pub fn with_service<F, R>(mut self, service: F) -> Self
-    where
-        F: Fn(Request<Bytes>, SocketAddr) -> R + Send + Sync + 'static,
-        R: Future<Output = Response<Bytes>> + Send + 'static,
-    {
-        self.service = Some(Arc::new(move |request, peer| {
-            Box::pin(service(request, peer))
-        }));
-        self
-    }
 }
-
-rpc_core::debug_fields!([] ServerOptions, this => {
-    name: this.name,
-    runtime: this.runtime,
-    connection: this.connection,
-    http: this.http,
-    driver: this.driver,
-    shutdown_timeout: this.shutdown_timeout,
-});
 
 #[cfg(test)]
 mod tests {

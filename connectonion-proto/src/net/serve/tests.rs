@@ -10,14 +10,14 @@ use crate::auth::Signer;
 use crate::frame::{EventKind, Thinking};
 use crate::hub::Hub;
 use crate::limits::defaults;
-use crate::net::{AgentError, Prompt, Reply, Turn};
+use crate::net::{AppError, Prompt, Reply, Turn};
 use crate::trust::TrustLevel;
 
 /// Says more than there is room for, and is done.
 struct Chatter;
 
 impl Agent for Chatter {
-    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, _: Prompt) -> Result<Reply, AppError> {
         for _ in 0..100 {
             turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
         }

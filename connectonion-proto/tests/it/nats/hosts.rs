@@ -80,7 +80,8 @@ impl Host {
         let cluster = Cluster::open(store(nats).await, *host_key().address(), options);
         let cluster = cluster.await.unwrap();
         server.runtime.hub = hub;
-        let options = server.with_cluster(cluster.clone());
+        let mut options = server;
+        options.runtime.cluster = Some(cluster.clone());
         let host = Server::bind("127.0.0.1:0", Scripted, options);
         let host = host.await.unwrap();
         let (url, address) = (host.url(), host.local_addr());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use connectonion_proto::frame::{EventKind, ServerFrame};
 use connectonion_proto::limits::defaults;
-use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Turn};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -144,7 +144,7 @@ impl Recorded {
 }
 
 impl Agent for Recorded {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         let Some(run) = self.next(&prompt.text) else {
             return Ok(Reply::new(prompt.text));
         };
@@ -176,7 +176,7 @@ impl Agent for Recorded {
         }
         self.step().await;
         if let Some(failure) = run.failure {
-            return Err(AgentError::new(failure));
+            return Err(AppError::failed(failure));
         }
         for message in &run.messages {
             turn.push_message(message)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
-use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn};
+use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::SinkExt as _;
@@ -74,7 +74,7 @@ struct Slow {
 }
 
 impl Agent for Slow {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
         // Each prompt takes its own time.
         let share = prompt.text.bytes().map(u32::from).sum::<u32>() % 8;
@@ -157,7 +157,8 @@ impl Shared {
             ..HubConfig::default()
         };
         let agent = Slow { most: self.think };
-        let (server, _) = Server::mount(agent, options.with_cluster(cluster.clone()));
+        options.runtime.cluster = Some(cluster.clone());
+        let (server, _) = Server::mount(agent, options);
         let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
         let is_paused = watch::Sender::new(false);
         let mut tasks = JoinSet::new();

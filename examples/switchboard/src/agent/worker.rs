@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use connectonion_proto::Json;
 use connectonion_proto::frame::{EventKind, LlmCall, Mode, ToolCall, UlwAction, UlwTurnsReached};
 use connectonion_proto::limits::{ULW_TURNS, ULW_TURNS_USED};
-use connectonion_proto::net::{Agent, AgentError, Prompt, Reply, Turn};
+use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Turn};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use snek_proto::llm::chat::{Block, ChatMessage};
@@ -72,7 +72,7 @@ impl Worker {
 rpc_core::debug_fields!([] Worker, this => { model: this.model, tools: this.tools });
 
 impl Agent for Worker {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         let counted = tokio::select! {
             counted = count_turn(turn) => counted,
             () = turn.interrupted() => Err(Stop::Interrupted),
@@ -86,7 +86,7 @@ impl Agent for Worker {
             Err(Stop::Interrupted) => Ok(Reply::interrupted()),
             Err(Stop::Refused) => Ok(Reply::new(STOPPED)),
             Err(Stop::Failed(error)) => Err(error),
-            Err(stop @ Stop::Tool(_)) => Err(AgentError::new(stop.to_string())),
+            Err(stop @ Stop::Tool(_)) => Err(AppError::failed(stop.to_string())),
         }
     }
 }
@@ -97,7 +97,7 @@ enum Stop {
     Interrupted,
     /// The user refused a tool, and wants no other attempt.
     Refused,
-    Failed(AgentError),
+    Failed(AppError),
     /// A tool has failed, and the model learns why.
     Tool(ToolFailure),
 }
@@ -125,15 +125,15 @@ impl fmt::Display for Stop {
     }
 }
 
-impl<E: Into<AgentError>> From<E> for Stop {
+impl<E: Into<AppError>> From<E> for Stop {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
 
-fn failed(error: &ModelError) -> AgentError {
+fn failed(error: &ModelError) -> AppError {
     tracing::warn!(%error, "the model failed");
-    AgentError::new(error.to_string())
+    AppError::failed(error.to_string())
 }
 
 /// Counts a turn. In the mode `ulw`, which asks nothing else, each answer is a turn; asks the user
@@ -175,7 +175,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(worker: &'a Worker, turn: &'a Turn, prompt: &Prompt) -> Result<Self, AgentError> {
+    fn new(worker: &'a Worker, turn: &'a Turn, prompt: &Prompt) -> Result<Self, AppError> {
         // Messages of other programs that a model cannot read are left out.
         let read = |value| serde_json::from_value(value).ok();
         let messages = turn.messages::<Value>()?.into_iter();
@@ -218,7 +218,7 @@ impl<'a> Work<'a> {
                     if let Some(shortfall) = shortfall {
                         // No run may take all the memory.
                         self.say(&text)?;
-                        return Err(AgentError::new(shortfall).into());
+                        return Err(AppError::failed(shortfall).into());
                     }
                     // What was said meanwhile is answered, too.
                     if self.turn.input_waits().now_or_never().is_none() {
@@ -227,7 +227,7 @@ impl<'a> Work<'a> {
                     self.say(&text)?;
                     self.talk.say([]);
                 }
-                Step::Stopped(error) => return Err(AgentError::new(error.to_string()).into()),
+                Step::Stopped(error) => return Err(AppError::failed(error.to_string()).into()),
             }
         }
     }

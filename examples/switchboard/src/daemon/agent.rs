@@ -1,10 +1,10 @@
 //! The [`Worker`] as the agent of a server for Acolyte.
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::Event;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::CAPABILITIES;
-use acolyte_proto::net::{Agent, Run};
+use acolyte_proto::net::{Agent, ChatReply};
 use async_trait::async_trait;
 
 use super::ask_first::ASK_FIRST;
@@ -14,7 +14,7 @@ use super::worker::{Watch, Worker};
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
 impl Agent for Worker {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         self.chat(&request, &run).await
     }
 
@@ -35,7 +35,7 @@ impl Agent for Worker {
 }
 
 #[async_trait]
-impl Watch for Run {
+impl Watch for ChatReply {
     async fn tell(&self, event: Event) {
         // Nothing is sent of a chat without a client, and the abort is handled elsewhere.
         if let Err(error) = self.emit(&event).await {

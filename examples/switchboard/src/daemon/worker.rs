@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use acolyte_proto::error::{ChatError, ErrorDetail, code};
+use acolyte_proto::error::{AppError, ErrorDetail, code};
 use acolyte_proto::event::{Event, Notice, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::id::SessionId;
@@ -107,13 +107,13 @@ impl Worker {
     /// Carries out a chat.
     ///
     /// # Errors
-    /// [`ChatError`]: the chat names another folder, or the model failed. The effects of tools
+    /// [`AppError`]: the chat names another folder, or the model failed. The effects of tools
     /// remain, so repeat a chat only if doing it twice is safe.
     ///
     /// # Cancel safety
     /// Dropping the future stops the chat: no other tool is called, and a command is killed. An
     /// abort by `watch` does the same.
-    pub async fn chat(&self, request: &ChatRequest, watch: &dyn Watch) -> Result<Reply, ChatError> {
+    pub async fn chat(&self, request: &ChatRequest, watch: &dyn Watch) -> Result<Reply, AppError> {
         let named = request.model.trim();
         let model = self.model_of(named)?;
         let session = request.session_id.as_ref();
@@ -204,7 +204,7 @@ impl Worker {
     }
 
     /// Returns the workspace as it is now.
-    fn here(&self, known: Arc<Known>) -> Result<Workspace, ChatError> {
+    fn here(&self, known: Arc<Known>) -> Result<Workspace, AppError> {
         let here = self.workspace.now().map_err(|error| {
             let path = self.workspace.path().display().to_string();
             refused(&ToolError::io(&format!("the workspace {path}"), &error))
@@ -239,10 +239,10 @@ impl Worker {
 
     /// Returns the provider's name of the model that a chat names. It can be any model of this
     /// agent's provider, and no other.
-    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, ChatError> {
+    fn model_of<'a>(&self, named: &'a str) -> Result<&'a str, AppError> {
         if named.is_empty() {
-            let error = ChatError::new("no model is named");
-            return Err(ChatError {
+            let error = AppError::failed("no model is named");
+            return Err(AppError {
                 code: Some(code::MODEL_NOT_CONFIGURED.into()),
                 ..error
             });
@@ -316,11 +316,11 @@ fn question(text: String, model: &str) -> Reply {
 }
 
 /// Creates the error for a chat of a session that waits for the answer to a question.
-fn is_open(question: &str) -> ChatError {
+fn is_open(question: &str) -> AppError {
     let question = question.split("\n\n```").next().unwrap_or_default();
-    ChatError {
+    AppError {
         code: Some("E_QUESTION_OPEN".into()),
-        ..ChatError::new(format!(
+        ..AppError::failed(format!(
             "nothing was done: this session waits for an answer to another question ({question}); answer it where \
              it was asked, or with 'no' in a chat that begins anew, or use another session"
         ))
@@ -328,11 +328,11 @@ fn is_open(question: &str) -> ChatError {
 }
 
 /// Creates the error for an invalid workspace.
-fn refused(why: &ToolError) -> ChatError {
-    ChatError {
+fn refused(why: &ToolError) -> AppError {
+    AppError {
         code: Some(why.code.as_str().into()),
         detail: Some(Box::new(why.code.detail("server"))),
-        ..ChatError::new(why.message.clone().into_owned())
+        ..AppError::failed(why.message.clone().into_owned())
     }
 }
 
@@ -342,7 +342,7 @@ fn coded(
     code: &'static str,
     kind: &'static str,
     source: &'static str,
-) -> ChatError {
+) -> AppError {
     let category = if kind == "timeout" { kind } else { "other" };
     let detail = ErrorDetail {
         code: Some(code.into()),
@@ -351,15 +351,15 @@ fn coded(
         source: Some(source.into()),
         ..ErrorDetail::default()
     };
-    ChatError {
+    AppError {
         code: Some(code.into()),
         detail: Some(Box::new(detail)),
-        ..ChatError::new(message)
+        ..AppError::failed(message)
     }
 }
 
 /// Creates the error for a failed model.
-fn failed(error: &ModelError) -> ChatError {
+fn failed(error: &ModelError) -> AppError {
     tracing::warn!(%error, "the model failed");
     let (code, kind) = match error {
         ModelError::Setup { .. } | ModelError::NoKey { .. } => {
@@ -371,10 +371,10 @@ fn failed(error: &ModelError) -> ChatError {
     coded(error.to_string(), code, kind, "generate")
 }
 
-fn aborted() -> ChatError {
-    ChatError {
+fn aborted() -> AppError {
+    AppError {
         code: Some(code::ABORTED.into()),
-        ..ChatError::new("aborted")
+        ..AppError::failed("aborted")
     }
 }
 
@@ -415,7 +415,7 @@ struct Ended {
 }
 
 impl Chat<'_> {
-    async fn work(&mut self) -> Result<Ended, ChatError> {
+    async fn work(&mut self) -> Result<Ended, AppError> {
         let worker = self.worker;
         loop {
             match self.turn.next(worker.toolbox.definitions()) {
@@ -448,7 +448,7 @@ impl Chat<'_> {
     }
 
     /// One question to the model. Its text is sent as it arrives. Returns the end if it wants too much.
-    async fn ask(&mut self) -> Result<Option<Ended>, ChatError> {
+    async fn ask(&mut self) -> Result<Option<Ended>, AppError> {
         let answer = tokio::select! {
             biased;
             () = self.watch.aborted() => return Err(aborted()),

@@ -10,7 +10,7 @@ use exoclaw_proto::frame::{
     BudgetStatus, ChatHistory, ChatSend, Cleared, Fact, MemorySearch, Method, Plugin, Session,
     SessionRef, Status, StreamEvent, Turn,
 };
-use exoclaw_proto::net::{Backend, ChatError, ChatReply, Gone, Peer};
+use exoclaw_proto::net::{AppError, Backend, ChatReply, Gone, Peer};
 use serde_json::Value;
 
 use super::engine::{Engine, Forgotten, MEMORY_FORGET, Reply};
@@ -83,14 +83,14 @@ impl Backend for GatewayBackend {
         peer: &Arc<Peer>,
         chat: ChatSend,
         mut reply: ChatReply,
-    ) -> Result<(), ChatError> {
+    ) -> Result<(), AppError> {
         let mut running = Running {
             peer: Arc::clone(peer),
             cut: Arc::clone(&self.cut),
             is_done: false,
         };
         let outcome = self.engine.chat(&chat, &mut reply).await;
-        running.is_done = !matches!(outcome, Err(ChatError::Gone(_)));
+        running.is_done = !matches!(outcome, Err(AppError::Gone(_)));
         outcome
     }
 

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
-use exoclaw_proto::net::{ChatError, Gone};
+use exoclaw_proto::net::{AppError, Gone};
 use futures_util::stream;
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -508,7 +508,7 @@ async fn run(engine: &Engine, chat: &Arc<Chat>, question: &Question, stop: &Noti
     };
     match outcome {
         Ok(()) => json!({ "event": "done" }),
-        Err(ChatError::Refused(error) | ChatError::Failed(error)) => {
+        Err(AppError::Refused(error) | AppError::Failed(error)) => {
             json!({ "event": "error", "data": error.message() })
         }
         Err(_) => {

@@ -143,7 +143,7 @@ impl Gateway {
         let auth = access(&config, &overrides)?;
         let mut http = http(&config.gateway, !auth.is_open())?;
         if let Some(tls) = overrides.tls.clone() {
-            http = http.with_tls(tls);
+            http.tls = Some(tls);
         }
         let http = activated(http).map_err(|error| io::Error::other(error.to_string()));
         let mut http = http.map_err(SetupError::Bind)?;
@@ -169,7 +169,7 @@ impl Gateway {
         }
         warnings.splice(..0, prepared.problems);
         if secret.is_some() && adapters.adapters().next().is_some() {
-            http.limits = http.limits.with_handshake_timeout(WEBHOOK_TIMEOUT);
+            http.limits.handshake_timeout = WEBHOOK_TIMEOUT;
         }
         let store = open(&config, &overrides, &mut warnings).await?;
         #[cfg(unix)]
@@ -519,8 +519,15 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
     }
     let guards = guards_with(guards, &hosts, &config.allowed_origins);
     let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
-    let limits = ServerLimits::default().with_max_connections(config.max_connections);
-    Ok(defaults.with_guards(guards).with_limits(limits))
+    let limits = ServerLimits {
+        max_connections: config.max_connections,
+        ..ServerLimits::default()
+    };
+    Ok(HttpConfig {
+        guards,
+        limits,
+        ..defaults
+    })
 }
 
 /// The routes of a configuration.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::frame::{ChatSend, StreamEvent};
-use exoclaw_proto::net::{ChatError, Gone};
+use exoclaw_proto::net::{AppError, Gone};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -228,7 +228,7 @@ impl Site {
         let mut answer = Answer::default();
         let error = match self.engine.chat(&chat, &mut answer).await {
             Ok(()) => return Ok(answer.0),
-            Err(ChatError::Refused(error) | ChatError::Failed(error)) => error.message().to_owned(),
+            Err(AppError::Refused(error) | AppError::Failed(error)) => error.message().to_owned(),
             Err(_) => format!("the answer is longer than {MAX_ANSWER} bytes"),
         };
         // The answer is whole all the same, and a service that is refused would ask again.

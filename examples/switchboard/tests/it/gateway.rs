@@ -181,7 +181,7 @@ async fn without_a_token_this_machine_is_served() {
     client.ready().await.unwrap();
     client.ping().await.unwrap();
     let mut chat = client.chat("count to 3").await;
-    assert!(chat.text().await.unwrap().contains('3'));
+    assert!(chat.finish().await.unwrap().contains('3'));
     assert!(chat.summary().unwrap().usage.output_tokens > 0);
     let status = client.status().await.unwrap();
     assert_eq!((status.sessions, status.plugins), (1, 0));
@@ -377,7 +377,7 @@ async fn a_drain_lets_a_reply_finish() {
         tokio::task::yield_now().await;
     }
     gateway.gate.add_permits(1);
-    assert_eq!(chat.text().await.unwrap(), " done");
+    assert_eq!(chat.finish().await.unwrap(), " done");
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
     gateway.engine.close().await;
@@ -400,7 +400,7 @@ async fn a_drain_counts_the_replies_that_it_cuts() {
     let mut done = client.chat("done before").await;
     assert!(done.next().await.unwrap().is_ok());
     gateway.gate.add_permits(1);
-    assert_eq!(done.text().await.unwrap(), " done");
+    assert_eq!(done.finish().await.unwrap(), " done");
     let mut left = open(gateway.address).await;
     left.say(&chat("1", "bob", "leaves before")).await;
     assert_eq!(next(&mut left).await, piece("1", "leaves before"));
@@ -411,7 +411,7 @@ async fn a_drain_counts_the_replies_that_it_cuts() {
     let mut cut = client.chat("one").await;
     assert!(cut.next().await.unwrap().is_ok());
     let report = gateway.handle.drain(PATIENCE).await;
-    assert!(cut.text().await.is_err());
+    assert!(cut.finish().await.is_err());
     // The connection was closed in good order; the reply was not.
     assert_eq!((report.finished, report.aborted), (1, 0));
     assert_eq!(gateway.cut.load(Ordering::Relaxed), 1);
@@ -423,7 +423,7 @@ async fn extensions_answer_if_they_are_switched_on() {
     let client = client(gateway.address, None);
     client.ready().await.unwrap();
     let mut chat = client.chat("My name is Ann.").await;
-    chat.text().await.unwrap();
+    chat.finish().await.unwrap();
     let sessions = client.session_list().await.unwrap();
     assert_eq!(sessions[0].key, "default:ws:ann:main");
     let history = client.chat_history(client.session(), None).await.unwrap();
@@ -448,7 +448,7 @@ async fn refusals_use_the_words_of_the_protocol() {
         let gateway = start(budget, None).await;
         let client = client(gateway.address, None);
         client.ready().await.unwrap();
-        let error = client.chat("hello there").await.text().await.unwrap_err();
+        let error = client.chat("hello there").await.finish().await.unwrap_err();
         let CallError::Remote(error) = error else {
             panic!("{error}");
         };
@@ -459,7 +459,7 @@ async fn refusals_use_the_words_of_the_protocol() {
     let client = client(gateway.address, None);
     client.ready().await.unwrap();
     let long = ChatSend::new("x".repeat(513), "a", "b");
-    let error = client.chat_send(long).await.text().await.unwrap_err();
+    let error = client.chat_send(long).await.finish().await.unwrap_err();
     let CallError::Remote(error) = error else {
         panic!("{error}");
     };

@@ -579,7 +579,7 @@ fn in_the_middle(url: &str, text: &str, meanwhile: impl FnOnce()) -> Option<Stri
         let mut chat = client.chat(text).await;
         chat.next().await.unwrap().unwrap();
         meanwhile();
-        chat.text().await.ok()
+        chat.finish().await.ok()
     })
 }
 

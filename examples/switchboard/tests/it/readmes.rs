@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use connectonion_proto::auth::Signer;
 use connectonion_proto::trust::TrustLevel;
@@ -52,7 +52,7 @@ impl connectonion_proto::net::Agent for Echo {
         &self,
         _: &connectonion_proto::net::Turn,
         prompt: connectonion_proto::net::Prompt,
-    ) -> Result<connectonion_proto::net::Reply, connectonion_proto::net::AgentError> {
+    ) -> Result<connectonion_proto::net::Reply, connectonion_proto::net::AppError> {
         let text = format!("echo: {}", prompt.text);
         Ok(connectonion_proto::net::Reply::new(text))
     }
@@ -61,9 +61,9 @@ impl connectonion_proto::net::Agent for Echo {
 impl acolyte_proto::net::Agent for Echo {
     async fn run(
         &self,
-        run: acolyte_proto::net::Run,
+        run: acolyte_proto::net::ChatReply,
         request: ChatRequest,
-    ) -> Result<Reply, ChatError> {
+    ) -> Result<Reply, AppError> {
         let _ = run.text(&format!("echo: {}", request.message)).await;
         Ok(Reply {
             output_streamed: Some(true),

@@ -48,7 +48,7 @@ const FEATURES: [&str; 9] = [
 ];
 
 /// At these paths in every protocol crate.
-const ITEMS: [&str; 25] = [
+const ITEMS: [&str; 24] = [
     "frame::ClientFrame",
     "frame::ServerFrame",
     "codec::encode",
@@ -69,7 +69,6 @@ const ITEMS: [&str; 25] = [
     "net::connect_lazy",
     "net::connect_with",
     "net::dialer",
-    "net::link_config",
     "net::Server",
     "net::ServerOptions",
     "net::ServerHandle",

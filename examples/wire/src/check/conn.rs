@@ -30,7 +30,10 @@ const SHUT_TIME: Duration = Duration::from_secs(1);
 
 /// The settings of the WebSockets of checks.
 pub(crate) fn config() -> WsConfig {
-    WsConfig::default().with_max_message(MAX_MESSAGE)
+    WsConfig {
+        max_message: MAX_MESSAGE,
+        ..WsConfig::default()
+    }
 }
 
 pub(super) enum Io {

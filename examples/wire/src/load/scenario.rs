@@ -167,7 +167,7 @@ impl Scenario {
             }
             Protocol::SmartHole => Ok(WsDialer::new(url).map_err(|error| error.to_string())?),
             Protocol::ConnectOnion => {
-                let mut options = connectonion_proto::net::AgentOptions::default();
+                let mut options = connectonion_proto::client::ClientConfig::default();
                 options.insecure_prompts |= insecure;
                 connectonion_proto::net::dialer(url, &options).map_err(words)
             }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use rpc_core::net::server::{HttpConfig, ServerLimits, is_read};
+use rpc_core::net::server::{HttpConfig, is_read};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -212,11 +212,10 @@ impl std::fmt::Debug for Site {
 #[must_use]
 pub fn http_config() -> HttpConfig {
     let largest = usize::try_from(MAX_HAR).unwrap_or(usize::MAX);
-    let limits = ServerLimits::default().with_max_connections(64);
-    let limits = limits.with_max_body_bytes(largest);
     let mut config = HttpConfig::default()
-        .with_limits(limits)
         .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
+    config.limits.max_connections = 64;
+    config.limits.max_body_bytes = largest;
     config.guards.same_origin = true;
     config
 }

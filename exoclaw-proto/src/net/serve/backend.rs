@@ -1,9 +1,9 @@
-//! [`Backend`]: the application behind a gateway; [`ChatError`]: the error of a chat.
+//! [`Backend`]: the application behind a gateway; [`AppError`]: the error of a chat.
 
 use std::future::{Future, Ready, ready};
 use std::sync::Arc;
 
-use rpc_core::Json;
+use rpc_core::{Json, Str};
 
 use super::peer::Peer;
 use super::reply::{ChatReply, Gone};
@@ -26,7 +26,7 @@ use crate::frame::{
 /// ```
 /// use std::sync::Arc;
 /// use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-/// use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
+/// use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer};
 ///
 /// struct Shout;
 ///
@@ -39,7 +39,7 @@ use crate::frame::{
 ///         Vec::new()
 ///     }
 ///
-///     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+///     async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
 ///         reply.text(&chat.content.to_uppercase()).await?;
 ///         Ok(())
 ///     }
@@ -59,7 +59,7 @@ pub trait Backend: Send + Sync + 'static {
     fn plugins(&self, peer: &Arc<Peer>) -> impl Future<Output = Vec<Plugin>> + Send;
 
     /// Answers a chat through `reply`. The event `done` is sent for you, also after
-    /// [`ChatError::Failed`].
+    /// [`AppError::Failed`].
     ///
     /// # Errors
     /// The error of the chat.
@@ -72,7 +72,7 @@ pub trait Backend: Send + Sync + 'static {
         peer: &Arc<Peer>,
         chat: ChatSend,
         reply: ChatReply,
-    ) -> impl Future<Output = Result<(), ChatError>> + Send;
+    ) -> impl Future<Output = Result<(), AppError>> + Send;
 
     /// Returns the [extensions](Method::EXTENSIONS) that this backend has. The hello frame lists
     /// them, and the client gets `unknown method` for all others. Default none.
@@ -161,7 +161,7 @@ pub trait Backend: Send + Sync + 'static {
     /// ```
     /// # use std::sync::Arc;
     /// # use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-    /// # use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer};
+    /// # use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer};
     /// use exoclaw_proto::Json;
     /// use exoclaw_proto::error::RpcError;
     ///
@@ -183,7 +183,7 @@ pub trait Backend: Send + Sync + 'static {
     /// #     async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
     /// #         Vec::new()
     /// #     }
-    /// #     async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), ChatError> {
+    /// #     async fn chat(&self, _: &Arc<Peer>, _: ChatSend, _: ChatReply) -> Result<(), AppError> {
     /// #         Ok(())
     /// #     }
     /// }
@@ -224,10 +224,67 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
+rpc_core::dynamic! {
+    /// Any [`Backend`]: for a program that chooses one when it starts.
+    pub struct DynBackend(any_backend): Backend {
+        async fn status(&self, peer: &Arc<Peer>) -> Status;
+        async fn plugins(&self, peer: &Arc<Peer>) -> Vec<Plugin>;
+        async fn chat(&self, peer: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError>;
+        async fn chat_history(&self, peer: &Arc<Peer>, request: ChatHistory) -> Result<Vec<Turn>, RpcError>;
+        async fn session_list(&self, peer: &Arc<Peer>) -> Result<Vec<Session>, RpcError>;
+        async fn session_clear(&self, peer: &Arc<Peer>, session: SessionRef) -> Result<Cleared, RpcError>;
+        async fn budget_status(&self, peer: &Arc<Peer>, session: Option<SessionRef>) -> Result<BudgetStatus, RpcError>;
+        async fn memory_search(&self, peer: &Arc<Peer>, request: MemorySearch) -> Result<Vec<Fact>, RpcError>;
+        async fn call(&self, peer: &Arc<Peer>, method: &str, params: Json) -> Result<Json, RpcError>;
+        async fn disconnected(&self, peer: &Arc<Peer>);
+        fn extensions(&self) -> &[Method];
+    }
+}
+
+/// A [`Backend`] that is a closure.
+struct BackendFn<F>(F);
+
+/// Creates a backend without plugins from a closure that answers chats and returns a future.
+///
+/// ```
+/// use exoclaw_proto::net::{DynBackend, backend_fn};
+///
+/// let shout = backend_fn(|chat, reply| async move {
+///     reply.text(&chat.content.to_uppercase()).await?;
+///     Ok(())
+/// });
+/// # drop(DynBackend::new(shout));
+/// ```
+pub fn backend_fn<F, W>(work: F) -> impl Backend
+where
+    F: Fn(ChatSend, ChatReply) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), AppError>> + Send + 'static,
+{
+    BackendFn(work)
+}
+
+impl<F, W> Backend for BackendFn<F>
+where
+    F: Fn(ChatSend, ChatReply) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), AppError>> + Send + 'static,
+{
+    async fn status(&self, _: &Arc<Peer>) -> Status {
+        Status::new(env!("CARGO_PKG_VERSION"), 0, 0)
+    }
+
+    async fn plugins(&self, _: &Arc<Peer>) -> Vec<Plugin> {
+        Vec::new()
+    }
+
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
+        (self.0)(chat, reply).await
+    }
+}
+
 /// The error of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ChatError {
+pub enum AppError {
     /// The chat did not start: the client gets an error response. Like [`Failed`](Self::Failed) if
     /// something was already streamed.
     #[error("the chat was refused: {0}")]
@@ -240,7 +297,14 @@ pub enum ChatError {
     Gone(#[from] Gone),
 }
 
-impl<E> From<E> for ChatError
+impl AppError {
+    /// Creates a failure with this message for the client.
+    pub fn failed(message: impl Into<Str>) -> Self {
+        Self::Failed(RpcError::new(message))
+    }
+}
+
+impl<E> From<E> for AppError
 where
     RpcError: From<E>,
 {

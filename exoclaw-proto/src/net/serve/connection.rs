@@ -17,7 +17,7 @@ use rpc_core::{CloseFrame, CloseReason, Machine as _};
 use serde::Serialize;
 
 use super::ServerOptions;
-use super::backend::{Backend, ChatError};
+use super::backend::{AppError, Backend};
 use super::peer::{Peer, refuse};
 use super::reply::ChatReply;
 use crate::auth::check_bind;
@@ -61,11 +61,13 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
 
     fn new(backend: B, mut options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
-        let mut http = options.http.with_path(WS_PATH);
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        let mut http = options.http;
+        http.paths.push(WS_PATH.to_owned());
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max;
         let auth = &options.connection.auth;
         if auth.is_open() {
-            http.limits = http.limits.with_max_before_login(max);
+            http.limits.max_before_login = max;
         }
         options.connection.extensions = backend.extensions().to_vec();
         options.connection.other_methods = true;
@@ -202,14 +204,14 @@ async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, c
     let reply = ChatReply::new(Arc::clone(&peer), id);
     let run = async { backend.chat(&peer, chat, reply).await };
     let run = pin!(catch_panic("a backend", run));
-    let is_ok = |outcome: &Option<Result<(), ChatError>>| matches!(outcome, Some(Ok(())));
+    let is_ok = |outcome: &Option<Result<(), AppError>>| matches!(outcome, Some(Ok(())));
     let outcome = server_call(SYSTEM, Method::ChatSend.name(), run, is_ok).await;
     peer.end(id, |conn| match &outcome {
         Some(Ok(())) => conn.done(id),
-        Some(Err(ChatError::Refused(error))) => refuse(conn, id, error),
-        Some(Err(ChatError::Failed(error))) => conn.error(id, error.message()),
+        Some(Err(AppError::Refused(error))) => refuse(conn, id, error),
+        Some(Err(AppError::Failed(error))) => conn.error(id, error.message()),
         // If the client is there after all, it must not wait for ever.
-        Some(Err(ChatError::Gone(_))) | None => refuse(conn, id, &internal_error()),
+        Some(Err(AppError::Gone(_))) | None => refuse(conn, id, &internal_error()),
     })
     .await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rpc_core::Str;
 use rpc_core::sync::Mutex;
 
-use super::backend::{Backend, ChatError};
+use super::backend::{AppError, Backend};
 use super::peer::Peer;
 use super::reply::ChatReply;
 use crate::frame::{ChatSend, Plugin, Status, Usage};
@@ -60,7 +60,7 @@ impl Backend for MemoryBackend {
         self.plugins.clone()
     }
 
-    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         let from = &chat.session;
         let key = [&from.channel, &from.account, from.peer()].map(str::to_owned);
         {

@@ -11,7 +11,7 @@ use rpc_core::net::server::ProtocolServer;
 
 use connection::Gateway;
 
-pub use backend::{Backend, ChatError};
+pub use backend::{AppError, Backend, DynBackend, backend_fn};
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
 pub use peer::Peer;

@@ -17,7 +17,10 @@ pub fn http_config() -> HttpConfig {
         origins: OriginPolicy::Loopback(Vec::new()),
         ..Guards::default()
     };
-    HttpConfig::default().with_guards(guards)
+    HttpConfig {
+        guards,
+        ..HttpConfig::default()
+    }
 }
 
 rpc_core::config! {

@@ -1,12 +1,13 @@
 //! [`ChatReply`]: the writer of a chat's answer.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rpc_core::Machine;
 use rpc_core::text::beginning;
 
 use super::peer::Peer;
-use crate::frame::{StreamEvent, Usage};
+use crate::frame::{StreamEvent, ToolResult, ToolUse, Usage};
 use crate::server::{RequestId, ServerConn};
 
 /// The error of a write after the client has left or the chat has ended.
@@ -33,7 +34,7 @@ impl ChatReply {
     /// Sends more of the answer. A text over the message limit is sent in several messages.
     ///
     /// # Errors
-    /// [`Gone`]
+    /// [`Gone`] if the client has left or the chat has ended: stop the work.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing of the text was sent, or only the
@@ -51,6 +52,42 @@ impl ChatReply {
         }
     }
 
+    /// Announces the call of a tool, does its work, and reports its result, or the words of its failure.
+    ///
+    /// ```
+    /// use exoclaw_proto::frame::ToolUse;
+    /// use exoclaw_proto::net::{AppError, ChatReply};
+    ///
+    /// # async fn doc(reply: &ChatReply) -> Result<(), AppError> {
+    /// let call = ToolUse::new("call-1", "add", serde_json::json!([2, 3]));
+    /// let sum = reply.tool(call, async { Ok::<_, AppError>(2 + 3) }).await??;
+    /// # let _: i32 = sum;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Gone`]: the client has left, or the chat has ended. The outcome of the work is inside.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work; the client gets no result then.
+    pub async fn tool<T: fmt::Display, E: fmt::Display>(
+        &self,
+        call: ToolUse,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<Result<T, E>, Gone> {
+        let id = call.id.clone();
+        self.event(&StreamEvent::ToolUse(call)).await?;
+        let outcome = work.await;
+        let text = match &outcome {
+            Ok(value) => value.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let result = ToolResult::new(id, text, outcome.is_err());
+        self.event(&StreamEvent::ToolResult(result)).await?;
+        Ok(outcome)
+    }
+
     /// Sends the usage of one call of the model.
     ///
     /// # Errors
@@ -66,7 +103,7 @@ impl ChatReply {
     /// message limit ends the chat with an error, and later writes are refused.
     ///
     /// # Errors
-    /// [`Gone`]
+    /// [`Gone`] if the client has left or the chat has ended: stop the work.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, nothing was sent.

@@ -86,7 +86,7 @@ impl Model for Client {
             8 | 9 => {
                 let request = ChatRequest::new(run.script.text(), "m");
                 self.calls
-                    .made(run.conn.start_chat(&request, now).ok(), Kind::Chat);
+                    .made(run.conn.chat(&request, now).ok(), Kind::Chat);
             }
             10 => {
                 if let Some(call) = self.calls.pick(&mut run.script) {

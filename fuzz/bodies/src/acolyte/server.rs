@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::{
     Checklist, ChecklistTag, Event, Part, RunKind, RunState, ToolCall, ToolOutput, ToolResult,
     Usage,
@@ -128,7 +128,7 @@ impl Model for Server {
                 if let Some(id) = self.worked_on() {
                     let result = match run.script.byte_or_zero() % 2 {
                         0 => run.conn.done(&id, &Reply::new(run.script.text(), "m")),
-                        _ => run.conn.fail(&id, &ChatError::new(run.script.text())),
+                        _ => run.conn.fail(&id, &AppError::failed(run.script.text())),
                     };
                     self.ended(&id, &result);
                 }
@@ -270,7 +270,7 @@ impl Server {
             3 => Event::ToolCall(ToolCall::new("c", "t", args)),
             4 => Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
             5 => Event::ToolResult(ToolResult::ok("c", "t")),
-            6 => Event::Error(ChatError::new("x")),
+            6 => Event::Error(AppError::failed("x")),
             _ => Event::text(run.script.text()),
         };
         let result = run.conn.event(&work.id, &event);

@@ -66,7 +66,7 @@ fn configured(settings: u8) -> ClientConfig {
     if settings & 4 == 4 {
         config.answer_timeout = Some(Duration::from_secs(3));
     }
-    config.connect_timeout = config.connect_timeout.filter(|_| settings & 1 == 0);
+    config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 1 == 0);
     config.session_sync = settings & 8 == 0;
     config.limits = small();
     config

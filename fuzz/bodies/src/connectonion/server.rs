@@ -193,7 +193,7 @@ pub fn server_conn(data: &[u8]) {
 fn configured(settings: u8) -> ServerConfig {
     let mut config = ServerConfig::default();
     if settings & 1 == 1 {
-        config.connect_timeout = Some(Duration::from_secs(20));
+        config.handshake_timeout = Some(Duration::from_secs(20));
     }
     if settings & 2 == 2 {
         config.keep_alive = frequent_pings();

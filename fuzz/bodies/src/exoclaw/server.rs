@@ -91,7 +91,7 @@ fn configured(settings: u8) -> ServerConfig {
     config.echo_numbers = settings & 8 == 8;
     config.limits = small();
     config.max_requests = REQUESTS;
-    config.auth_timeout = config.auth_timeout.filter(|_| settings & 32 == 0);
+    config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 32 == 0);
     if settings & 16 == 16 {
         config.keep_alive = frequent_pings();
     }

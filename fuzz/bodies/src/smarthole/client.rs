@@ -61,7 +61,7 @@ pub fn client_conn(data: &[u8]) {
 fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
     config.limits = small();
     config.response_timeout = PATIENCE;
-    config.registration_timeout = config.registration_timeout.filter(|_| settings & 1 == 0);
+    config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 1 == 0);
     if settings & 2 == 2 {
         config.keep_alive = frequent_pings();
     }

@@ -84,7 +84,7 @@ pub fn server_conn(data: &[u8]) {
 fn configured(settings: u8) -> ServerConfig {
     let mut config = ServerConfig {
         limits: small(),
-        registration_timeout: (settings & 1 == 1).then_some(Duration::from_secs(20)),
+        handshake_timeout: (settings & 1 == 1).then_some(Duration::from_secs(20)),
         ..ServerConfig::default()
     };
     if settings & 2 == 2 {

@@ -116,7 +116,7 @@ impl<P: Protocol> Link<P> {
     /// # Cancel safety
     /// Dropping the future cancels the call: it is removed here, and cancelled at the peer if the
     /// protocol can. Nothing is sent if the command had not started.
-    pub fn call<F>(
+    pub fn call_with<F>(
         &self,
         method: &'static str,
         start: F,

@@ -23,9 +23,10 @@ pub use handle::{DrainReport, Link, WeakLink};
 
 use super::dial::{DialError, Dialer};
 use super::driver::DriverConfig;
-use super::observe::Observer;
 use super::queue::{LagPolicy, QueueConfig};
 use super::telemetry::CallOutcome;
+#[cfg(feature = "tls")]
+use super::tls::TlsConfig;
 use super::transport::Transport;
 use crate::Instant;
 use crate::error::{CallError, CloseReason};
@@ -178,7 +179,7 @@ pub enum LinkEvent<E> {
 }
 
 crate::config! {
-    /// The configuration of a [`Link`].
+    /// The configuration of a [`Link`], and the field `link` of every client's configuration.
     #[derive(Clone, Debug)]
     pub struct LinkConfig {
         /// When to dial again. Default: [`ReconnectPolicy::default`].
@@ -198,20 +199,14 @@ crate::config! {
         },
         /// How many commands may wait for the connection's task. Default 1,024; 0 counts as 1.
         pub max_commands: usize = 1024,
-        /// How the link drives the transport.
+        /// Which servers a `wss` connection trusts; for the dialers of the protocols. Default: those that the
+        /// system trusts.
+        pub tls: Option<TlsConfig> = None => #[cfg(feature = "tls")],
+        /// How the link drives the transport; its [observer](DriverConfig::observer) sees each frame.
         pub driver: DriverConfig = DriverConfig::default(),
         /// The source of call-id seeds and jitter; use a fixed one in reproducible tests. Default:
         /// the operating system.
         pub entropy: fn() -> u64 = entropy,
-    }
-}
-
-impl LinkConfig {
-    /// Sets the [driver's observer](DriverConfig::observer).
-    #[must_use]
-    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.driver.observer = Some(observer);
-        self
     }
 }
 

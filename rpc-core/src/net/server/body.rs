@@ -48,7 +48,7 @@ impl Body {
     /// with the stream.
     ///
     /// The stream is dropped as soon as the peer disconnects, also while it yields nothing, and
-    /// when the peer has [taken nothing for too long](super::ServerLimits::with_write_timeout). It is
+    /// when the peer has [taken nothing for too long](super::ServerLimits::write_timeout). It is
     /// polled only as fast as the peer takes data.
     #[must_use]
     pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {

@@ -33,36 +33,36 @@ crate::config! {
         /// Most connections at once. Beyond it, the oldest connection whose request is not complete
         /// makes room; if there is none, the new one gets status 503. Peers that are not
         /// [served](super::PeerPolicy) do not count, and always get 403. Default 1,024.
-        pub max_connections: usize = 1_024 => with_max_connections,
+        pub max_connections: usize = 1_024,
         /// Most connections of one IP address at once. Beyond it, an older connection of the same
         /// address makes room, as for [`max_connections`](Self::max_connections). Default `None`: no
         /// limit for a server that only this machine can reach, otherwise a quarter of
         /// [`max_connections`](Self::max_connections). `Some(usize::MAX)` means no limit: right behind
         /// a proxy, whose address all connections have.
-        pub(crate) max_connections_per_ip: Option<usize> = None => with_max_connections_per_ip,
+        pub max_connections_per_ip: Option<usize> = None,
         /// Most WebSockets at once, from the reply to the upgrade request to the end of the
         /// handler. Beyond it, an upgrade gets status 503; plain requests go on. Default none,
         /// other than [`max_connections`](Self::max_connections).
-        pub max_websockets: Option<usize> = None => with_max_websockets,
+        pub max_websockets: Option<usize> = None,
         /// How long a peer may take to send the header of its request. Default 10 s.
-        pub(crate) header_timeout: Duration = Duration::from_secs(10) => with_header_timeout,
+        pub header_timeout: Duration = Duration::from_secs(10),
         /// How long everything before the handler may take: TLS, the request, the reply.
         /// Default 15 s.
-        pub(crate) handshake_timeout: Duration = Duration::from_secs(15) => with_handshake_timeout,
+        pub handshake_timeout: Duration = Duration::from_secs(15),
         /// Largest request header in bytes; a larger one gets status 431. Default 16 KiB.
-        pub(crate) max_header_bytes: usize = 16 * 1024 => with_max_header_bytes,
+        pub max_header_bytes: usize = 16 * 1024,
         /// Largest body of a plain request in bytes; a larger one gets status 413. Default 1 MiB.
-        pub(crate) max_body_bytes: usize = 1024 * 1024 => with_max_body_bytes,
+        pub max_body_bytes: usize = 1024 * 1024,
         /// Largest message of a WebSocket in bytes until the peer has logged in, where a protocol has a
         /// login; a larger one gets 1009. Default 64 KiB.
-        pub(crate) max_before_login: usize = 64 * 1024 => with_max_before_login,
+        pub max_before_login: usize = 64 * 1024,
         /// Most bytes of messages and bodies that are being received, from the header of a frame on; those of at
         /// most 16 KiB do not count. An address has a quarter of it. Where there is no room, the
         /// oldest of them is closed with 1013, or gets 503. Default 256 MiB.
-        pub(crate) max_receiving: usize = 256 * 1024 * 1024 => with_max_receiving,
+        pub max_receiving: usize = 256 * 1024 * 1024,
         /// How long a peer may take nothing of a reply that waits for it, before it is
         /// disconnected. Default 30 s.
-        pub(crate) write_timeout: Duration = Duration::from_secs(30) => with_write_timeout,
+        pub write_timeout: Duration = Duration::from_secs(30),
     }
 }
 
@@ -79,45 +79,60 @@ impl ServerLimits {
     }
 }
 
-/// The configuration of a [`ProtocolServer`](super::ProtocolServer).
+crate::config! {
+    /// The configuration of a [`ProtocolServer`](super::ProtocolServer).
+    ///
+    /// ```
+    /// use rpc_core::net::server::{HttpConfig, ServerLimits};
+    ///
+    /// let config = HttpConfig {
+    ///     limits: ServerLimits { max_connections: 100, ..ServerLimits::default() },
+    ///     paths: vec!["/rpc.ws".into()],
+    ///     ..HttpConfig::default()
+    /// };
+    /// let config = config.with_on_upgrade(|_, _| Ok(None));
+    /// ```
+    #[derive(Clone)]
+    pub struct HttpConfig {
+        /// Limits on connections, times and sizes before the upgrade.
+        pub limits: ServerLimits = ServerLimits::default(),
+        /// Who may connect, and from which web pages.
+        pub guards: Guards = Guards::default(),
+        /// Limits and buffers of the upgraded connections. Selects the first of its subprotocols that
+        /// the client offers, unless a hook decides. Headers and deadline are not used.
+        pub ws: WsConfig = WsConfig::default(),
+        /// Slows down who guesses secrets: what the protocol checks, and what answers requests with 401.
+        pub brake: Arc<Brake> = Arc::default(),
+        /// Serves TLS only, with this certificate. Default none: without TLS.
+        pub tls: Option<TlsAcceptor> = None => #[cfg(feature = "tls")],
+        /// The paths that upgrade, for example `/rpc.ws`. Default none: every path upgrades.
+        pub paths: Vec<String> = Vec::new(),
+        /// Serves what other servers pass on with these tickets. Default none.
+        pub tickets: Option<Arc<Tickets>> = None,
+        /// The socket to listen on, which listens already, in place of the address. Default none.
+        pub listener: Option<Arc<std::net::TcpListener>> = None,
+        /// What the methods below set.
+        pub hooks: Hooks = Hooks::default(),
+    }
+}
+
+/// The hooks of a server: its service for plain requests, and what decides about requests. The methods of
+/// [`HttpConfig`] set them.
 #[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct HttpConfig {
-    /// Limits on connections, times and sizes before the upgrade.
-    pub limits: ServerLimits,
-    /// Who may connect, and from which web pages.
-    pub guards: Guards,
-    /// Limits and buffers of the upgraded connections. Selects the first of its subprotocols that
-    /// the client offers, unless a hook decides. Headers and deadline are not used.
-    pub ws: WsConfig,
-    /// Slows down who guesses secrets: what the protocol checks, and what answers requests with 401.
-    pub brake: Arc<Brake>,
+pub struct Hooks {
     guessable: Vec<Arc<Guessable>>,
-    #[cfg(feature = "tls")]
-    pub(super) tls: Option<TlsAcceptor>,
-    pub(super) listener: Option<Arc<std::net::TcpListener>>,
-    pub(super) paths: Vec<String>,
-    pub(super) tickets: Option<Arc<Tickets>>,
     on_upgrade: Option<Arc<UpgradeHook>>,
-    pub(super) http: Option<Arc<HttpHook>>,
+    http: Option<Arc<HttpHook>>,
     authorize: Vec<Arc<Authorize>>,
 }
 
+crate::debug::debug_fields!([] Hooks, this => {
+    on_upgrade: this.on_upgrade.is_some(),
+    http: this.http.is_some(),
+    authorize: this.authorize.len(),
+});
+
 impl HttpConfig {
-    /// Sets [`limits`](Self::limits).
-    #[must_use]
-    pub const fn with_limits(mut self, limits: ServerLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets [`guards`](Self::guards).
-    #[must_use]
-    pub fn with_guards(mut self, guards: Guards) -> Self {
-        self.guards = guards;
-        self
-    }
-
     /// Asks the [brake](Self::brake) before requests that need a secret which
     /// [can be guessed](super::is_guessable): the hook returns the name of the secret. Without it, only the
     /// answer 401 is slowed down. With several hooks the first name counts.
@@ -126,41 +141,11 @@ impl HttpConfig {
     where
         F: Fn(&Parts, SocketAddr) -> Option<&'static str> + Send + Sync + 'static,
     {
-        self.guessable.push(Arc::new(hook));
+        self.hooks.guessable.push(Arc::new(hook));
         self
     }
 
-    /// Serves TLS only.
-    #[cfg(feature = "tls")]
-    #[must_use]
-    pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
-        self.tls = Some(acceptor);
-        self
-    }
-
-    /// Listens on this socket, which listens already, and not on the address.
-    #[must_use]
-    pub fn with_listener(mut self, listener: std::net::TcpListener) -> Self {
-        self.listener = Some(Arc::new(listener));
-        self
-    }
-
-    /// Upgrades on this path, for example `/rpc.ws`. Call it again for further paths; without a
-    /// call, every path upgrades.
-    #[must_use]
-    pub fn with_path(mut self, path: impl Into<String>) -> Self {
-        self.paths.push(path.into());
-        self
-    }
-
-    /// Serves what other servers pass on with these tickets.
-    #[must_use]
-    pub fn with_tickets(mut self, tickets: Arc<Tickets>) -> Self {
-        self.tickets = Some(tickets);
-        self
-    }
-
-    /// Returns whether the server [serves TLS](Self::with_tls).
+    /// Returns whether the server [serves TLS](Self::tls).
     #[must_use]
     pub const fn is_tls(&self) -> bool {
         #[cfg(feature = "tls")]
@@ -183,14 +168,14 @@ impl HttpConfig {
             + Sync
             + 'static,
     {
-        self.on_upgrade = Some(Arc::new(hook));
+        self.hooks.on_upgrade = Some(Arc::new(hook));
         self
     }
 
     /// Answers plain HTTP requests; their extensions hold a [`Cancellation`](crate::net::Cancellation),
     /// which the server gives when it drains. Without it, a GET on an upgrade path gets 426 with an
     /// explanation, and everything else 404. The reply has to be ready within
-    /// [`handshake_timeout`](ServerLimits::with_handshake_timeout), and taken by the peer in that time
+    /// [`handshake_timeout`](ServerLimits::handshake_timeout), and taken by the peer in that time
     /// unless it is [streamed](Body::stream).
     #[must_use]
     pub fn with_http<F, R, B>(mut self, service: F) -> Self
@@ -199,7 +184,7 @@ impl HttpConfig {
         R: Future<Output = Response<B>> + Send + 'static,
         B: Into<Body>,
     {
-        self.http = Some(Arc::new(move |request, peer| {
+        self.hooks.http = Some(Arc::new(move |request, peer| {
             let answer = service(request, peer);
             Box::pin(async move { answer.await.map(Into::into) })
         }));
@@ -213,17 +198,23 @@ impl HttpConfig {
     where
         F: Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync + 'static,
     {
-        self.authorize.push(Arc::new(hook));
+        self.hooks.authorize.push(Arc::new(hook));
         self
     }
 
     pub(super) fn authorize(&self, parts: &Parts, peer: SocketAddr) -> Option<Response<Body>> {
-        self.authorize.iter().find_map(|hook| hook(parts, peer))
+        self.hooks
+            .authorize
+            .iter()
+            .find_map(|hook| hook(parts, peer))
     }
 
     /// Returns the name of the secret that a request needs, if it can be guessed.
     pub(super) fn guessable(&self, parts: &Parts, peer: SocketAddr) -> Option<&'static str> {
-        self.guessable.iter().find_map(|hook| hook(parts, peer))
+        self.hooks
+            .guessable
+            .iter()
+            .find_map(|hook| hook(parts, peer))
     }
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {
@@ -239,14 +230,24 @@ impl HttpConfig {
     }
 
     pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {
-        match &self.on_upgrade {
+        match &self.hooks.on_upgrade {
             Some(hook) => hook(parts, peer),
-            None => Ok(select_subprotocol(&parts.headers, self.ws.subprotocols())),
+            None => Ok(select_subprotocol(&parts.headers, &self.ws.subprotocols)),
         }
     }
 
-    pub(super) fn http(&self, request: Request<Bytes>, peer: SocketAddr) -> Option<HttpFuture> {
-        self.http.as_ref().map(|service| service(request, peer))
+    pub(super) const fn answers_http(&self) -> bool {
+        self.hooks.http.is_some()
+    }
+
+    /// Answers a request as the [service](Self::with_http) does; `None` without one. A server with pages of its own
+    /// passes all others on.
+    #[must_use]
+    pub fn http(&self, request: Request<Bytes>, peer: SocketAddr) -> Option<HttpFuture> {
+        self.hooks
+            .http
+            .as_ref()
+            .map(|service| service(request, peer))
     }
 }
 

@@ -80,7 +80,7 @@ impl Accepted {
     /// when the server drains.
     ///
     /// While `is_logged_in` returns `false`, messages are
-    /// [small](super::ServerLimits::with_max_before_login), and the connection makes room for others: at
+    /// [small](super::ServerLimits::max_before_login), and the connection makes room for others: at
     /// [`max_connections`](super::ServerLimits::max_connections) and
     /// [`max_websockets`](super::ServerLimits::max_websockets) the oldest such connection is closed
     /// with code 1013 in favour of the next one.

@@ -43,7 +43,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = HttpConfig::default().with_path("/rpc.ws");
+//! let config = HttpConfig { paths: vec!["/rpc.ws".into()], ..HttpConfig::default() };
 //! let server = ProtocolServer::<Silent>::bind("127.0.0.1:0", Silent, config).await?;
 //! let (url, handle) = (format!("{}/rpc.ws", server.url()), server.handle());
 //! let serving = tokio::spawn(server.run());
@@ -79,7 +79,7 @@ mod write_timeout;
 
 pub use body::{Body, is_read, reply};
 pub use brake::{Attempt, Brake, TooManyAttempts, is_guessable};
-pub use config::{HttpConfig, ServerLimits};
+pub use config::{Hooks, HttpConfig, ServerLimits};
 pub use connection::Accepted;
 pub use guards::{BadGuard, Guards, HostPolicy, OriginPolicy, PeerPolicy, ProxyPolicy};
 pub use listener::Listener;

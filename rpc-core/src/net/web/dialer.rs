@@ -61,7 +61,7 @@ impl WsDialer {
     /// # Errors
     /// Only natively, where the host is one of them.
     pub fn headers(&self) -> Result<HeaderMap, DialError> {
-        Ok(self.config.headers().clone())
+        Ok(self.config.headers.clone())
     }
 
     /// Returns the index of the URL whose turn it is.

@@ -136,10 +136,10 @@ impl WsStream {
     }
 
     fn start(target: &Target, config: &WsConfig) -> Result<Self, DialError> {
-        if !config.headers().is_empty() {
+        if !config.headers.is_empty() {
             return Err(target.bad("a page cannot send headers"));
         }
-        let protocols = config.subprotocols().iter().map(String::as_str);
+        let protocols = config.subprotocols.iter().map(String::as_str);
         let protocols: js_sys::Array = protocols.map(JsString::from).collect();
         let socket = WebSocket::new_with_str_sequence(&target.uri.to_string(), &protocols)
             .map_err(|_| target.bad("the browser refuses it"))?;

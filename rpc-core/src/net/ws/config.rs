@@ -11,24 +11,27 @@ crate::config! {
     ///
     /// ```
     /// use rpc_core::net::ws::WsConfig;
-    /// let config = WsConfig::default()
-    ///     .with_max_message(1024 * 1024)
-    ///     .with_header("x-client", "switchboard")?;
-    /// assert_eq!(config.headers()["x-client"], "switchboard");
+    /// let config = WsConfig { max_message: 1024 * 1024, ..WsConfig::default() };
+    /// let config = config.with_header("x-client", "switchboard")?;
+    /// assert_eq!(config.headers["x-client"], "switchboard");
     /// # Ok::<(), rpc_core::net::ws::BadHeader>(())
     /// ```
     #[derive(Clone)]
     pub struct WsConfig {
         /// Largest incoming message, and largest incoming frame, in bytes. Default 4 MiB. A larger one
         /// is refused before it is buffered.
-        pub(crate) max_message: usize = 4 * 1024 * 1024 => with_max_message,
+        pub max_message: usize = 4 * 1024 * 1024,
         /// Largest outgoing message in bytes. Default 16 MiB. A larger one is an error of
         /// `start_send` and sends nothing.
-        pub(crate) max_outgoing: usize = 16 * 1024 * 1024 => with_max_outgoing,
+        pub max_outgoing: usize = 16 * 1024 * 1024,
         /// One deadline for name resolution, TCP, TLS and the upgrade together. Default 10 s.
-        pub(crate) connect_timeout: Duration = Duration::from_secs(10) => with_connect_timeout,
-        headers: HeaderMap = HeaderMap::new(),
-        subprotocols: Vec<String> = Vec::new(),
+        pub connect_timeout: Duration = Duration::from_secs(10),
+        /// Extra headers of the client's upgrade request. Those that the handshake sets itself are not sent;
+        /// [`with_header`](Self::with_header) refuses them. Default none.
+        pub headers: HeaderMap = HeaderMap::new(),
+        /// Subprotocols, the preferred one first. What is no HTTP token is not sent;
+        /// [`with_subprotocol`](Self::with_subprotocol) refuses it. Default none.
+        pub subprotocols: Vec<String> = Vec::new(),
     }
 }
 
@@ -81,22 +84,11 @@ impl WsConfig {
     /// [`BadHeader::Value`] if it is not an HTTP token.
     pub fn with_subprotocol(mut self, name: impl Into<String>) -> Result<Self, BadHeader> {
         let name = name.into();
-        // The name of a header is a token too (RFC 9110, section 5.6.2).
-        HeaderName::from_bytes(name.as_bytes()).map_err(|_| BadHeader::Value)?;
+        if !is_token(&name) {
+            return Err(BadHeader::Value);
+        }
         self.subprotocols.push(name);
         Ok(self)
-    }
-
-    /// Returns the extra headers.
-    #[must_use]
-    pub const fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    /// Returns the subprotocols, the preferred one first.
-    #[must_use]
-    pub fn subprotocols(&self) -> &[String] {
-        &self.subprotocols
     }
 }
 
@@ -127,7 +119,12 @@ pub enum BadHeader {
     TooMany,
 }
 
-fn is_reserved(name: &HeaderName) -> bool {
+/// Whether a subprotocol can be sent: the name of a header is a token too (RFC 9110, section 5.6.2).
+pub(super) fn is_token(name: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok()
+}
+
+pub(super) fn is_reserved(name: &HeaderName) -> bool {
     name.as_str().starts_with("sec-websocket-")
         || [
             header::CONNECTION,

@@ -5,6 +5,7 @@ use super::dialer::WsDialer;
 use super::url::Target;
 use crate::error::{CloseReason, Retry};
 use crate::net::dial::DialError;
+use crate::net::link::LinkConfig;
 use crate::secret::Secret;
 
 /// Why a client was not connected. [`retry`](Self::retry) says whether another attempt may succeed.
@@ -48,6 +49,25 @@ impl ConnectError {
 
 /// What a client may set, natively and in a page.
 impl WsDialer {
+    /// Creates the dialer of a client with this configuration: its deadline, its TLS, and messages of at most
+    /// `max_message` bytes in both directions.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn for_client(url: &str, link: &LinkConfig, max_message: usize) -> Result<Self, DialError> {
+        let dialer = Self::new(url)?.with_config(WsConfig {
+            max_message,
+            max_outgoing: max_message,
+            connect_timeout: link.connect_timeout,
+            ..WsConfig::default()
+        });
+        #[cfg(all(feature = "tls", not(all(feature = "web", target_family = "wasm"))))]
+        if let Some(tls) = &link.tls {
+            return Ok(dialer.with_tls(tls.clone()));
+        }
+        Ok(dialer)
+    }
+
     /// Replaces the whole configuration.
     #[must_use]
     pub fn with_config(mut self, config: WsConfig) -> Self {

@@ -48,7 +48,7 @@ const LOCALHOST: [IpAddr; 2] = [
 /// with the delays of one server. `localhost` is one node: 127.0.0.1, and `::1` if nothing listens there.
 ///
 /// Name resolution, TCP, TLS and the upgrade of all visited addresses share one deadline,
-/// [`WsConfig::with_connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
+/// [`WsConfig::connect_timeout`]. TLS checks the name of each URL; headers and subprotocols go to
 /// the servers of the list only, since redirects are not followed.
 ///
 /// ```
@@ -193,7 +193,7 @@ impl WsDialer {
 
     /// Opens a connection to one of the servers, TCP and TLS, without the upgrade: for plain HTTP
     /// that should take the same route and trust the same servers. Within
-    /// [`WsConfig::with_connect_timeout`]. Returns the node that was reached, too.
+    /// [`WsConfig::connect_timeout`]. Returns the node that was reached, too.
     ///
     /// Stays with the server of the last successful connection, until it is not reached any more or
     /// was [left](Self::leave).
@@ -232,7 +232,7 @@ impl WsDialer {
     }
 
     fn headers_for(&self, target: &Target) -> Result<HeaderMap, DialError> {
-        let mut headers = self.config.headers().clone();
+        let mut headers = self.config.headers.clone();
         if !headers.contains_key(header::HOST) {
             let host = HeaderValue::from_str(&target.authority);
             let host = host.map_err(|_| target.bad("the host cannot be a header"))?;
@@ -306,7 +306,7 @@ impl WsDialer {
         let headers = self.headers_for(target)?;
         let path = target.uri.path_and_query();
         let path = path.map_or("/", |path| path.as_str());
-        let offered = self.config.subprotocols();
+        let offered = &self.config.subprotocols;
         let (subprotocol, read_already) = upgrade(&mut stream, path, &headers, offered)
             .await
             .map_err(|error| refused(target, error))?;

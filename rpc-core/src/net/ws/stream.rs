@@ -111,12 +111,12 @@ where
     ///
     /// # Errors
     /// [`TransportError`] if no valid request came within
-    /// [`connect_timeout`](WsConfig::with_connect_timeout). The connection is closed then.
+    /// [`connect_timeout`](WsConfig::connect_timeout). The connection is closed then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub async fn accept(mut stream: S, config: &WsConfig) -> Result<Self, TransportError> {
-        let accepting = handshake::accept(&mut stream, config.subprotocols());
+        let accepting = handshake::accept(&mut stream, &config.subprotocols);
         let (subprotocol, read_already) = timeout(config.connect_timeout, accepting)
             .await
             .unwrap_or_else(|_| Err(TransportError::Io(io::ErrorKind::TimedOut.into())))?;

@@ -77,10 +77,15 @@ impl House {
 
     /// A server whose links have this configuration.
     pub async fn open_with(address: SocketAddr, link: fn() -> LinkConfig) -> Self {
-        let limits = ServerLimits::default()
-            .with_header_timeout(DEADLINE)
-            .with_handshake_timeout(DEADLINE);
-        let config = HttpConfig::default().with_limits(limits);
+        let limits = ServerLimits {
+            header_timeout: DEADLINE,
+            handshake_timeout: DEADLINE,
+            ..ServerLimits::default()
+        };
+        let config = HttpConfig {
+            limits,
+            ..HttpConfig::default()
+        };
         let (door, rooms) = mpsc::unbounded_channel();
         let serve = move |accepted| receive(accepted, link(), door.clone());
         let server = Server::bind(address, serve, config).await.unwrap();
@@ -122,9 +127,11 @@ impl House {
 }
 
 pub fn dialer(address: SocketAddr) -> WsDialer {
-    let config = WsConfig::default()
-        .with_connect_timeout(DEADLINE)
-        .with_max_outgoing(32 << 20);
+    let config = WsConfig {
+        connect_timeout: DEADLINE,
+        max_outgoing: 32 << 20,
+        ..WsConfig::default()
+    };
     WsDialer::new(&format!("ws://{address}/"))
         .unwrap()
         .with_config(config)

@@ -74,9 +74,10 @@ impl<R: Router> ServerProtocol for Routing<R> {
     fn new(router: R, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http;
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max;
         // A registration is no login.
-        http.limits = http.limits.with_max_before_login(max);
+        http.limits.max_before_login = max;
         let mut driver = options.driver;
         let half = options.shutdown_timeout / 2;
         driver.close_timeout = driver.close_timeout.min(half);

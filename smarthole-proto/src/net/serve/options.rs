@@ -30,10 +30,16 @@ pub fn http_config() -> HttpConfig {
         .with_allowed_origin(OBSIDIAN_ORIGIN)
         // It is an origin; and if it were none, it could not pass.
         .unwrap_or(guards);
-    HttpConfig::default()
-        .with_guards(guards)
-        .with_limits(ServerLimits::default().with_max_websockets(Some(MAX_CONNECTIONS)))
-        .with_on_upgrade(|parts, _| Ok(first_subprotocol(&parts.headers)))
+    let limits = ServerLimits {
+        max_websockets: Some(MAX_CONNECTIONS),
+        ..ServerLimits::default()
+    };
+    HttpConfig {
+        limits,
+        guards,
+        ..HttpConfig::default()
+    }
+    .with_on_upgrade(|parts, _| Ok(first_subprotocol(&parts.headers)))
 }
 
 fn first_subprotocol(headers: &HeaderMap) -> Option<String> {

@@ -20,7 +20,7 @@ fn the_server_machine_conforms() {
     nasty.extend([NOTES, ACK].map(str::to_owned));
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
     let config = ServerConfig {
-        registration_timeout: Some(Duration::from_secs(1)),
+        handshake_timeout: Some(Duration::from_secs(1)),
         ..ServerConfig::default()
     };
     let mut deciding = Played::with(config.clone());

@@ -39,7 +39,7 @@ impl Played {
         let now = Instant::now();
         let timeout = vector.get("registration_timeout").as_u64();
         let config = ServerConfig {
-            registration_timeout: timeout.map(Duration::from_secs),
+            handshake_timeout: timeout.map(Duration::from_secs),
             limits: Limits {
                 max_message_rate: None,
                 ..defaults()

@@ -93,3 +93,13 @@ pub trait Backend: Send + Sync + 'static {
         ready(())
     }
 }
+
+rpc_core::dynamic! {
+    /// Any [`Backend`]: for a program that chooses one when it starts.
+    pub struct DynBackend(any_backend): Backend {
+        async fn login(&self, peer: &Arc<Peer>, username: &str, password: &Secret<Str>) -> Result<User, RpcError>;
+        async fn logged_in(&self, peer: &Arc<Peer>, user: &User);
+        async fn call(&self, peer: &Arc<Peer>, call: &Call, reply: Reply<'_>) -> Result<Replied, RpcError>;
+        async fn disconnected(&self, peer: &Arc<Peer>);
+    }
+}

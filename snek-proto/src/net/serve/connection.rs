@@ -52,7 +52,8 @@ impl<B: Backend> ServerProtocol for Platform<B> {
     fn new(backend: B, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
         let mut http = options.http;
-        http.ws = http.ws.with_max_message(max).with_max_outgoing(max);
+        http.ws.max_message = max;
+        http.ws.max_outgoing = max;
         let shared = Self {
             backend: Arc::new(backend),
             connection: Arc::new(options.connection),

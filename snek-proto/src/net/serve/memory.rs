@@ -97,7 +97,7 @@ impl MemoryBackend {
     /// Adds a public channel with all users in it.
     ///
     /// # Errors
-    /// [`RpcError`].
+    /// [`RpcError`] if the uid is invalid, exists already, or there is no room for another channel.
     pub fn add_channel(&self, uid: &str, name: &str) -> Result<(), RpcError> {
         let mut state = self.state.lock();
         let channel = Channel::new(uid, name, Some("public"));
@@ -114,7 +114,7 @@ impl MemoryBackend {
     /// Adds a user to all channels.
     ///
     /// # Errors
-    /// [`RpcError`].
+    /// [`RpcError`] if the name is invalid, exists already, or there is no room for another user.
     pub fn add_user(&self, user: User, password: &str) -> Result<(), RpcError> {
         self.state.lock().add_user(user, password)
     }
@@ -122,7 +122,7 @@ impl MemoryBackend {
     /// Returns the channel for direct messages between two users.
     ///
     /// # Errors
-    /// [`RpcError`].
+    /// [`RpcError`] if one of them does not exist, or there is no room for another channel.
     pub fn direct(&self, one: &str, other: &str) -> Result<ChannelUid, RpcError> {
         let mut state = self.state.lock();
         let uid = state.hub.direct(one, other);
@@ -134,7 +134,7 @@ impl MemoryBackend {
     /// get it.
     ///
     /// # Errors
-    /// [`RpcError`].
+    /// [`RpcError`], the answer that the user would get: the channel does not exist, or is not the user's.
     pub fn post(
         &self,
         username: &str,

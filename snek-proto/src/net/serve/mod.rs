@@ -11,7 +11,7 @@ use rpc_core::net::server::ProtocolServer;
 
 use connection::Platform;
 
-pub use backend::Backend;
+pub use backend::{Backend, DynBackend};
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
 pub use peer::Peer;

@@ -29,7 +29,7 @@ rpc_core::config! {
     ///         max_requests: 10,
     ///         ..ServerConfig::default()
     ///     },
-    ///     http: http_config().with_path("/rpc.ws"), // no other path upgrades
+    ///     http: HttpConfig { paths: vec!["/rpc.ws".into()], ..http_config() }, // no other path upgrades
     ///     shutdown_timeout: Duration::from_secs(30),
     ///     ..ServerOptions::default()
     /// };

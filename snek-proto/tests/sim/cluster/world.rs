@@ -162,7 +162,8 @@ impl Shared {
             ..LinkConfig::default()
         };
         let config = ClientConfig::new(USERS[user], "secret");
-        let (client, mut events, connection) = connect_with(dialer, config, link);
+        let (client, mut events, connection) =
+            connect_with(dialer, ClientConfig { link, ..config });
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             connection.run().await;

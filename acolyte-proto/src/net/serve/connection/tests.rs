@@ -16,7 +16,7 @@ use crate::frame::Reply;
 use crate::server::ServerConfig;
 
 /// A connection with a running chat, as its agent sees it.
-fn running(limits: Limits) -> (Handle<ServerConn>, Run) {
+fn running(limits: Limits) -> (Handle<ServerConn>, ChatReply) {
     let now = Instant::now();
     let config = ServerConfig {
         limits,
@@ -36,7 +36,7 @@ fn start(conn: &mut ServerConn) {
 }
 
 /// The work on the chat that has started last.
-fn run(handle: &Handle<ServerConn>) -> Run {
+fn run(handle: &Handle<ServerConn>) -> ChatReply {
     let (id, task_id) = handle.with(|conn| {
         let events = std::iter::from_fn(|| conn.poll_event());
         let started = events.filter_map(|event| match event {
@@ -58,7 +58,7 @@ fn run(handle: &Handle<ServerConn>) -> Run {
         checklist: ChecklistTag::default(),
         output,
     };
-    Run {
+    ChatReply {
         origin: Arc::new(origin),
         cancellation: Cancellation::new().1,
     }

@@ -41,7 +41,7 @@ fn a_body_drains_its_queue_and_finishes_after_the_end() {
     assert_eq!(body(&queue).unwrap(), "data: 1\n\ndata: 2\n\n");
     assert_eq!(add(&queue, "3"), Ok(()));
     queue.end(done());
-    queue.end(Err(Box::new(ChatError::new("late"))));
+    queue.end(Err(Box::new(AppError::failed("late"))));
     assert_eq!(add(&queue, "4"), Err(NotAdded::Stopped));
     assert_eq!(body(&queue).unwrap(), "data: 3\n\ndone");
     assert_eq!(body(&queue).unwrap(), "over");

@@ -9,7 +9,7 @@ use super::Pace;
 use crate::net::values::TEXTS;
 
 async fn chat(client: &Client) {
-    let mut chat = client.start_chat(ChatRequest::new("10", "bench")).await;
+    let mut chat = client.chat(ChatRequest::new("10", "bench")).await;
     let mut texts = 0;
     while let Some(update) = chat.next().await {
         match update {

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
 use connectonion_proto::frame::Input;
-use connectonion_proto::net::{AgentOptions, Client, connect_lazy};
+use connectonion_proto::client::ClientConfig;
+use connectonion_proto::net::{Client, connect_lazy};
 
 use super::Pace;
 use crate::net::serve::host_key;
@@ -28,9 +29,9 @@ impl Caller {
         let signer = Signer::from_seed(&[place as u8 + 2; 32]);
         let own = Signer::from_seed(&[place as u8 + 2; 32]);
         let host = *host_key().address();
-        let options = AgentOptions {
+        let options = ClientConfig {
             host: Some(host),
-            ..AgentOptions::default()
+            ..ClientConfig::default()
         };
         let url = format!("ws://{address}/ws");
         let (client, _events, connection) = connect_lazy(&url, own, options).unwrap();
@@ -55,7 +56,7 @@ impl Caller {
             .with("prompt", TEXT);
         let mut input = Input::new(TEXT);
         input.signed = self.signer.sign_payload(&payload).unwrap();
-        let output = self.client.send(input).await.output().await.unwrap();
+        let output = self.client.send(input).await.finish().await.unwrap();
         assert_eq!(output.result, TEXT);
     }
 }

@@ -1,12 +1,11 @@
 //! Our Acolyte server; a chat is answered as many texts as its message says.
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
 use acolyte_proto::limits::defaults;
-use acolyte_proto::net::{Agent, Run, Server, ServerOptions, http_config};
+use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
 
 use rpc_core::Limits;
-use rpc_core::net::server::ServerLimits;
 
 use super::{CHUNK, CONNECTIONS, Tell};
 use crate::text;
@@ -14,7 +13,7 @@ use crate::text;
 struct Chunks(String);
 
 impl Agent for Chunks {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         for _ in 0..request.message.parse().unwrap_or(0) {
             if run.text(&self.0).await.is_err() {
                 break;
@@ -36,8 +35,7 @@ pub(super) async fn serve(tell: Tell) {
         max_message_rate: None,
         ..defaults()
     };
-    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    options.http = http_config().with_limits(limits);
+    options.http.limits.max_connections = CONNECTIONS;
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
     tell(server.local_addr());

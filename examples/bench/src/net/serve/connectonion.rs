@@ -2,10 +2,9 @@
 
 use connectonion_proto::auth::Signer;
 use connectonion_proto::net::{
-    Agent, AgentError, Prompt, Reply, Server, ServerOptions, Turn, http_config,
+    Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::net::server::ServerLimits;
 
 use super::{CONNECTIONS, Tell};
 
@@ -13,7 +12,7 @@ use super::{CONNECTIONS, Tell};
 struct Echo;
 
 impl Agent for Echo {
-    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, _: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         Ok(Reply::new(prompt.text))
     }
 }
@@ -24,10 +23,9 @@ pub(in crate::net) fn host_key() -> Signer {
 }
 
 pub(super) async fn serve(tell: Tell) {
-    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
     let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
     options.connection.limits.max_message_rate = None;
-    options.http = http_config().with_limits(limits);
+    options.http.limits.max_connections = CONNECTIONS;
     let host = Server::bind("127.0.0.1:0", Echo, options).await.unwrap();
     tell(host.local_addr());
     host.run().await;

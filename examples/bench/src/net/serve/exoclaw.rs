@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-use exoclaw_proto::net::{Backend, ChatError, ChatReply, Peer, Server, ServerOptions, http_config};
-use rpc_core::net::server::ServerLimits;
+use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer, Server, ServerOptions};
 
 use super::{CHUNK, CONNECTIONS, Tell};
 use crate::net::values::STATUS;
@@ -22,7 +21,7 @@ impl Backend for Chunks {
         Vec::new()
     }
 
-    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         for _ in 0..chat.content.parse().unwrap_or(0) {
             reply.text(&self.0).await?;
         }
@@ -34,8 +33,7 @@ pub(super) async fn serve(tell: Tell) {
     let mut options = ServerOptions::default();
     options.connection.max_requests = 4_096;
     options.connection.limits.max_message_rate = None;
-    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    options.http = http_config().with_limits(limits);
+    options.http.limits.max_connections = CONNECTIONS;
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)
         .await
         .unwrap();

@@ -1,10 +1,9 @@
 //! Our SmartHole client, which accepts every message at once, and our router for clients that do nothing.
 
 use rpc_core::net::LinkEvent;
-use rpc_core::net::server::ServerLimits;
 use smarthole_proto::client::ClientConfig;
 use smarthole_proto::frame::Registration;
-use smarthole_proto::net::{Event, Server, ServerOptions, connect_lazy, http_config};
+use smarthole_proto::net::{Event, Server, ServerOptions, connect_lazy};
 use smarthole_proto::router::Keywords;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -30,8 +29,7 @@ pub(super) async fn serve(tell: Tell) {
 
 pub(super) async fn serve_router(tell: Tell) {
     let mut options = ServerOptions::default();
-    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    options.http = http_config().with_limits(limits);
+    options.http.limits.max_connections = CONNECTIONS;
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
     tell(server.local_addr());

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rpc_core::net::server::ServerLimits;
 use rpc_core::{Limits, Secret, Str, json};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
@@ -73,8 +72,7 @@ pub(super) async fn serve(tell: Tell, tells: bool) {
         max_message_rate: None,
         ..Limits::default()
     };
-    let limits = ServerLimits::default().with_max_connections(CONNECTIONS);
-    options.http = http_config().with_limits(limits);
+    options.http.limits.max_connections = CONNECTIONS;
     let backend = Echoing { memory, tells };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
     tell(server.local_addr());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rpc_core::Secret;
 use snek_proto::client::ClientConfig;
-use snek_proto::net::{connect_with, dialer, link_config};
+use snek_proto::net::{connect_with, dialer};
 
 use super::Channel;
 use crate::cli::{self, Failure, LineArgs, Urls};
@@ -58,7 +58,7 @@ pub(crate) fn open(args: Server, is_once: bool) -> Result<Channel, Failure> {
     config.keep_alive = args.pings.over(config.keep_alive);
     let line = args.line.to(&args.url)?;
     let dialer = line.dialer(dialer(args.url.expose(), &config)?);
-    let (client, events, connection) = connect_with(dialer, config, link_config());
+    let (client, events, connection) = connect_with(dialer, config);
     let connection = tokio::spawn(async move {
         connection.run().await;
     });

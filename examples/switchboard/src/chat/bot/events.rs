@@ -121,7 +121,7 @@ impl Channel {
     }
 
     async fn typing(&mut self, typing: Typing, out: &Out) {
-        let channel = typing.channel_uid.unwrap_or_default();
+        let channel = typing.channel_uid.unwrap_or_else(|| "".into());
         let username = typing.username.unwrap_or_default();
         let nick = typing.user_nick.filter(|nick| !nick.is_empty());
         let nick = nick.unwrap_or_else(|| username.clone());

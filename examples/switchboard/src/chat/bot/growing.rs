@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rpc_core::Str;
+use snek_proto::id::ChannelUid;
 use tokio::time::Instant;
 
 /// How long a typing indicator is shown; a bot refreshes it each second.
@@ -19,7 +20,7 @@ pub(super) struct Growing(Vec<Entry>);
 /// Someone in a channel.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) channel: Str,
+    pub(super) channel: ChannelUid,
     username: Str,
     pub(super) nick: Str,
     /// The message so far; empty while the sender only types.
@@ -29,7 +30,13 @@ pub(super) struct Entry {
 
 impl Growing {
     /// Adds the message of a sender so far, or that the sender types.
-    pub(super) fn add(&mut self, channel: &Str, username: &Str, nick: &Str, text: Option<&Str>) {
+    pub(super) fn add(
+        &mut self,
+        channel: &ChannelUid,
+        username: &Str,
+        nick: &Str,
+        text: Option<&Str>,
+    ) {
         let known = self.remove(channel, username);
         let text = text.cloned().or(known.map(|known| known.text));
         let text = text.unwrap_or_default();
@@ -46,7 +53,7 @@ impl Growing {
     }
 
     /// Removes a sender whose message is complete.
-    pub(super) fn remove(&mut self, channel: &Str, username: &Str) -> Option<Entry> {
+    pub(super) fn remove(&mut self, channel: &ChannelUid, username: &Str) -> Option<Entry> {
         let is_it = |entry: &Entry| entry.channel == *channel && entry.username == *username;
         let at = self.0.iter().position(is_it)?;
         Some(self.0.remove(at))

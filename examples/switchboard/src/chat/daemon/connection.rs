@@ -10,7 +10,7 @@ use acolyte_proto::client::{ClientConfig, ClientEvent, Warning};
 use acolyte_proto::error::{ErrorKind, RpcError};
 use acolyte_proto::frame::{ChatRequest, Skill, Status};
 use acolyte_proto::id::{ResourceId, SessionId};
-use acolyte_proto::net::{Chat, Client, Events, SseClient, connect_with, dialer, link_config};
+use acolyte_proto::net::{Chat, Client, Events, SseClient, connect_with, dialer};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, ConnectErrorKind, Secret};
 use tokio::task::JoinHandle;
@@ -170,7 +170,7 @@ impl Server {
     /// Asks the server for its status, as known clients do, and connects. `idle` is how long it may be
     /// silent, unless the user says otherwise.
     pub(crate) async fn open(&self, idle: Option<Duration>) -> Result<Connection, Failure> {
-        let config = self.config(idle)?;
+        let mut config = self.config(idle)?;
         let http = self.sse(config.clone())?;
         let status = http
             .status()
@@ -185,9 +185,8 @@ impl Server {
                 let dialer = dialer(self.url.expose(), &config)?;
                 let dialer = self.line.to(&self.url)?.dialer(dialer);
                 // A server that leaves is reported at once: nothing could be resumed anyway.
-                let mut link = link_config();
-                link.reconnect = ReconnectPolicy::off();
-                let (client, events, connection) = connect_with(dialer, config, link);
+                config.link.reconnect = ReconnectPolicy::off();
+                let (client, events, connection) = connect_with(dialer, config);
                 let running = tokio::spawn(async move {
                     connection.run().await;
                 });
@@ -221,8 +220,8 @@ impl Server {
 impl Connection {
     pub(crate) async fn start(&self, request: ChatRequest) -> Chat {
         match &self.way {
-            Way::Socket(client, ..) => client.start_chat(request).await,
-            Way::Http => self.http.start_chat(request).await,
+            Way::Socket(client, ..) => client.chat(request).await,
+            Way::Http => self.http.chat(request).await,
         }
     }
 

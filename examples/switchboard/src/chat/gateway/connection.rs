@@ -7,7 +7,7 @@ use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{BudgetStatus, BudgetUse, ChatSend, SessionRef};
 use exoclaw_proto::limits::WS_PATH;
-use exoclaw_proto::net::{Client, Events, connect_with, dialer, link_config};
+use exoclaw_proto::net::{Client, Events, connect_with, dialer};
 use rpc_core::backoff::{Backoff, BackoffPolicy};
 use rpc_core::net::ws::{Socket, WsDialer, WsStream, urls};
 use rpc_core::net::{DialError, Dialer, LinkEvent, Node};
@@ -167,13 +167,12 @@ impl Connected {
         config.keep_alive = args.pings.over(config.keep_alive);
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
         // A server that is silent for longer speaks another protocol.
-        config.hello_timeout = HELLO;
+        config.handshake_timeout = HELLO;
         let line = args.line.to(&args.url)?;
         let dialer = line.dialer(dialer(args.url.expose(), &config)?);
         // A gateway that leaves is reported at once, not waited for.
-        let mut link = link_config();
-        link.reconnect = ReconnectPolicy::off();
-        let (client, mut events, connection) = connect_with(RetryDialer(dialer), config, link);
+        config.link.reconnect = ReconnectPolicy::off();
+        let (client, mut events, connection) = connect_with(RetryDialer(dialer), config);
         let connection = tokio::spawn(connection.run());
         let service = Service {
             name: "a gateway",

@@ -4,11 +4,9 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use connectonion_proto::auth::Address;
-use connectonion_proto::client::Resume;
+use connectonion_proto::client::{ClientConfig, Resume};
 use connectonion_proto::frame::Mode;
-use connectonion_proto::net::{
-    AgentOptions, FindError, Found, connect_with, dialer, find_with, look_up,
-};
+use connectonion_proto::net::{FindError, Found, connect_with, dialer, find_with, look_up};
 use rpc_core::net::DialError;
 use rpc_core::net::ws::urls;
 use rpc_core::{CloseReason, ConnectErrorKind, Secret};
@@ -116,9 +114,9 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
     let place = args.endpoint.as_ref().or(args.relay.as_ref());
     let line = args.line.to(place.unwrap_or(&args.agent))?;
-    let mut options = AgentOptions {
+    let mut options = ClientConfig {
         insecure_prompts: args.insecure,
-        ..AgentOptions::default()
+        ..ClientConfig::default()
     };
     if args.relay.is_none() {
         dialer(place.unwrap_or(&args.agent).expose(), &options)?;

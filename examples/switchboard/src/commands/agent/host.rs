@@ -242,7 +242,7 @@ async fn store(args: &Args) -> Result<Arc<dyn Store>, Failure> {
 /// Makes the host one of several, if there is a NATS server for them.
 async fn join(
     args: &Args,
-    options: ServerOptions,
+    mut options: ServerOptions,
 ) -> Result<(ServerOptions, Option<Cluster>), Failure> {
     let Some(nats) = args.nats.connect().await? else {
         return Ok((options, None));
@@ -262,7 +262,8 @@ async fn join(
             async move { dialer.dial().await }
         });
     }
-    Ok((options.with_cluster(cluster.clone()), Some(cluster)))
+    options.runtime.cluster = Some(cluster.clone());
+    Ok((options, Some(cluster)))
 }
 
 /// Whether other machines can reach the host, which must be asked for.
@@ -335,15 +336,14 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
             ));
         }
     }));
-    let http = http_config();
-    let guards = http.guards.clone();
-    let guards = cli::guards(guards, &args.reach.hosts, &args.trust.origins)?;
-    let http = args.tls.http(metrics::guard(http.with_guards(guards)))?;
-    let options = ServerOptions::with_runtime(runtime);
-    let mut options = options.with_service(|request, _| async move {
+    let mut http = http_config();
+    http.guards = cli::guards(http.guards, &args.reach.hosts, &args.trust.origins)?;
+    let http = args.tls.http(metrics::guard(http))?;
+    let http = http.with_http(|request, _| async move {
         let metrics = metrics::respond(&request);
         metrics.unwrap_or_else(|| page::agent::respond(request.method(), request.uri().path()))
     });
+    let mut options = ServerOptions::with_runtime(runtime);
     options.name.clone_from(&args.name);
     options.about = about
         .map(|(name, value)| (name.to_owned(), value))

@@ -121,7 +121,10 @@ async fn run<B: Backend>(
     is_ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     let guards = cli::guards(Guards::default(), &args.reach.hosts, &args.origins)?;
-    let http = HttpConfig::default().with_guards(guards);
+    let http = HttpConfig {
+        guards,
+        ..HttpConfig::default()
+    };
     let mut options = ServerOptions::default();
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     options.http = args

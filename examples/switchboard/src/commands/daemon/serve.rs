@@ -187,10 +187,10 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     if auth.is_guessable() {
         complain(format_args!("warning: {}", cli::guessable("the API key")));
     }
-    let http = http_config();
-    let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
+    let mut http = http_config();
+    http.guards = cli::guards(http.guards, &[], &args.origins)?;
     let mut options = ServerOptions::new(auth);
-    options.http = args.tls.http(http.with_guards(guards))?;
+    options.http = args.tls.http(http)?;
     let connection = &mut options.connection;
     connection.checklist = args.list_name.into();
     connection.silent_aborts = args.silent_aborts;

@@ -15,8 +15,8 @@ use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Notification, Registration};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::limits::{DEFAULT_URL, MAX_ATTEMPTS};
-use smarthole_proto::net::{Event, InboundMessage, dialer, link_config};
-use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, PluginError};
+use smarthole_proto::net::{Event, InboundMessage, dialer};
+use smarthole_proto::plugin::{AppError, Context, Ended, Handler, Plugin, PluginConfig};
 use tokio::sync::{Notify, oneshot};
 
 use crate::chat::router::notes::{Note, Notes, asks_for_notes};
@@ -162,9 +162,7 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
     for capability in &args.capabilities {
         registration.capabilities.push(capability.as_str().into());
     }
-    let mut link = link_config();
-    link.reconnect.backoff.max_attempts = Some(args.attempts);
-    let config = PluginConfig::new(registration).map_err(|error| {
+    let mut config = PluginConfig::new(registration).map_err(|error| {
         let option = match error.code {
             ErrorCode::InvalidName => "--name: ",
             ErrorCode::InvalidDescription => "--description: ",
@@ -172,7 +170,7 @@ fn config(args: &Args) -> Result<PluginConfig, Failure> {
         };
         Failure::usage(format_args!("{option}{}", error.message))
     })?;
-    let mut config = PluginConfig { link, ..config };
+    config.client.link.reconnect.backoff.max_attempts = Some(args.attempts);
     config.client.keep_alive = args.pings.over(config.client.keep_alive);
     Ok(config)
 }
@@ -215,7 +213,7 @@ struct Keeper {
 }
 
 impl Handler for Keeper {
-    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), PluginError> {
+    async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
         let text = &*message.text;
         self.tell(
             "message",
@@ -225,12 +223,12 @@ impl Handler for Keeper {
         tokio::time::sleep(self.delay).await;
         if message.time_left().is_zero() {
             // Someone else has it by now.
-            return Err(PluginError::rejected("it took too long"));
+            return Err(AppError::rejected("it took too long"));
         }
         if let Some(reason) = self.refusal(text) {
             let words = format!("rejects it: {reason}");
             self.tell("rejected", json!({ "reason": reason }), &words);
-            return Err(PluginError::rejected(reason));
+            return Err(AppError::rejected(reason));
         }
         if asks_for_notes(text) {
             let notes = self.on_disk(Notes::all).await?;
@@ -265,7 +263,7 @@ impl Handler for Keeper {
         );
     }
 
-    async fn on_error(&self, _: &Context, error: PluginError) {
+    async fn on_error(&self, _: &Context, error: AppError) {
         let words = match self.notes.file() {
             Some(file) => format!("{}: {error}", file.display()),
             None => error.to_string(),

@@ -130,22 +130,18 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     options.router.timeout = args.model.timeout();
     options.connection.keep_alive = args.pings.over(options.connection.keep_alive);
     options.connection.only_pongs = !args.any_frame;
-    let http = http_config();
-    let guards = cli::guards(http.guards.clone(), &[], &args.origins)?;
-    let limits = http
-        .limits
-        .clone()
-        .with_max_websockets(Some(args.max_clients))
-        .with_max_connections(args.max_clients.saturating_add(MAX_REQUESTS))
-        .with_handshake_timeout(HTTP_PATIENCE + HTTP_REST);
+    let mut http = http_config();
+    http.guards = cli::guards(http.guards, &[], &args.origins)?;
+    http.limits.max_websockets = Some(args.max_clients);
+    http.limits.max_connections = args.max_clients.saturating_add(MAX_REQUESTS);
+    http.limits.handshake_timeout = HTTP_PATIENCE + HTTP_REST;
     let service = Arc::new(Http {
         runtime: options.runtime.clone(),
         patience: HTTP_PATIENCE,
     });
     options.http = args
         .tls
-        .http(metrics::guard(http.with_guards(guards)))?
-        .with_limits(limits)
+        .http(metrics::guard(http))?
         .with_http(move |request, _| {
             let service = Arc::clone(&service);
             async move {

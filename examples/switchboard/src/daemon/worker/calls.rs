@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::{Event, Notice, ToolCall, ToolOutput, ToolResult};
 use serde_json::{Map, Value};
 use snek_proto::llm::toolloop::{Call, ToolFailure};
@@ -22,7 +22,7 @@ impl Chat<'_> {
     }
 
     /// Makes a call, unless the user has to allow it first.
-    pub(super) async fn make(&mut self, call: Call) -> Result<Option<Step>, ChatError> {
+    pub(super) async fn make(&mut self, call: Call) -> Result<Option<Step>, AppError> {
         if self.asks {
             if let Some(step) = self.question(&call).await? {
                 return Ok(Some(step));
@@ -79,7 +79,7 @@ impl Chat<'_> {
 
     /// Returns what the user has to be asked before a call is made. A call that would fail is not
     /// asked about: it fails.
-    async fn question(&mut self, call: &Call) -> Result<Option<Step>, ChatError> {
+    async fn question(&mut self, call: &Call) -> Result<Option<Step>, AppError> {
         if self.refused.is_some() {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Chat<'_> {
     ///
     /// # Errors
     /// Another chat of the session has just asked.
-    pub(super) fn wait(self, task: String, step: Step) -> Result<(), ChatError> {
+    pub(super) fn wait(self, task: String, step: Step) -> Result<(), AppError> {
         let Some(id) = self.session else {
             return Ok(());
         };
@@ -146,7 +146,7 @@ impl Chat<'_> {
         pending: Pending,
         answer: &str,
         here: &Workspace,
-    ) -> Result<String, ChatError> {
+    ) -> Result<String, AppError> {
         let folder = pending.workspace.path().to_string_lossy();
         self.workspace = here.within(&folder).map_err(|why| super::refused(&why))?;
         self.turn = pending.turn;

@@ -58,7 +58,7 @@ impl Drop for Place {
     }
 }
 
-type Outcome = Result<Reply, ChatError>;
+type Outcome = Result<Reply, AppError>;
 
 /// Keeps what it is told, and aborts when it has been told some event.
 struct Seen {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use exoclaw_proto::budget::estimate;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse, Usage};
-use exoclaw_proto::net::{ChatError, Gone};
+use exoclaw_proto::net::{AppError, Gone};
 use exoclaw_proto::session::SessionKey;
 use rpc_core::Json;
 use serde_json::Value;
@@ -62,14 +62,14 @@ impl Engine {
     /// the second of two messages always knows the first, and nothing of its reply comes before that.
     ///
     /// # Errors
-    /// [`ChatError`], the error for the client.
+    /// [`AppError`], the error for the client.
     ///
     /// # Cancel safety
     /// Dropping the future stops the model and the tools. The tokens used so far are counted, the question
     /// and what was said so far are stored with a [`Mark`], and then the next message has its turn. If the
     /// reply was complete and is being stored, that continues. The question is stored before it is answered, with an
     /// estimate of its tokens, in case the process ends.
-    pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), ChatError> {
+    pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), AppError> {
         self.answer(chat, PageChat::default(), reply).await
     }
 
@@ -85,7 +85,7 @@ impl Engine {
         chat: &ChatSend,
         PageChat { id, model: wanted }: PageChat<'_>,
         reply: &mut dyn Reply,
-    ) -> Result<(), ChatError> {
+    ) -> Result<(), AppError> {
         let content = &*chat.content;
         let key = self.session(&chat.session, Method::ChatSend)?;
         let turn = self.enter(&key).await?;
@@ -133,9 +133,9 @@ impl Engine {
                 let (is_stored, _turn) = charge.close(ending, mark).await;
                 match outcome {
                     Ok(()) if is_stored => Ok(reply.done().await?),
-                    Ok(()) => Err(ChatError::Failed(RpcError::new(NOT_STORED))),
-                    Err(ChatError::Failed(error)) if !is_stored => {
-                        Err(ChatError::Failed(also_unstored(&error)))
+                    Ok(()) => Err(AppError::Failed(RpcError::new(NOT_STORED))),
+                    Err(AppError::Failed(error)) if !is_stored => {
+                        Err(AppError::Failed(also_unstored(&error)))
                     }
                     outcome => outcome,
                 }
@@ -173,7 +173,7 @@ impl Engine {
         turn: Held,
         (content, name): (&str, &str),
         estimate: u64,
-    ) -> Result<(Held, u64), ChatError> {
+    ) -> Result<(Held, u64), AppError> {
         let at = self.now();
         let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned()));
         let asked = asked.with_id(Some(name));
@@ -182,7 +182,7 @@ impl Engine {
         // Whether it is stored matters only if the gateway ends; the log has it.
         let written = self.write(commit, Some(turn), None).await;
         let (stored, turn) = written.unwrap_or((Ok(()), None));
-        let turn = turn.ok_or_else(|| ChatError::Failed(RpcError::new(ENDED)))?;
+        let turn = turn.ok_or_else(|| AppError::Failed(RpcError::new(ENDED)))?;
         Ok((turn, if stored.is_ok() { estimate } else { 0 }))
     }
 
@@ -193,11 +193,11 @@ impl Engine {
         turn: Held,
         unanswered: Option<Turn>,
         why: RpcError,
-    ) -> ChatError {
+    ) -> AppError {
         let has_question = unanswered.is_some();
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
         let written = self.write(seen, Some(turn), None).await;
-        ChatError::Refused(match written {
+        AppError::Refused(match written {
             Err(_) | Ok((Err(_), _)) if has_question => also_unstored(&why),
             _ => why,
         })
@@ -225,7 +225,7 @@ impl Engine {
         turn: &Held,
         content: &str,
         id: Option<&str>,
-    ) -> Result<Vec<ChatMessage>, ChatError> {
+    ) -> Result<Vec<ChatMessage>, AppError> {
         let window = self.parts.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
@@ -281,12 +281,12 @@ impl Engine {
             Err(Broken::Gone) => (Ending::Cancelled, Some(Mark::Stopped), Err(Gone.into())),
             Err(Broken::Model(error)) => {
                 let mark = Mark::of(&error, has_begun);
-                let error = ChatError::Failed(RpcError::provider(&error.to_string()));
+                let error = AppError::Failed(RpcError::provider(&error.to_string()));
                 (Ending::ProviderError, Some(mark), Err(error))
             }
             Err(Broken::TooManyRounds(why)) => {
                 let mark = Mark::failed(&why, has_begun);
-                let error = ChatError::Failed(RpcError::new(why));
+                let error = AppError::Failed(RpcError::new(why));
                 (Ending::TooManyRounds, Some(mark), Err(error))
             }
         };
@@ -309,7 +309,7 @@ fn also_unstored(error: &RpcError) -> RpcError {
 struct Ended {
     ending: Ending,
     mark: Option<Mark>,
-    outcome: Result<(), ChatError>,
+    outcome: Result<(), AppError>,
 }
 
 /// Returns the bytes of a message, for an estimate.

@@ -17,7 +17,7 @@ use exoclaw_proto::binding::Router;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent, Usage};
 use exoclaw_proto::limits::HELLO_VERSION;
-use exoclaw_proto::net::{ChatError, Gone, SessionTurns, TurnGuard};
+use exoclaw_proto::net::{AppError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
 use rpc_core::sync::Mutex;
 use tokio::sync::oneshot;
@@ -336,7 +336,7 @@ fn unavailable(error: &StoreError) -> RpcError {
 }
 
 /// Logs an error, and returns one without details for the client.
-fn internal(error: &impl fmt::Display) -> ChatError {
+fn internal(error: &impl fmt::Display) -> AppError {
     tracing::error!(%error, "a chat has failed");
-    ChatError::Failed(RpcError::new("internal error"))
+    AppError::Failed(RpcError::new("internal error"))
 }

@@ -1,10 +1,10 @@
 //! Acolyte: a server whose agent echoes, uses a tool, fails, or works until it is aborted.
 
 use acolyte_proto::auth::{ApiKey, Auth};
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::{Event, ToolCall, ToolResult, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::net::{Agent, Run, Server, ServerOptions};
+use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
 use rpc_core::Json;
 
 use rpc_core::testing::Side;
@@ -14,7 +14,7 @@ use super::{Protocol, Setup, Suite, conforms, serve};
 struct Worker;
 
 impl Agent for Worker {
-    async fn run(&self, run: Run, request: ChatRequest) -> Result<Reply, ChatError> {
+    async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         match &*request.message {
             "use a tool" => {
                 let call = ToolCall::new("call_1", "ls", Json::new("{}").unwrap());
@@ -22,7 +22,7 @@ impl Agent for Worker {
                 let result = ToolResult::ok("call_1", "ls");
                 run.emit(&Event::ToolResult(result)).await.unwrap();
             }
-            "fail" => return Err(ChatError::new("no provider")),
+            "fail" => return Err(AppError::failed("no provider")),
             "work" => run.cancelled().await,
             _ => {}
         }

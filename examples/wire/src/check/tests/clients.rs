@@ -82,20 +82,20 @@ where
 
 mod exoclaw {
     use exoclaw_proto::client::ClientConfig;
-    use exoclaw_proto::net::{connect_with, link_config};
+    use exoclaw_proto::net::connect_with;
     use rpc_core::CallError;
 
     use super::*;
 
     async fn chat(dialer: ToScript, config: ClientConfig) -> Ended {
-        let (client, _events, connection) = connect_with(dialer, config, link_config());
+        let (client, _events, connection) = connect_with(dialer, config);
         let connection = tokio::spawn(connection.run());
         let said = async {
             client.ready().await.map_err(|_| 3)?;
             client
                 .chat("hello")
                 .await
-                .text()
+                .finish()
                 .await
                 .map_err(|error| match error {
                     CallError::Remote(_) => 1,
@@ -192,17 +192,16 @@ mod smarthole {
 mod acolyte {
     use acolyte_proto::client::{ClientConfig, Outcome};
     use acolyte_proto::frame::ChatRequest;
-    use acolyte_proto::net::{connect_with, link_config};
+    use acolyte_proto::net::connect_with;
 
     use super::*;
 
     async fn chat(dialer: ToScript) -> Ended {
-        let (client, _events, connection) =
-            connect_with(dialer, ClientConfig::default(), link_config());
+        let (client, _events, connection) = connect_with(dialer, ClientConfig::default());
         let connection = tokio::spawn(connection.run());
         let request = ChatRequest::new("hello", "gpt-5-mini");
         let (code, output) = match client.ready().await {
-            Ok(_) => match client.start_chat(request).await.finish().await {
+            Ok(_) => match client.chat(request).await.finish().await {
                 Outcome::Done(reply) => (0, reply.output.to_string()),
                 Outcome::Failed(_) | Outcome::Refused { .. } => (1, String::new()),
                 _ => (4, String::new()),
@@ -237,22 +236,23 @@ mod acolyte {
 
 mod connectonion {
     use connectonion_proto::auth::Signer;
-    use connectonion_proto::net::{AgentOptions, connect_with};
+    use connectonion_proto::client::ClientConfig;
+    use connectonion_proto::net::connect_with;
     use rpc_core::Secret;
 
     use super::*;
 
     async fn ask(dialer: ToScript) -> Ended {
         let signer = Signer::generate().unwrap();
-        let options = AgentOptions {
+        let options = ClientConfig {
             invite_code: Some(Secret::from("open sesame")),
-            ..AgentOptions::default()
+            ..ClientConfig::default()
         };
         let (agent, _events, connection) = connect_with(dialer, signer, options);
         let connection = tokio::spawn(connection.run());
         let said = async {
             agent.ready().await.map_err(|_| 3)?;
-            let output = agent.input("hello").await.output().await;
+            let output = agent.chat("hello").await.finish().await;
             output
                 .map(|output| output.result.to_string())
                 .map_err(|_| 1)

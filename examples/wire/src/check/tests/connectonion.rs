@@ -5,7 +5,7 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, EventKind, ToolCall, ToolResult, ToolStatus,
 };
 use connectonion_proto::net::{
-    Agent, AgentError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
+    Agent, AppError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
 };
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Json;
@@ -17,7 +17,7 @@ use super::{Protocol, Setup, Suite, conforms, serve};
 struct Worker;
 
 impl Agent for Worker {
-    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AgentError> {
+    async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
         let arguments = Json::new("{}").unwrap();
         match &*prompt.text {
             "use a tool" => {

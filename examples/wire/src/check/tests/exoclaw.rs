@@ -5,9 +5,7 @@ use std::sync::Arc;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status, StreamEvent, ToolResult, ToolUse, Usage};
-use exoclaw_proto::net::{
-    Backend, ChatError, ChatReply, Peer, Server, ServerOptions, SessionTurns,
-};
+use exoclaw_proto::net::{AppError, Backend, ChatReply, Peer, Server, ServerOptions, SessionTurns};
 use exoclaw_proto::session::SessionKey;
 use rpc_core::Json;
 
@@ -27,11 +25,11 @@ impl Backend for Gateway {
         vec![Plugin::new("echo")]
     }
 
-    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), ChatError> {
+    async fn chat(&self, _: &Arc<Peer>, chat: ChatSend, reply: ChatReply) -> Result<(), AppError> {
         let from = &chat.session;
         let key = SessionKey::new("default", &from.channel, &from.account, from.peer());
         let Ok(_turn) = self.0.enter(&key).await else {
-            return Err(ChatError::Refused(RpcError::new("busy")));
+            return Err(AppError::Refused(RpcError::new("busy")));
         };
         match chat.content.as_str() {
             prompt @ ("use a tool" | "fail a tool") => {
@@ -49,7 +47,7 @@ impl Backend for Gateway {
             }
             "fail" => {
                 reply.text("I ").await?;
-                return Err(ChatError::Failed(RpcError::provider("connection refused")));
+                return Err(AppError::Failed(RpcError::provider("connection refused")));
             }
             _ => reply.text("hello").await?,
         }

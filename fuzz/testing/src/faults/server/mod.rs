@@ -92,11 +92,9 @@ impl Terms {
     /// These deadlines before the upgrade.
     #[must_use]
     pub fn http(&self, mut config: HttpConfig) -> HttpConfig {
-        config.limits = config
-            .limits
-            .with_header_timeout(self.header)
-            .with_handshake_timeout(self.header)
-            .with_write_timeout(self.write);
+        config.limits.header_timeout = self.header;
+        config.limits.handshake_timeout = self.header;
+        config.limits.write_timeout = self.write;
         config
     }
 

@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use super::head::{MAX_HEADERS, NOT_HTTP, Parsed, SPEAKS_TLS, copy_headers, read_head};
 use super::{only, switches};
 use crate::net::http::refusal_text;
+use crate::net::ws::config::{is_reserved, is_token};
 
 /// Most answers before the final one.
 const MAX_INTERIM: usize = 8;
@@ -82,7 +83,11 @@ where
 
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
-    let offered = offered.join(", ");
+    let tokens = offered.iter().map(String::as_str);
+    let offered = tokens
+        .filter(|it| is_token(it))
+        .collect::<Vec<_>>()
+        .join(", ");
     let own: [(&str, &[u8]); 5] = [
         ("Connection", b"Upgrade"),
         ("Upgrade", b"websocket"),
@@ -108,7 +113,10 @@ pub(super) fn write_headers(request: &mut Vec<u8>, headers: &HeaderMap, own: &[(
     for (name, value) in own {
         put(name, value);
     }
-    for (name, value) in headers.iter().filter(|(name, _)| *name != header::HOST) {
+    for (name, value) in headers {
+        if *name == header::HOST || is_reserved(name) {
+            continue;
+        }
         let name = if *name == header::ORIGIN {
             "Origin"
         } else {

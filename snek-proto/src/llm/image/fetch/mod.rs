@@ -58,7 +58,7 @@ impl ImageFetcher {
     /// Creates a fetcher, without connecting to anything yet. The operating system resolves names.
     ///
     /// # Errors
-    /// [`FetchError::Setup`].
+    /// [`FetchError::Setup`] if TLS cannot be set up on this machine; trying again does not help.
     pub fn new(config: FetchConfig) -> Result<Self, FetchError> {
         Self::with_resolver(config, SystemResolver)
     }
@@ -66,7 +66,7 @@ impl ImageFetcher {
     /// Creates a fetcher with another resolver of names.
     ///
     /// # Errors
-    /// [`FetchError::Setup`].
+    /// [`FetchError::Setup`] if TLS cannot be set up on this machine; trying again does not help.
     pub fn with_resolver(config: FetchConfig, resolver: impl Resolver) -> Result<Self, FetchError> {
         let setup = |message| FetchError::Setup { message };
         let tls = match &config.tls {

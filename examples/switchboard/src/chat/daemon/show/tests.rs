@@ -1,6 +1,6 @@
 //! Tests: what people and programs are shown.
 
-use acolyte_proto::error::ChatError;
+use acolyte_proto::error::AppError;
 use acolyte_proto::event::{ChecklistItem, ToolCall, ToolOutput};
 use acolyte_proto::id::TaskId;
 use rpc_core::CloseReason;
@@ -95,13 +95,13 @@ fn programs_read_an_object_for_each_update() {
 
 #[test]
 fn an_end_names_the_outcome_of_the_chat() {
-    let error = ChatError {
+    let error = AppError {
         code: Some("E_X".into()),
-        ..ChatError::new("no")
+        ..AppError::failed("no")
     };
-    let unknown = ChatError {
+    let unknown = AppError {
         code: Some("E_UNKNOWN".into()),
-        ..ChatError::new("broken")
+        ..AppError::failed("broken")
     };
     let unknown = Outcome::Failed(Failure::Server(Box::new(unknown)));
     assert_eq!(words(&unknown), "broken");

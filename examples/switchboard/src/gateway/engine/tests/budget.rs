@@ -72,7 +72,7 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
         point = harness.heard.recv() => assert_eq!(point, Some("gate")),
     }
     let why = match harness.engine.chat(&b, &mut Heard::default()).await {
-        Err(exoclaw_proto::net::ChatError::Refused(error)) => error.message().to_owned(),
+        Err(exoclaw_proto::net::AppError::Refused(error)) => error.message().to_owned(),
         other => panic!("{other:?}"),
     };
     let expected = "token budget exceeded (daily: 0/10); estimates count too (7 tokens";

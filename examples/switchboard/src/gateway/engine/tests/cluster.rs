@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
 use exoclaw_proto::frame::ChatSend;
-use exoclaw_proto::net::ChatError;
+use exoclaw_proto::net::AppError;
 use futures_util::future::join_all;
 use rpc_core::cluster::LeaseConfig;
 use rpc_core::store::{Bucket, BucketConfig, LogConfig, MemoryStore, Store, token};
@@ -118,13 +118,13 @@ impl Node {
         &self.engine.store
     }
 
-    pub(super) async fn chat(&self, chat: &ChatSend) -> Result<(), ChatError> {
+    pub(super) async fn chat(&self, chat: &ChatSend) -> Result<(), AppError> {
         self.engine.chat(chat, &mut Heard::default()).await
     }
 
     pub(super) async fn refused(&self, chat: &ChatSend) -> String {
         match self.chat(chat).await {
-            Err(ChatError::Refused(error)) => error.message().to_owned(),
+            Err(AppError::Refused(error)) => error.message().to_owned(),
             other => panic!("not refused: {other:?}"),
         }
     }
@@ -142,7 +142,7 @@ impl Node {
 
 /// Lets a chat go until its model waits at the gate.
 pub(super) async fn at_gate(
-    chat: Pin<&mut impl Future<Output = Result<(), ChatError>>>,
+    chat: Pin<&mut impl Future<Output = Result<(), AppError>>>,
     heard: &mut mpsc::UnboundedReceiver<&'static str>,
 ) {
     let reached = async { while heard.recv().await != Some("gate") {} };
@@ -273,7 +273,7 @@ async fn three_nodes_overshoot_a_budget_by_the_runs_in_flight_at_most() {
             for _ in 0..20 {
                 match node.chat(&from(&format!("{at}-{line}"), "hi")).await {
                     Ok(()) => answered += 1,
-                    Err(ChatError::Refused(why)) => {
+                    Err(AppError::Refused(why)) => {
                         let why = Exceeded::parse(why.message()).expect("a budget");
                         assert_eq!((why.scope, why.limit), (Scope::Daily, LIMIT));
                         assert!(why.used <= LIMIT + 12 * 13);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::net::ChatError;
+use exoclaw_proto::net::AppError;
 use http::{Method, Request, StatusCode};
 use rpc_core::store::{MemoryStore, StoreError};
 use switchboard_testing::sim::Rng;
@@ -110,7 +110,7 @@ async fn while_the_store_is_away_or_full_chats_fail_clearly_and_are_not_stored()
     store.set_cut(false);
     store.set_full(true);
     let full = node.chat(&from("ann", "4")).await;
-    let Err(ChatError::Refused(why) | ChatError::Failed(why)) = full else {
+    let Err(AppError::Refused(why) | AppError::Failed(why)) = full else {
         panic!("{full:?}");
     };
     assert!(
@@ -216,7 +216,7 @@ async fn live(seed: u64) {
             let count = stored.iter().filter(|turn| turn[0] == *text).count();
             let is_right = match outcome {
                 Ok(()) => count == 1,
-                Err(ChatError::Refused(_)) => count == 0,
+                Err(AppError::Refused(_)) => count == 0,
                 Err(_) => count <= 1,
             };
             assert!(

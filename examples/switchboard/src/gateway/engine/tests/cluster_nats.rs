@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exoclaw_proto::net::ChatError;
+use exoclaw_proto::net::AppError;
 use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::store::{Expect, LogConfig, Store, StoreError as Failure};
@@ -84,7 +84,7 @@ async fn a_full_nats_shows_the_answer_and_says_that_it_is_not_stored() {
     let why = loop {
         match node.chat(&from("ann", "hi")).await {
             Ok(()) => answered += 1,
-            Err(ChatError::Refused(why) | ChatError::Failed(why)) => break why,
+            Err(AppError::Refused(why) | AppError::Failed(why)) => break why,
             Err(other) => panic!("{other:?}"),
         }
         assert!(answered < 9, "there is no end to the room");
@@ -118,7 +118,7 @@ async fn a_gateway_continues_when_a_full_nats_has_room_again() {
     // Even its lease may be lost for lack of room.
     let full = node.chat(&from("ann", "2")).await;
     assert!(
-        matches!(full, Err(ChatError::Refused(_) | ChatError::Failed(_))),
+        matches!(full, Err(AppError::Refused(_) | AppError::Failed(_))),
         "{full:?}"
     );
     filler.purge("filler", u64::MAX).await.unwrap();

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use exoclaw_proto::frame::StreamEvent;
-use exoclaw_proto::net::{ChatError, Gone};
+use exoclaw_proto::net::{AppError, Gone};
 use futures_util::{FutureExt as _, poll};
 use tokio::sync::oneshot;
 
@@ -136,7 +136,7 @@ async fn a_reply_without_a_receiver_ends_the_run() {
         ..Heard::default()
     };
     let outcome = harness.engine.chat(&from("ann", "x"), &mut heard).await;
-    assert_eq!(outcome, Err(ChatError::Gone(Gone)));
+    assert_eq!(outcome, Err(AppError::Gone(Gone)));
     next_holds(&harness, &["user: x", "assistant: ab\n\n[stopped]"]).await;
     let log = harness.log().await;
     assert_eq!(numbers(&log[0]), (Ending::Cancelled, 1, 1, true));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use async_trait::async_trait;
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{ChatSend, SessionRef, StreamEvent};
-use exoclaw_proto::net::{ChatError, Gone};
+use exoclaw_proto::net::{AppError, Gone};
 use futures_util::StreamExt as _;
 use rpc_core::store::MemoryStore;
 use snek_proto::llm::chat::Role;
@@ -289,7 +289,7 @@ impl Harness {
     }
 
     /// What a chat comes to: its steps, and its outcome.
-    pub(super) async fn chat(&self, chat: &ChatSend) -> (Vec<String>, Result<(), ChatError>) {
+    pub(super) async fn chat(&self, chat: &ChatSend) -> (Vec<String>, Result<(), AppError>) {
         let mut heard = Heard::default();
         let outcome = self.engine.chat(chat, &mut heard).await;
         (heard.steps, outcome)
@@ -303,7 +303,7 @@ impl Harness {
     /// The error of a chat that was refused before anything was streamed.
     pub(super) async fn refused(&self, chat: &ChatSend) -> String {
         match self.chat(chat).await {
-            (steps, Err(ChatError::Refused(error))) if steps.is_empty() => {
+            (steps, Err(AppError::Refused(error))) if steps.is_empty() => {
                 error.message().to_owned()
             }
             other => panic!("not refused: {other:?}"),
@@ -415,9 +415,9 @@ pub(super) fn named(id: &str) -> PageChat<'_> {
 }
 
 /// The error of a chat that failed on its way.
-pub(super) fn failure(outcome: Result<(), ChatError>) -> String {
+pub(super) fn failure(outcome: Result<(), AppError>) -> String {
     match outcome {
-        Err(ChatError::Failed(error)) => error.message().to_owned(),
+        Err(AppError::Failed(error)) => error.message().to_owned(),
         other => panic!("it did not fail: {other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::frame::{ChatSend, SessionRef};
-use exoclaw_proto::net::ChatError;
+use exoclaw_proto::net::AppError;
 use futures_util::poll;
 
 use super::harness::*;
@@ -174,7 +174,7 @@ async fn more_messages_than_can_wait_are_refused_and_the_others_answered() {
     for chat in std::iter::once(first).chain(others) {
         match chat.await.unwrap() {
             Ok(()) => {}
-            Err(ChatError::Refused(error)) => {
+            Err(AppError::Refused(error)) => {
                 let expected = "session busy: 64 turns are waiting already";
                 assert_eq!(error.message(), expected);
                 refused += 1;
