@@ -21,6 +21,7 @@ rpc_core::config! {
     ///
     /// ```
     /// use std::time::Duration;
+    /// use rpc_core::net::server::HttpConfig;
     /// use snek_proto::net::{ServerOptions, http_config};
     /// use snek_proto::server::ServerConfig;
     ///
