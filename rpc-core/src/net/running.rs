@@ -100,12 +100,17 @@ crate::debug::debug_fields!([] Running, this => { len: this.len() });
 /// # Cancel safety
 /// As cancel-safe as `work`.
 #[doc(hidden)]
-pub async fn catch_panic<T>(whose: &'static str, work: impl Future<Output = T>) -> Option<T> {
-    let outcome = AssertUnwindSafe(work).catch_unwind().await;
-    if outcome.is_err() {
-        tracing::error!("{whose} panicked");
-    }
-    outcome.ok()
+pub fn catch_panic<T>(
+    whose: &'static str,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Option<T>> {
+    // Not an `async fn`, which would keep room for `work` twice.
+    AssertUnwindSafe(work).catch_unwind().map(move |outcome| {
+        if outcome.is_err() {
+            tracing::error!("{whose} panicked");
+        }
+        outcome.ok()
+    })
 }
 
 #[cfg(test)]

@@ -176,9 +176,11 @@ async fn login<B: Backend>(
 }
 
 /// Runs a backend's work. A panic becomes an error without details.
-async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T, RpcError> {
-    let done = catch_panic("a backend", work).await;
-    done.unwrap_or_else(|| Err(RpcError::new("internal error")))
+fn guarded<T>(
+    work: impl Future<Output = Result<T, RpcError>>,
+) -> impl Future<Output = Result<T, RpcError>> {
+    let internal_error = || Err(RpcError::new("internal error"));
+    catch_panic("a backend", work).map(move |done| done.unwrap_or_else(internal_error))
 }
 
 fn fail(peer: &Peer, id: RequestId, error: &RpcError) {
