@@ -52,7 +52,7 @@ fn records_lost_by_the_feed_are_read_from_the_stream_in_order() {
 
 #[test]
 fn the_answer_to_an_earlier_opening_opens_no_feed() {
-    let now = std::time::Instant::now();
+    let now = Instant::now();
     let mut feed = Feed::new(2, now);
     assert!(!feed.opened(1, History::default(), now) && !feed.is_open());
     assert!(feed.opened(2, History::default(), now) && feed.is_open());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rpc_core::net::server::{
     Accepted, Attempt, Brake, HttpConfig, ServerProtocol, TooManyAttempts,
 };
