@@ -96,7 +96,9 @@ pub fn activated(mut http: HttpConfig) -> Result<HttpConfig, Failure> {
     {
         let listener = listenfd::ListenFd::from_env().take_tcp_listener(0);
         let listener = listener.map_err(|error| {
-            Failure::usage(format_args!("the socket from systemd (LISTEN_FDS): {error}"))
+            Failure::usage(format_args!(
+                "the socket from systemd (LISTEN_FDS): {error}"
+            ))
         })?;
         http.listener = listener.map(Into::into).or(http.listener);
     }

@@ -3,9 +3,7 @@
 use connectonion_proto::auth::{Address, Signer};
 use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
 use connectonion_proto::frame::{ErrorFrame, Mode};
-use connectonion_proto::net::{
-    Client, Run, RunEvent, connect, connect_lazy,
-};
+use connectonion_proto::net::{Client, Run, RunEvent, connect, connect_lazy};
 use js_sys::Uint8Array;
 use rpc_core::Str;
 use rpc_core::net::entropy;

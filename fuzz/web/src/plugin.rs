@@ -3,7 +3,7 @@
 use smarthole_proto::frame::Registration;
 use smarthole_proto::id::ClientId;
 use smarthole_proto::net::InboundMessage;
-use smarthole_proto::plugin::{Context, Ended, Handler, Plugin, PluginConfig, AppError};
+use smarthole_proto::plugin::{AppError, Context, Ended, Handler, Plugin, PluginConfig};
 use tokio::{sync::watch, try_join};
 use wasm_bindgen::JsValue;
 

@@ -68,7 +68,10 @@ async fn waits_no_longer(url: &str, line: &Line) -> Outcome {
     line.tell("hold").await?;
     let config = config()?;
     let dialer = net::dialer(url, &config).map_err(failed)?;
-    let dialer = dialer.with_config(WsConfig { connect_timeout: MOMENT, ..WsConfig::default() });
+    let dialer = dialer.with_config(WsConfig {
+        connect_timeout: MOMENT,
+        ..WsConfig::default()
+    });
     let (_client, _events, connection) = net::connect_with(dialer, config);
     let late = connection.establish().await.map(drop);
     line.tell("release").await?;

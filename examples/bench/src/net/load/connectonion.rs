@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
-use connectonion_proto::frame::Input;
 use connectonion_proto::client::ClientConfig;
+use connectonion_proto::frame::Input;
 use connectonion_proto::net::{Client, connect_lazy};
 
 use super::Pace;

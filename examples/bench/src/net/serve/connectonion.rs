@@ -1,9 +1,7 @@
 //! Our ConnectOnion host, which admits every caller. Its agent repeats the prompt.
 
 use connectonion_proto::auth::Signer;
-use connectonion_proto::net::{
-    Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn,
-};
+use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::trust::TrustLevel;
 
 use super::{CONNECTIONS, Tell};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
-use exoclaw_proto::net::{Backend, AppError, ChatReply, Peer, Server, ServerOptions};
+use exoclaw_proto::net::{AppError, Backend, ChatReply, Peer, Server, ServerOptions};
 
 use super::{CHUNK, CONNECTIONS, Tell};
 use crate::net::values::STATUS;

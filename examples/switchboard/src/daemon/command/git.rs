@@ -63,7 +63,10 @@ pub(super) fn guarded(workspace: &Path) -> Vec<Mount> {
             mounts.push(Mount::new(Access::Write, &found, &found));
         }
         for path in EXECUTED.map(|name| found.join(name)) {
-            let link = path.is_symlink().then(|| path.canonicalize().ok()).flatten();
+            let link = path
+                .is_symlink()
+                .then(|| path.canonicalize().ok())
+                .flatten();
             let leads_to = link.filter(|to| to.starts_with(workspace));
             mounts.extend(leads_to.iter().chain([&path]).map(|path| Mount::kept(path)));
         }
