@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rpc_core::net::DialError;
 use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use rpc_core::testing::Side;
-use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::conn::{self, BoxStream, Conn, Io, Request};
 use super::expect::{found, is_status};
 use super::http;
-use super::pattern::{NEEDS, Variables, short};
 use super::peer::{Dial, Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Headers, Step};
 use super::suite::{Row, Suite};
 use super::tamper::{Frame, Tamper};
+use super::variables::{NEEDS, Variables};
+use crate::Protocol;
 use crate::head::Head;
 use crate::order::Order;
+use crate::pattern::{Pattern, short};
 
 /// The time for a client to connect first.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -33,8 +35,8 @@ pub(super) struct Script<'a> {
     pub(super) variables: Variables,
     pub(super) tamper: Arc<dyn Tamper>,
     pub(super) conns: BTreeMap<u8, Conn>,
-    pub(super) never: Vec<(u8, Value)>,
-    pub(super) ignored: Vec<(u8, Value)>,
+    pub(super) never: Vec<(u8, Pattern)>,
+    pub(super) ignored: Vec<(u8, Pattern)>,
     /// The code of the last Close.
     pub(super) close: Option<u16>,
     /// The status of the last answer.
@@ -58,6 +60,15 @@ pub(super) struct Script<'a> {
     /// The order of the frames of each WebSocket, and what the peer has done against it.
     pub(super) orders: BTreeMap<u8, Order>,
     pub(super) disorder: Option<String>,
+    /// The first frame of the peer that has another shape than its protocol, or is of another protocol.
+    pub(super) misshapen: Option<String>,
+    pub(super) foreign: Option<Protocol>,
+    /// Whether a frame of the protocol has come.
+    pub(super) is_known: bool,
+    /// How much longer the step may take, if it only is late then.
+    pub(super) grace: Duration,
+    /// The first step that was late.
+    pub(super) late: Option<(String, String)>,
     /// The text of the last message that was expected.
     pub(super) last: String,
 }
@@ -93,6 +104,11 @@ impl<'a> Script<'a> {
             violated: false,
             orders: BTreeMap::new(),
             disorder: None,
+            misshapen: None,
+            foreign: None,
+            is_known: false,
+            grace: Duration::ZERO,
+            late: None,
             last: String::new(),
         }
     }
@@ -130,9 +146,18 @@ impl<'a> Script<'a> {
                     began.elapsed().as_secs_f64()
                 ));
             }
-            let Err(reason) = outcome else {
+            let Err(mut reason) = outcome else {
+                self.note_time(step, began.elapsed());
                 continue;
             };
+            // That something is not there may be fine, that it has another shape is not.
+            if step.soft
+                && !before
+                && let Some(wrong) = &self.misshapen
+            {
+                self.violated = true;
+                reason = wrong.clone();
+            }
             let reason = self.redacted(&reason);
             return match (before, step.soft) {
                 _ if reason.starts_with(NEEDS) => Verdict::NotApplicable { reason },
@@ -148,7 +173,36 @@ impl<'a> Script<'a> {
                 },
             };
         }
-        Verdict::Pass
+        match self.late.take() {
+            Some((step, reason)) => Verdict::Late { step, reason },
+            None => Verdict::Pass,
+        }
+    }
+
+    /// Notes how long the peer has taken for a step.
+    fn note_time(&mut self, step: &Step, took: Duration) {
+        if !matches!(
+            step.action,
+            Action::Expect { .. }
+                | Action::Close { .. }
+                | Action::Pong(_)
+                | Action::Open { .. }
+                | Action::Http { .. }
+        ) {
+            return;
+        }
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.settings
+            .pace
+            .fetch_max(millis.max(1), Ordering::Relaxed);
+        if took > self.patience && step.within.is_none() {
+            let reason = format!(
+                "it took {:.1} s, more than {} s",
+                took.as_secs_f64(),
+                self.patience.as_secs_f64()
+            );
+            self.late.get_or_insert((step.line.clone(), reason));
+        }
     }
 
     /// Returns whether a broken client takes no time.
@@ -160,7 +214,11 @@ impl<'a> Script<'a> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         let number = step.connection;
         self.patience = step.within.unwrap_or(self.settings.timeout);
-        self.deadline = Instant::now() + self.patience;
+        self.grace = match step.within {
+            None => self.settings.patience(),
+            Some(_) => Duration::ZERO,
+        };
+        self.deadline = Instant::now() + self.patience + self.grace;
         if step.opens && !self.conns.contains_key(&number) {
             self.open(number, None, &[]).await?;
         }
@@ -482,6 +540,7 @@ impl<'a> Script<'a> {
         let told = format!("({status})");
         self.log(number, false, &told);
         let io = Io::Http(Box::new(answer));
+        self.orders.remove(&number);
         let conn = Conn::new(io, number, Side::Server, &self.tamper);
         self.conns.insert(number, conn);
         Ok(())
