@@ -11,10 +11,8 @@ use serde::Serialize;
 
 use super::frame::{Fault, Frame};
 use super::head::split;
-use super::members::Known;
 use super::order::{Answers, Observed, Order};
 use super::secrets::Shown;
-use super::shape::Shape;
 use super::{Protocol, secrets};
 
 /// Most connections that are followed at once.
@@ -123,8 +121,6 @@ pub struct Explainer {
     found: Option<Protocol>,
     shown: Shown,
     connections: FxHashMap<u32, Connection>,
-    known: Known,
-    shape: Shape,
     shortens: bool,
     reader: Reader,
 }
@@ -139,8 +135,6 @@ impl Explainer {
             found: None,
             shown,
             connections: FxHashMap::default(),
-            known: Known::default(),
-            shape: Shape::default(),
             shortens: false,
             reader: Reader::new(),
         }
@@ -305,26 +299,18 @@ impl Explainer {
         let whose = (protocol, from, is_sse);
         let Observed {
             frame,
-            typed,
+            judged,
             relations: placed,
         } = connection.order.observe(whose, text, line, entry.at);
-        let is_known = typed.as_ref().is_ok_and(|it| it.is_known);
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
-        let fault = typed.err();
+        let fault = judged.fault;
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),
             (Cow::Owned(shown), None) => Frame::new(protocol, from, shown)
                 .map_or_else(|| shown.clone(), |it| it.words(self.shortens)),
             // What is wrong with it is seen in its text.
             (shown, Some(_)) => shown.to_string(),
-        };
-        let unknown = match &fault {
-            Some(_) => Vec::new(),
-            None => {
-                let shape = self.shape.of(protocol, from, text);
-                self.known.unknown(shape, whose, text)
-            }
         };
         Explained {
             call: placed.call,
@@ -333,8 +319,8 @@ impl Explainer {
             order: placed.wrong.or(closed),
             partial: placed.partial,
             failed: placed.failed,
-            unknown_kind: fault.is_none() && !is_known,
-            unknown,
+            unknown_kind: fault.is_none() && !judged.is_known,
+            unknown: judged.unknown,
             fault,
             redacted,
             ..Explained::plain(frame.kind, words)

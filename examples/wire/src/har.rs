@@ -212,6 +212,12 @@ fn exchange(at: Duration, head: &Head) -> Value {
     } else {
         "http"
     };
+    // Whether it was answered, only what is recorded of HTTP says.
+    let status = if head.header("host").is_none() {
+        101
+    } else {
+        0
+    };
     let message = |more: Value| {
         let mut message = json!({ "httpVersion": "HTTP/1.1", "cookies": [], "headers": [], "headersSize": -1, "bodySize": -1 });
         if let (Some(message), Value::Object(more)) = (message.as_object_mut(), more) {
@@ -227,7 +233,7 @@ fn exchange(at: Duration, head: &Head) -> Value {
         "time": 0,
         "request": message(request),
         "response": message(json!({
-            "status": 101, "statusText": "", "redirectURL": "", "content": { "size": 0, "mimeType": "" },
+            "status": status, "statusText": "", "redirectURL": "", "content": { "size": 0, "mimeType": "" },
         })),
         "cache": {},
         "timings": { "send": 0, "wait": 0, "receive": 0 },

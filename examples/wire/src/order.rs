@@ -13,8 +13,8 @@ use self::calls::{about, ends, fits, has_ids, is_optional, is_strict, link, stag
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
-use super::frame::{Fault, Frame, Typed, is_one, scalar, text_of, typed};
-use super::shapes;
+use super::frame::{Fault, Frame, is_one, scalar, text_of};
+use super::shapes::{self, Judged};
 
 mod calls;
 mod chat;
@@ -67,9 +67,9 @@ struct ObservedFrame<'a> {
     at: Duration,
     frame: &'a Frame<'a>,
     text: &'a str,
-    /// Whether the types of the protocol know its kind, and whether they read it at all.
+    /// Whether the protocol has its kind, and whether it has one at all.
     is_known: bool,
-    is_valid: bool,
+    is_frame: bool,
 }
 
 /// The place of a frame among the others.
@@ -92,8 +92,8 @@ pub(crate) struct Relations {
 #[derive(Debug)]
 pub(crate) struct Observed<'a> {
     pub(crate) frame: Frame<'a>,
-    /// What the types of the protocol say of it.
-    pub(crate) typed: Result<Typed, Fault>,
+    /// What the protocol says of its shape.
+    pub(crate) judged: Judged,
     pub(crate) relations: Relations,
 }
 
@@ -227,11 +227,28 @@ impl Order {
         at: Duration,
     ) -> Observed<'a> {
         let (protocol, from, is_sse) = whose;
-        let typed = typed(whose, text, !self.has_begun, false);
-        let frame = Frame::new(protocol, from, text).unwrap_or_else(|| Frame {
+        let frame = Frame::new(protocol, from, text);
+        let is_object = frame.is_some();
+        let frame = frame.unwrap_or_else(|| Frame {
             kind: Cow::Borrowed("?"),
             ..Frame::default()
         });
+        // A token is the first frame of a client.
+        let is_again = protocol == Protocol::Exoclaw
+            && frame.kind == "token"
+            && frame.id.is_some()
+            && self.has_begun;
+        let is_frame = frame.kind != "?" && !is_again;
+        let mut judged = match is_frame {
+            true => shapes::judge(whose, &frame, text),
+            false => Judged {
+                fault: Some(match is_object {
+                    true => Fault::kindless(protocol, from, &frame, text),
+                    false => Fault::json(text),
+                }),
+                ..Judged::default()
+            },
+        };
         let relations = self.take(&ObservedFrame {
             protocol,
             from,
@@ -240,19 +257,20 @@ impl Order {
             at,
             frame: &frame,
             text,
-            is_known: typed.as_ref().is_ok_and(|it| it.is_known),
-            is_valid: typed.is_ok(),
+            is_known: judged.is_known,
+            is_frame,
         });
-        // What the types read may still be no frame of the specification.
+        if relations.wrong.is_some() {
+            // What comes at the wrong moment is not looked at closer.
+            judged.fault = None;
+        }
         let asked = relations.answers.as_ref().filter(|_| !relations.failed);
-        let asked = asked.map(|it| &*it.kind);
-        let is_placed = relations.wrong.is_none();
-        let wrong =
-            || shapes::check(protocol, from, &frame.kind, asked, text).filter(|_| is_placed);
-        let typed = typed.and_then(|typed| wrong().map_or(Ok(typed), Err));
+        if let Some(asked) = asked.filter(|_| relations.wrong.is_none() && judged.fault.is_none()) {
+            judged.fault = shapes::answers(protocol, from, &frame.kind, &asked.kind, text);
+        }
         Observed {
             frame,
-            typed,
+            judged,
             relations,
         }
     }
@@ -264,7 +282,7 @@ impl Order {
             self.is_whole |= is_one(kind, first);
         }
         self.has_begun |= seen.from == Side::Client || self.open.is_some();
-        if !seen.is_valid {
+        if !seen.is_frame {
             // The other side may have taken it.
             if seen.from == Side::Client {
                 // Whatever JSON asks, also as a list, the server may have understood.

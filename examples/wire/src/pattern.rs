@@ -1,7 +1,7 @@
 //! [`Pattern`]: what a frame has to be: JSON in which some strings have a meaning.
 //!
 //! An object matches one that has at least its members, an array one of the same length. The name of a member that
-//! may be absent or null ends in `?`. A string that begins with `$` stands for more than itself:
+//! may be absent or null ends in `?`, and `...` stands for more members. A string that begins with `$` stands for more than itself:
 //!
 //! | Pattern | Matches |
 //! |---|---|
@@ -30,6 +30,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::frame::scalar;
+
+/// The name of a member that stands for any others.
+const OPEN: &str = "...";
 
 /// A pattern that was read.
 #[derive(Clone, Debug)]
@@ -167,6 +170,75 @@ impl Pattern {
             .map(|()| bound)
     }
 
+    /// Matches a part of a text, of which the places of what differs are.
+    ///
+    /// # Errors
+    /// Where it differs, and how.
+    pub(crate) fn matches_in(&self, part: &str, whole: &str) -> Result<(), Mismatch> {
+        self.walk(Some(part), whole, &mut Bound::new())
+    }
+
+    /// Returns the names of the members that an object has here.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
+        let members = match &self.kind {
+            Kind::Object(members) => members.as_slice(),
+            _ => &[],
+        };
+        members.iter().map(|(name, ..)| &**name)
+    }
+
+    const fn is_nested(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Object(_) | Kind::Each(_) | Kind::All(_) | Kind::Or(_)
+        )
+    }
+
+    /// Adds the paths of the members that no object of this pattern has, nor is one of the `known` ones.
+    pub(crate) fn unknown(&self, raw: &str, path: &str, known: &[&str], found: &mut Vec<String>) {
+        match &self.kind {
+            Kind::Object(patterns) if !patterns.iter().any(|(name, ..)| name == OPEN) => {
+                // That it is an object was seen before.
+                let _read = each_member(raw, |name, raw| {
+                    match patterns.iter().find(|it| it.0 == *name) {
+                        Some((_, _, pattern)) if pattern.is_nested() => {
+                            pattern.unknown(raw, &format!("{path}{name}."), &[], found);
+                        }
+                        Some(_) => {}
+                        None if raw == "null" || known.contains(&&*name) => {}
+                        None => found.push(format!("{path}{name}")),
+                    }
+                });
+            }
+            Kind::Object(patterns) => {
+                let _read = each_member(raw, |name, raw| {
+                    if let Some((_, _, pattern)) =
+                        patterns.iter().find(|it| it.0 == *name && it.2.is_nested())
+                    {
+                        pattern.unknown(raw, &format!("{path}{name}."), &[], found);
+                    }
+                });
+            }
+            Kind::Each(pattern) => {
+                let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
+                for (index, item) in items.iter().enumerate() {
+                    pattern.unknown(item.get(), &format!("{path}{index}."), &[], found);
+                }
+            }
+            Kind::All(patterns) => {
+                if let Some(first) = patterns.first() {
+                    first.unknown(raw, path, known, found);
+                }
+            }
+            Kind::Or(patterns) => {
+                if let Some(pattern) = patterns.iter().find(|it| it.matches(raw).is_ok()) {
+                    pattern.unknown(raw, path, known, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn walk(&self, found: Option<&str>, whole: &str, bound: &mut Bound) -> Result<(), Mismatch> {
         let differs = || {
             let at = found.map_or(0, |raw| {
@@ -202,6 +274,9 @@ impl Pattern {
                 }
                 let start = raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
                 for (name, is_optional, pattern) in patterns {
+                    if name == OPEN {
+                        continue;
+                    }
                     let have = members.iter().rev().find(|(known, _)| known == name);
                     let have = have.map(|(_, raw)| *raw);
                     if *is_optional && have.is_none_or(|raw| raw == "null") {

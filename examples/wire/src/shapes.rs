@@ -1,8 +1,9 @@
-//! [`check`]: the shapes and limits of frames by the specification of each protocol, for all that shows or judges frames.
+//! [`judge`]: the shapes and limits of frames by the specification of each protocol, for all that shows or judges frames.
 //!
 //! They stand in `shapes/`, a file for each protocol, with a line for each kind: `c2s` or `s2c`, the kind of the frame,
-//! or of the frame and what it answers (`result/ping`), and a [pattern](crate::pattern). `*` stands for each kind, and
-//! `event` for what a stream carries. A line `limit s2c BYTES` has the size of the largest text.
+//! or of the frame and what it answers (`result/ping`), and a [pattern](crate::pattern) with all of its members. `*`
+//! stands for each kind, `event` for the events of a run, and a line of `KIND+` has more to say of a kind. A line
+//! `limit s2c BYTES` has the size of the largest text.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 
 use crate::Protocol;
-use crate::frame::Fault;
+use crate::frame::{Fault, Frame};
 use crate::pattern::Pattern;
 
 /// The shapes of a protocol.
@@ -74,39 +75,124 @@ fn side(word: &str) -> Option<usize> {
     ["c2s", "s2c"].iter().position(|it| *it == word)
 }
 
-/// Returns what is wrong with the shape or the size of a frame of this kind, which answers the `asked` one.
-pub(crate) fn check(
-    protocol: Protocol,
-    from: Side,
-    kind: &str,
-    asked: Option<&str>,
-    text: &str,
-) -> Option<Fault> {
-    let shapes = shapes(protocol);
-    let at = usize::from(from == Side::Server);
-    let limit = shapes.limits.get(at).copied().unwrap_or(usize::MAX);
-    if text.len() > limit {
-        let error = format!("{} bytes: the limit is {limit}", text.len());
-        return Some(Fault { error, at: limit });
+/// What the table says of a frame.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// Whether the protocol has its kind.
+    pub(crate) is_known: bool,
+    /// Why it is none of the protocol.
+    pub(crate) fault: Option<Fault>,
+    /// The members that the protocol does not have, as paths.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl Shapes {
+    fn of(&self, from: Side, kind: &str) -> &[Pattern] {
+        let side = self.sides.get(usize::from(from == Side::Server));
+        side.and_then(|it| it.get(kind)).map_or(&[], Vec::as_slice)
     }
-    let shapes = shapes.sides.get(at)?;
-    let judge = |name: &str, text: &str| {
-        let mut patterns = shapes.get(name).into_iter().flatten();
-        patterns.find_map(|it| it.matches(text).err())
-    };
-    let answer = || judge(&format!("{kind}/{}", asked?), text);
-    let event = kind.strip_prefix("chat.event/").map(|_| "event");
+}
+
+/// The event in a frame of a chat, or the whole frame of a stream: its kind and its text.
+fn event<'a>(
+    kind: &'a str,
+    frame: &Frame<'a>,
+    text: &'a str,
+    is_sse: bool,
+) -> Option<(&'a str, &'a str)> {
+    match kind.strip_prefix("chat.event/") {
+        Some(event) => Some((event, frame.raw("event")?)),
+        None => is_sse.then_some((kind, text)),
+    }
+}
+
+/// Judges the shape and the size of a frame. `kind` is the one of the frame.
+pub(crate) fn judge(
+    (protocol, from, is_sse): (Protocol, Side, bool),
+    frame: &Frame<'_>,
+    text: &str,
+) -> Judged {
+    let shapes = shapes(protocol);
+    let limit = shapes.limits.get(usize::from(from == Side::Server));
+    if let Some(limit) = limit.filter(|limit| text.len() > **limit) {
+        let error = format!("{} bytes: the limit is {limit}", text.len());
+        let fault = Some(Fault { error, at: *limit });
+        return Judged {
+            is_known: true,
+            fault,
+            ..Judged::default()
+        };
+    }
+    let kind = &*frame.kind;
     let is_event = protocol == Protocol::ConnectOnion
         && from == Side::Server
         && kind.starts_with(|c: char| c.is_ascii_lowercase());
-    let found = judge("*", text)
-        .or_else(|| judge(kind, text))
-        .or_else(answer)
-        .or_else(|| judge(event.or(is_event.then_some("event"))?, text));
-    found.map(|wrong| Fault {
+    let inner = event(kind, frame, text, is_sse);
+    let outer = match inner {
+        Some(_) => "chat.event",
+        None => kind,
+    };
+    let common = |name: &str| shapes.of(from, if is_sse { "" } else { name });
+    let others = common("*").iter().chain(if is_event {
+        shapes.of(from, "event")
+    } else {
+        &[]
+    });
+    let main = shapes.of(from, if is_sse { "" } else { outer });
+    let carried = inner.map(|(event, raw)| (shapes.of(from, &format!("event/{event}")), raw));
+    let is_known = (is_sse || !main.is_empty())
+        && carried
+            .as_ref()
+            .is_none_or(|(patterns, _)| !patterns.is_empty());
+    let also = shapes.of(from, &format!("{outer}+"));
+    let wrong = others
+        .clone()
+        .chain(main)
+        .chain(also)
+        .find_map(|it| it.matches(text).err());
+    let wrong = wrong.or_else(|| {
+        let (patterns, raw) = carried?;
+        patterns
+            .iter()
+            .find_map(|it| it.matches_in(raw, text).err())
+    });
+    let mut unknown = Vec::new();
+    if is_known && wrong.is_none() {
+        let mut known: Vec<&str> = others.flat_map(Pattern::members).collect();
+        for pattern in main {
+            pattern.unknown(text, "", &known, &mut unknown);
+        }
+        known.clear();
+        if let Some((patterns, raw)) = carried {
+            let path = if is_sse { "" } else { "event." };
+            patterns
+                .iter()
+                .for_each(|it| it.unknown(raw, path, &known, &mut unknown));
+        }
+    }
+    let fault = wrong.map(|wrong| Fault {
         error: wrong.to_string(),
         at: wrong.at,
-    })
+    });
+    Judged {
+        is_known,
+        fault,
+        unknown,
+    }
+}
+
+/// Returns what is wrong with the shape of a frame that answers one of the `asked` kind.
+pub(crate) fn answers(
+    protocol: Protocol,
+    from: Side,
+    kind: &str,
+    asked: &str,
+    text: &str,
+) -> Option<Fault> {
+    let patterns = shapes(protocol).of(from, &format!("{kind}/{asked}"));
+    let wrong = patterns.iter().find_map(|it| it.matches(text).err())?;
+    let (error, at) = (wrong.to_string(), wrong.at);
+    Some(Fault { error, at })
 }
 
 #[cfg(test)]

@@ -209,9 +209,9 @@ impl Script<'_> {
         if let Some(wrong) = observed.relations.wrong {
             self.disorder.get_or_insert_with(|| words(wrong));
         }
-        match observed.typed {
-            Ok(typed) => self.is_known |= typed.is_known,
-            Err(fault) => {
+        match observed.judged.fault {
+            None => self.is_known |= observed.judged.is_known,
+            Some(fault) => {
                 let other = Protocol::of_frame(text).filter(|it| *it != protocol && !self.is_known);
                 self.foreign = self.foreign.or(other);
                 self.misshapen.get_or_insert_with(|| words(fault.error));

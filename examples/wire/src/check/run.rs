@@ -224,7 +224,7 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     Outcome {
         verdict,
         noticed: script.tamper.noticed(),
-        disorder: script.disorder.or(script.misshapen),
+        disorder: script.misshapen.or(script.disorder),
         foreign: script.foreign,
         evidence: script.evidence,
         millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
