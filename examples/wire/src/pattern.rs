@@ -86,6 +86,16 @@ pub(crate) struct Mismatch {
     pub(crate) at: usize,
 }
 
+impl Mismatch {
+    /// Returns what differs as seen from the value that holds it.
+    fn below(self, name: &dyn std::fmt::Display) -> Self {
+        Self {
+            path: format!("/{name}{}", self.path),
+            ..self
+        }
+    }
+}
+
 impl std::fmt::Display for Mismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, expected, .. } = self;
@@ -93,6 +103,38 @@ impl std::fmt::Display for Mismatch {
         let found = self.found.as_deref().unwrap_or("nothing");
         write!(f, "{place} is {}, expected {expected}", short(found))
     }
+}
+
+/// A member of an object: its name and its raw value.
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
+
+fn members(raw: &str) -> Option<Vec<Member<'_>>> {
+    let mut members = Vec::with_capacity(8);
+    each_member(raw, |name, raw| members.push((name, raw))).ok()?;
+    Some(members)
+}
+
+/// Matches the members of an object that begins there.
+fn object(
+    patterns: &[(String, bool, Pattern)],
+    members: &[Member<'_>],
+    start: usize,
+    whole: &str,
+    bound: &mut Bound,
+) -> Result<(), Mismatch> {
+    for (name, is_optional, pattern) in patterns {
+        let have = members.iter().rev().find(|(known, _)| known == name);
+        let have = have.map(|(_, raw)| *raw);
+        if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
+            continue;
+        }
+        let outcome = pattern.walk(have, whole, bound);
+        outcome.map_err(|error| Mismatch {
+            at: error.at.max(start),
+            ..error.below(name)
+        })?;
+    }
+    Ok(())
 }
 
 /// How a raw value of a type begins.
@@ -170,14 +212,6 @@ impl Pattern {
             .map(|()| bound)
     }
 
-    /// Matches a part of a text, of which the places of what differs are.
-    ///
-    /// # Errors
-    /// Where it differs, and how.
-    pub(crate) fn matches_in(&self, part: &str, whole: &str) -> Result<(), Mismatch> {
-        self.walk(Some(part), whole, &mut Bound::new())
-    }
-
     /// Returns the names of the members that an object has here.
     pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
         let members = match &self.kind {
@@ -194,48 +228,63 @@ impl Pattern {
         )
     }
 
-    /// Adds the paths of the members that no object of this pattern has, nor is one of the `known` ones.
-    pub(crate) fn unknown(&self, raw: &str, path: &str, known: &[&str], found: &mut Vec<String>) {
+    /// Adds the paths of the members of a frame that this pattern has not, nor are `known`.
+    pub(crate) fn unknown(
+        &self,
+        members: &[Member<'_>],
+        known: &[&str],
+        path: &str,
+        found: &mut Vec<String>,
+    ) {
+        let Kind::Object(patterns) = &self.kind else {
+            return;
+        };
+        let is_open = patterns.iter().any(|(name, ..)| name == OPEN);
+        for (name, raw) in members {
+            match patterns.iter().find(|it| it.0 == *name) {
+                Some((_, _, pattern)) if pattern.is_nested() => {
+                    pattern.unknown_in(raw, &format!("{path}{name}."), found);
+                }
+                Some(_) => {}
+                None if is_open || *raw == "null" || known.contains(&&**name) => {}
+                None => found.push(format!("{path}{name}")),
+            }
+        }
+    }
+
+    fn unknown_in(&self, raw: &str, path: &str, found: &mut Vec<String>) {
         match &self.kind {
-            Kind::Object(patterns) if !patterns.iter().any(|(name, ..)| name == OPEN) => {
-                // That it is an object was seen before.
-                let _read = each_member(raw, |name, raw| {
-                    match patterns.iter().find(|it| it.0 == *name) {
-                        Some((_, _, pattern)) if pattern.is_nested() => {
-                            pattern.unknown(raw, &format!("{path}{name}."), &[], found);
-                        }
-                        Some(_) => {}
-                        None if raw == "null" || known.contains(&&*name) => {}
-                        None => found.push(format!("{path}{name}")),
-                    }
-                });
-            }
-            Kind::Object(patterns) => {
-                let _read = each_member(raw, |name, raw| {
-                    if let Some((_, _, pattern)) =
-                        patterns.iter().find(|it| it.0 == *name && it.2.is_nested())
-                    {
-                        pattern.unknown(raw, &format!("{path}{name}."), &[], found);
-                    }
-                });
-            }
+            Kind::Object(_) => self.unknown(&members(raw).unwrap_or_default(), &[], path, found),
             Kind::Each(pattern) => {
                 let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
                 for (index, item) in items.iter().enumerate() {
-                    pattern.unknown(item.get(), &format!("{path}{index}."), &[], found);
+                    pattern.unknown_in(item.get(), &format!("{path}{index}."), found);
                 }
             }
             Kind::All(patterns) => {
-                if let Some(first) = patterns.first() {
-                    first.unknown(raw, path, known, found);
-                }
+                let first = patterns.first();
+                first
+                    .into_iter()
+                    .for_each(|it| it.unknown_in(raw, path, found));
             }
             Kind::Or(patterns) => {
-                if let Some(pattern) = patterns.iter().find(|it| it.matches(raw).is_ok()) {
-                    pattern.unknown(raw, path, known, found);
-                }
+                let matching = patterns.iter().find(|it| it.matches(raw).is_ok());
+                matching
+                    .into_iter()
+                    .for_each(|it| it.unknown_in(raw, path, found));
             }
             _ => {}
+        }
+    }
+
+    /// Matches a frame whose members are read.
+    ///
+    /// # Errors
+    /// Where it differs, and how.
+    pub(crate) fn matches_frame(&self, members: &[Member<'_>], text: &str) -> Result<(), Mismatch> {
+        match &self.kind {
+            Kind::Object(patterns) => object(patterns, members, 0, text, &mut Bound::new()),
+            _ => self.walk(Some(text), text, &mut Bound::new()),
         }
     }
 
@@ -257,46 +306,27 @@ impl Pattern {
             let raw = found.filter(|raw| raw.starts_with('['))?;
             serde_json::from_str::<Vec<&RawValue>>(raw).ok()
         };
-        let below = |name: String, pattern: &Self, found: Option<&str>, bound: &mut Bound| {
-            pattern.walk(found, whole, bound).map_err(|error| Mismatch {
-                path: format!("/{name}{}", error.path),
-                ..error
-            })
+        let below = |n: usize, pattern: &Self, item: &RawValue, bound: &mut Bound| {
+            let outcome = pattern.walk(Some(item.get()), whole, bound);
+            outcome.map_err(|error| error.below(&n))
         };
         let is_it = match &self.kind {
             Kind::Object(patterns) => {
                 let Some(raw) = found.filter(|raw| raw.starts_with('{')) else {
                     return differs();
                 };
-                let mut members: Vec<(Cow<'_, str>, &str)> = Vec::with_capacity(8);
-                if each_member(raw, |name, raw| members.push((name, raw))).is_err() {
+                let Some(members) = members(raw) else {
                     return differs();
-                }
+                };
                 let start = raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
-                for (name, is_optional, pattern) in patterns {
-                    if name == OPEN {
-                        continue;
-                    }
-                    let have = members.iter().rev().find(|(known, _)| known == name);
-                    let have = have.map(|(_, raw)| *raw);
-                    if *is_optional && have.is_none_or(|raw| raw == "null") {
-                        continue;
-                    }
-                    below(name.clone(), pattern, have, bound).map_err(|error| Mismatch {
-                        at: error.at.max(start),
-                        ..error
-                    })?;
-                }
-                true
+                return object(patterns, &members, start, whole, bound);
             }
             Kind::Items(patterns) => {
                 let Some(items) = items().filter(|items| items.len() == patterns.len()) else {
                     return differs();
                 };
                 let mut pairs = patterns.iter().zip(&items).enumerate();
-                pairs.try_for_each(|(n, (pattern, item))| {
-                    below(n.to_string(), pattern, Some(item.get()), bound)
-                })?;
+                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, bound))?;
                 true
             }
             Kind::Begin(patterns) => {
@@ -304,9 +334,7 @@ impl Pattern {
                     return differs();
                 };
                 let mut pairs = patterns.iter().zip(&items).enumerate();
-                pairs.try_for_each(|(n, (pattern, item))| {
-                    below(n.to_string(), pattern, Some(item.get()), bound)
-                })?;
+                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, bound))?;
                 true
             }
             Kind::Each(pattern) => {
@@ -314,9 +342,7 @@ impl Pattern {
                     return differs();
                 };
                 let mut items = items.iter().enumerate();
-                items.try_for_each(|(n, item)| {
-                    below(n.to_string(), pattern, Some(item.get()), bound)
-                })?;
+                items.try_for_each(|(n, item)| below(n, pattern, item, bound))?;
                 true
             }
             Kind::Has(pattern) => {

@@ -153,7 +153,7 @@ impl Found<'_> {
                 // What has the signature of a function is code.
                 Rule::All if !(raw.contains('(') && raw.contains(' ')) => self.hide(raw),
                 Rule::Mixed(least) if form::is_mixed(raw.trim_matches('"'), least) => {
-                    self.hide(raw)
+                    self.hide(raw);
                 }
                 Rule::Form | Rule::Mixed(_) | Rule::All => self.text(raw),
             },

@@ -7,6 +7,7 @@
 
 use std::sync::LazyLock;
 
+use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 
@@ -132,42 +133,39 @@ pub(crate) fn judge(
         Some(_) => "chat.event",
         None => kind,
     };
-    let common = |name: &str| shapes.of(from, if is_sse { "" } else { name });
-    let others = common("*").iter().chain(if is_event {
-        shapes.of(from, "event")
-    } else {
-        &[]
+    let of = |name: &str| if is_sse { &[] } else { shapes.of(from, name) };
+    let others = of("*")
+        .iter()
+        .chain(of(if is_event { "event" } else { "" }));
+    let (main, also) = (of(outer), of(&format!("{outer}+")));
+    let carried = inner.map(|(event, raw)| {
+        let mut members = Vec::new();
+        // That it is JSON was seen before.
+        let _read = each_member(raw, |name, raw| members.push((name, raw)));
+        (shapes.of(from, &format!("event/{event}")), members)
     });
-    let main = shapes.of(from, if is_sse { "" } else { outer });
-    let carried = inner.map(|(event, raw)| (shapes.of(from, &format!("event/{event}")), raw));
     let is_known = (is_sse || !main.is_empty())
         && carried
             .as_ref()
             .is_none_or(|(patterns, _)| !patterns.is_empty());
-    let also = shapes.of(from, &format!("{outer}+"));
-    let wrong = others
-        .clone()
-        .chain(main)
-        .chain(also)
-        .find_map(|it| it.matches(text).err());
-    let wrong = wrong.or_else(|| {
-        let (patterns, raw) = carried?;
-        patterns
-            .iter()
-            .find_map(|it| it.matches_in(raw, text).err())
-    });
+    let mut patterns = others.clone().chain(main).chain(also);
+    let wrong = patterns.find_map(|it| it.matches_frame(&frame.members, text).err());
+    let inside = |(patterns, members): &(&[Pattern], Vec<_>)| {
+        let mut patterns = patterns.iter();
+        patterns.find_map(|it| it.matches_frame(members, text).err())
+    };
+    let wrong = wrong.or_else(|| carried.as_ref().and_then(inside));
     let mut unknown = Vec::new();
     if is_known && wrong.is_none() {
-        let mut known: Vec<&str> = others.flat_map(Pattern::members).collect();
+        let known: Vec<&str> = others.flat_map(Pattern::members).collect();
         for pattern in main {
-            pattern.unknown(text, "", &known, &mut unknown);
+            pattern.unknown(&frame.members, &known, "", &mut unknown);
         }
-        known.clear();
-        if let Some((patterns, raw)) = carried {
-            let path = if is_sse { "" } else { "event." };
+        let path = if is_sse { "" } else { "event." };
+        if let Some((patterns, members)) = &carried {
             patterns
                 .iter()
-                .for_each(|it| it.unknown(raw, path, &known, &mut unknown));
+                .for_each(|it| it.unknown(members, &[], path, &mut unknown));
         }
     }
     let fault = wrong.map(|wrong| Fault {

@@ -94,7 +94,7 @@ impl Session {
             match self.ws.next().await {
                 Some(Ok(Message::Text(text))) => {
                     self.show(Side::Server, EntryKind::Text, text.as_str(), None)?;
-                    return Ok(Some(text.into()));
+                    return Ok(Some(text));
                 }
                 Some(Ok(Message::Close(frame))) => {
                     let (code, reason) =
