@@ -32,6 +32,9 @@ const ALL: &str = "*";
 /// Members with the value of what a member beside them names.
 const VALUES: [&str; 4] = ["value", "val", "v", "secret"];
 
+/// The types of JSON Schema.
+const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "object", "array"];
+
 /// Which secrets are shown nevertheless.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Shown {
@@ -199,6 +202,14 @@ impl Found<'_> {
             .any(|(_, raw)| raw.starts_with('"') && is_secret(raw));
         let names = |raw: &str| raw.starts_with('"') && !raw.contains(' ') && is_secret(raw);
         let is_named = members.iter().any(|(_, raw)| names(raw));
+        // What describes a value says its type, and has no value.
+        let is_schema = |(name, raw): &(Cow<'_, str>, &str)| {
+            name == "type" && TYPES.contains(&raw.trim_matches('"'))
+        };
+        let rule = match rule {
+            Rule::All if members.iter().any(is_schema) => Rule::Form,
+            rule => rule,
+        };
         for (name, raw) in members {
             let below = match naming(&name) {
                 _ if self.shown.has(&name) => continue,

@@ -5,6 +5,7 @@
 //! the patterns. Beside each row stands how to break a peer so that this row fails, and
 //! the tests do that with our own programs.
 
+mod ask;
 pub(crate) mod conn;
 mod expect;
 mod hide;

@@ -135,7 +135,10 @@ fn word(text: &str, at: usize) -> Step {
     let is_named = match naming(&decoded) {
         Naming::Secret => true,
         Naming::Mixed(_) => text.get(end..).is_some_and(|it| it.starts_with('=')),
-        Naming::Weak => in_url || is_secret(&format!("{}_{name}", last_word(text, at))),
+        Naming::Weak => {
+            in_url && !name.ends_with(|c: char| c.is_ascii_digit())
+                || is_secret(&format!("{}_{name}", last_word(text, at)))
+        }
         _ => false,
     };
     if let Some(value) = credential(text, name, end) {
@@ -331,6 +334,7 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
         let behind = text.get(start..)?;
         if let Some((scheme, value)) = behind.split_once([' ', '\t'])
             && scheme.eq_ignore_ascii_case(word)
+            && matches!(bond, Bond::Equals | Bond::Colon)
         {
             let credential = value.trim_start();
             let is_challenge = credential
@@ -348,7 +352,8 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
     let is_quoted = value.start > start;
     let shown = text.get(value.clone())?;
     let is_code = shown.contains(['(', '[', '{', '$', '*'])
-        || ["null", "None", "true", "false", "undefined", "nil"].contains(&shown);
+        || ["null", "none", "true", "false", "undefined", "nil"]
+            .contains(&&*shown.to_ascii_lowercase());
     let looks = |least: usize| is_mixed(shown, least) || is_password(shown);
     let is_mixed_case = shown.bytes().any(|it| it.is_ascii_lowercase())
         && shown.bytes().any(|it| it.is_ascii_uppercase());

@@ -9,3 +9,4 @@
 mod order;
 mod secrets;
 mod shapes;
+mod spellings;
