@@ -15,7 +15,7 @@
 //! | `$re:REGEX`, `$nre:REGEX` | a string in which the expression is found, or is not |
 //! | `$from:N`, `$to:N` | a number that is not less, or not more |
 //! | `$max:N` | a string of at most N UTF-16 units, or a list of at most N items |
-//! | `$data:N` | a data URL of at most N bytes |
+//! | `$data:N` | base 64, alone or as a data URL, of at most N bytes |
 //! | `$bind:NAME`, `$bind:NAME:REGEX` | any value, or a string in which the expression is found, which `${NAME}` stands for in later lines |
 //! | `["$each", P]`, `["$has", P]` | an array of which every element, or one, matches |
 //! | `["$begin", P, ..]` | an array whose first elements match, as far as there are some |
@@ -417,9 +417,10 @@ impl Pattern {
                         || string().is_some_and(|text| text.encode_utf16().count() <= *most)
                 }
             },
+            // Some send the data alone.
             Kind::Data(most) => string().is_some_and(|text| {
-                let data = text.strip_prefix("data:").and_then(|it| it.split_once(','));
-                data.is_some_and(|(_, data)| data.trim_end_matches('=').len() / 4 * 3 <= *most)
+                let data = text.split_once(',').map_or(&*text, |(_, data)| data);
+                data.trim_end_matches('=').len() / 4 * 3 <= *most
             }),
         };
         if is_it { Ok(()) } else { differs() }
@@ -444,7 +445,7 @@ impl Pattern {
             Kind::From(least) => format!("{least} or more"),
             Kind::To(most) => format!("{most} or less"),
             Kind::Max(most) => format!("a length of at most {most}"),
-            Kind::Data(most) => format!("a data URL of at most {most} bytes"),
+            Kind::Data(most) => format!("at most {most} bytes"),
             Kind::Items(patterns) => format!("{} elements", patterns.len()),
             Kind::Has(pattern) => format!("an element like {}", pattern.text),
             _ => short(&self.text),
