@@ -18,8 +18,8 @@ use crate::pattern::Pattern;
 /// The shapes of a protocol.
 #[derive(Debug)]
 struct Shapes {
-    /// For each side.
-    sides: [FxHashMap<String, Vec<Pattern>>; 2],
+    /// For each side, by the kind: the members of its frames, and what else is said of them.
+    sides: [FxHashMap<String, [Vec<Pattern>; 2]>; 2],
     limits: [usize; 2],
 }
 
@@ -62,8 +62,14 @@ fn read(text: &str) -> Shapes {
                 let pattern = serde_json::from_str(rest)
                     .ok()
                     .and_then(|it| Pattern::new(&it).ok());
-                if let Some(side) = shapes.sides.get_mut(at) {
-                    side.entry(second.to_owned()).or_default().extend(pattern);
+                let (kind, more) = match second.strip_suffix('+') {
+                    Some(kind) => (kind, 1),
+                    None => (second, 0),
+                };
+                let side = shapes.sides.get_mut(at);
+                let kinds = side.map(|side| side.entry(kind.to_owned()).or_default());
+                if let Some(patterns) = kinds.and_then(|it| it.get_mut(more)) {
+                    patterns.extend(pattern);
                 }
             }
             _ => {}
@@ -88,9 +94,11 @@ pub(crate) struct Judged {
 }
 
 impl Shapes {
-    fn of(&self, from: Side, kind: &str) -> &[Pattern] {
+    /// Returns the members of the frames of a kind, and what else is said of them.
+    fn of(&self, from: Side, kind: &str) -> [&[Pattern]; 2] {
         let side = self.sides.get(usize::from(from == Side::Server));
-        side.and_then(|it| it.get(kind)).map_or(&[], Vec::as_slice)
+        let found = side.and_then(|it| it.get(kind));
+        found.map_or([&[], &[]], |it| it.each_ref().map(Vec::as_slice))
     }
 }
 
@@ -133,16 +141,17 @@ pub(crate) fn judge(
         Some(_) => "chat.event",
         None => kind,
     };
-    let of = |name: &str| if is_sse { &[] } else { shapes.of(from, name) };
-    let others = of("*")
-        .iter()
-        .chain(of(if is_event { "event" } else { "" }));
-    let (main, also) = (of(outer), of(&format!("{outer}+")));
+    let of = |name: &str| shapes.of(from, if is_sse { "" } else { name });
+    let [common, _] = of("*");
+    let [events, _] = of(if is_event { "event" } else { "" });
+    let others = common.iter().chain(events);
+    let [main, also] = of(outer);
     let carried = inner.map(|(event, raw)| {
         let mut members = Vec::new();
         // That it is JSON was seen before.
         let _read = each_member(raw, |name, raw| members.push((name, raw)));
-        (shapes.of(from, &format!("event/{event}")), members)
+        let [patterns, _] = shapes.of(from, &format!("event/{event}"));
+        (patterns, members)
     });
     let is_known = (is_sse || !main.is_empty())
         && carried
@@ -187,7 +196,7 @@ pub(crate) fn answers(
     asked: &str,
     text: &str,
 ) -> Option<Fault> {
-    let patterns = shapes(protocol).of(from, &format!("{kind}/{asked}"));
+    let [patterns, _] = shapes(protocol).of(from, &format!("{kind}/{asked}"));
     let wrong = patterns.iter().find_map(|it| it.matches(text).err())?;
     let (error, at) = (wrong.to_string(), wrong.at);
     Some(Fault { error, at })
