@@ -1,4 +1,4 @@
-"""The page of frames in a browser: many of them, links, trees, export, a file of its own, and faults by hand."""
+"""The page of frames in a browser: many of them, links, trees, export, a file of its own, and faults."""
 # Needs: browser.
 
 import contextlib
@@ -167,10 +167,10 @@ async def proxied(to, *args):
         yield re.search(r"ws://[\d.:]+", listening)[0], page.split()[-1]
 
 
-async def faults_by_hand(chrome):
+async def faults_of_a_proxy(chrome):
     async with (
-        gateway(config="") as real, proxied(real.url) as (url, address), Python() as library,
-        chrome.page(address, before=FLYING) as page,
+        gateway(config="") as real, proxied(real.url, "--fault", "s2c result drop #2") as (url, address),
+        Python() as library, chrome.page(address, before=FLYING) as page,
     ):
         client = await library.connect(url)
 
@@ -178,25 +178,13 @@ async def faults_by_hand(chrome):
             await client.send({"id": number, "method": "ping"})
             same((await client.next())["id"], number, "the id of the answer")
 
-        async def hold(rules, then="flying === 0 && document.getElementById('rule-error').textContent === ''"):
-            await page.run(f"document.getElementById('rules').value = {json.dumps(rules)}")
-            await page.click("#rule-form button", then)
-
         expect((await client.next())["ok"], "a hello")
         await answered("1")
         await page.until(f"{STATUS} === 'Live' && {a_row('frames', 'result')}")
-        await page.click("#tab-faults", "!document.getElementById('faults').hidden")
-        await hold("s2c explode", has("#rule-error", "a fault is missing"))
-        await accessible(page, "wire-faults-error")
-        # The console tells of the answer, too.
-        expect(all("400 (Bad Request)" in it for it in page.problems), f"{page.problems}")
-        page.problems.clear()
-        await hold("s2c result drop")
-        # It holds for the connection that is open.
+        await page.click("#tab-faults", has("#rules", "s2c result drop #2"))
+        await accessible(page, "wire-faults")
         await client.send({"id": "2", "method": "ping"})
         await page.until(has("#counts", "1 problem"))
-        await accessible(page, "wire-faults")
-        await hold("#s2c result drop")
         await answered("3")
         await page.click("#tab-problems", a_row("problems", "result: dropped"))
         await page.until(shown(10))
@@ -231,7 +219,7 @@ async def frames_that_come_quickly_are_all_shown(chrome):
 
 async def body(checks):
     async with browser() as chrome:
-        for check in (links_trees_and_lists, faults_by_hand, many_frames, frames_that_come_quickly_are_all_shown):
+        for check in (links_trees_and_lists, faults_of_a_proxy, many_frames, frames_that_come_quickly_are_all_shown):
             await checks.run(check, chrome)
 
 

@@ -1,18 +1,18 @@
-//! [`decode`]: each frame of a transcript on a line, with what is wrong with it.
+//! [`Printer`]: each frame of a transcript on a line, with what is wrong with it.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
-use crate::transcript::{BadLine, Entry};
+use crate::transcript::BadLine;
 use rpc_core::testing::Side;
-use serde::Serialize;
 
-use super::explain::{self, Explained, Explainer};
+use super::Protocol;
+use super::explain::{self, Explainer};
 use super::order::Answers;
-use super::place::place;
 use super::recording::each_line;
-use super::{Protocol, direction};
+use super::secrets::Shown;
+use super::view::Row;
 use crate::text::{Colour, printable};
 
 /// The longest description of a frame, in characters, unless all is wanted.
@@ -23,7 +23,7 @@ const BLANKS: &str = "                    ";
 const MAX_TENTHS: u64 = 1 << 40;
 
 /// What is shown of a transcript, and how.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     /// The protocol. Default: the one that the transcript names, or its frames show.
     #[arg(long)]
@@ -32,9 +32,15 @@ pub struct Options {
     /// answered.
     #[arg(long)]
     pub problems: bool,
-    /// Show passwords, tokens, signatures and the like.
-    #[arg(long)]
-    pub show_secrets: bool,
+    /// Which secrets are shown.
+    #[command(flatten)]
+    pub shown: Shown,
+    /// Show only frames of this kind, such as INPUT or 'chat.*'; may be given again.
+    #[arg(long = "kind", value_name = "KIND")]
+    pub kinds: Vec<String>,
+    /// Show only the connection of this number; may be given again.
+    #[arg(long = "connection", value_name = "N")]
+    pub connections: Vec<u32>,
     /// Show long frames to their end.
     #[arg(long)]
     pub full: bool,
@@ -62,20 +68,105 @@ pub struct Count {
     pub bad: usize,
 }
 
-/// A line of the output as JSON.
-#[derive(Serialize)]
-struct Line<'a> {
-    line: usize,
-    at: f64,
-    conn: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dir: Option<&'static str>,
-    entry: &'static str,
-    #[serde(flatten)]
-    explained: &'a Explained,
+/// A printer of the lines of a recording, each explained, in words or as JSON.
+#[derive(Debug)]
+pub struct Printer {
+    options: Options,
+    explainer: Explainer,
+    words: Words,
+    count: Count,
+    last: Duration,
 }
 
-/// Explains each entry of a transcript on a line of `out`, and gives lines that are not part of a transcript to
+impl Printer {
+    /// Creates a printer.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        let mut explainer = Explainer::new(options.protocol, options.shown.clone());
+        if !options.full && !options.json {
+            explainer = explainer.shortening();
+        }
+        Self {
+            options: options.clone(),
+            explainer,
+            words: Words {
+                colour: options.colour,
+                ..Words::default()
+            },
+            count: Count::default(),
+            last: Duration::ZERO,
+        }
+    }
+
+    /// Explains the line with this number.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn line(
+        &mut self,
+        n: usize,
+        line: &str,
+        out: &mut impl Write,
+        bad: &mut impl FnMut(&BadLine),
+    ) -> io::Result<()> {
+        let (entry, explained) = match self.explainer.read(n, line) {
+            Ok(Some(explain::Line::Entry(entry, explained))) => (entry, explained),
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                self.count.bad += 1;
+                bad(&error);
+                return Ok(());
+            }
+        };
+        let (options, count) = (&self.options, &mut self.count);
+        count.entries += 1;
+        self.last = entry.at;
+        count.problems += usize::from(explained.problem.is_some()) + explained.unanswered.len();
+        count.faults += usize::from(explained.fault.is_some());
+        count.unknown += usize::from(explained.is_unknown());
+        let is_left_out = options.problems && !explained.is_problem()
+            || !options.kinds.is_empty()
+                && !options.kinds.iter().any(|it| is_kind(it, &explained.kind))
+            || !options.connections.is_empty() && !options.connections.contains(&entry.conn);
+        if is_left_out {
+            return Ok(());
+        }
+        let row = Row::new(n, &entry, explained);
+        match options.json {
+            true => {
+                serde_json::to_writer(&mut *out, &row)?;
+                out.write_all(b"\n")
+            }
+            false => out.write_all(self.words.of(&row, options.full).as_bytes()),
+        }
+    }
+
+    /// Lists the calls that wait for an answer, if nothing follows. Returns what was found.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn end(mut self, is_complete: bool, out: &mut impl Write) -> io::Result<Count> {
+        let unanswered = self.explainer.unanswered(self.last);
+        if is_complete && !unanswered.is_empty() {
+            self.count.problems += unanswered.len();
+            match self.options.json {
+                true => writeln!(out, "{}", serde_json::json!({ "unanswered": unanswered }))?,
+                false => out.write_all(self.words.at_the_end(&unanswered).as_bytes())?,
+            }
+        }
+        Ok(self.count)
+    }
+}
+
+/// Returns whether a kind is this one, which may end in `*`.
+fn is_kind(wanted: &str, kind: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(begin) => kind.starts_with(begin),
+        None => kind == wanted,
+    }
+}
+
+/// Explains each entry of a whole transcript on a line of `out`, and gives lines that are not part of a transcript to
 /// `bad`.
 ///
 /// # Errors
@@ -86,69 +177,13 @@ pub fn decode(
     out: &mut impl Write,
     mut bad: impl FnMut(&BadLine),
 ) -> io::Result<Count> {
-    let mut explainer = Explainer::new(options.protocol, options.show_secrets);
-    if !options.full && !options.json {
-        explainer = explainer.shortening();
-    }
-    let (mut count, mut last) = (Count::default(), Duration::ZERO);
-    let mut words = Words {
-        colour: options.colour,
-        ..Words::default()
-    };
-    each_line(input, |n, line| {
-        let (entry, explained) = match explainer.read(n, line) {
-            Ok(Some(explain::Line::Entry(entry, explained))) => (entry, explained),
-            Ok(_) => return Ok(()),
-            Err(error) => {
-                count.bad += 1;
-                bad(&error);
-                return Ok(());
-            }
-        };
-        count.entries += 1;
-        last = entry.at;
-        count.problems += usize::from(explained.problem.is_some()) + explained.unanswered.len();
-        count.faults += usize::from(explained.fault.is_some());
-        count.unknown += usize::from(explained.is_unknown());
-        match options.json {
-            _ if options.problems && !explained.is_problem() => Ok(()),
-            true => json(out, n, &entry, &explained),
-            false => out.write_all(words.of(n, &entry, &explained, options.full).as_bytes()),
-        }
-    })?;
-    let unanswered = explainer.unanswered(last);
-    count.problems += unanswered.len();
-    match options.json {
-        _ if unanswered.is_empty() => {}
-        true => {
-            let line = serde_json::json!({ "unanswered": unanswered });
-            writeln!(out, "{line}")?;
-        }
-        false => out.write_all(words.at_the_end(&unanswered).as_bytes())?,
-    }
-    Ok(count)
-}
-
-fn json(
-    out: &mut impl Write,
-    line: usize,
-    entry: &Entry<'_>,
-    explained: &Explained,
-) -> io::Result<()> {
-    let line = Line {
-        line,
-        at: entry.at.as_secs_f64(),
-        conn: entry.conn,
-        dir: entry.from.map(direction),
-        entry: entry.kind.name(),
-        explained,
-    };
-    serde_json::to_writer(&mut *out, &line)?;
-    out.write_all(b"\n")
+    let mut printer = Printer::new(options);
+    each_line(input, |n, line| printer.line(n, line, out, &mut bad))?;
+    printer.end(true, out)
 }
 
 /// A writer of entries in words, which uses its memory again.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Words {
     text: String,
     colour: bool,
@@ -156,18 +191,27 @@ struct Words {
 
 impl Words {
     /// Returns the lines of one entry, each with its end.
-    fn of(&mut self, line: usize, entry: &Entry<'_>, explained: &Explained, full: bool) -> &str {
+    fn of(&mut self, row: &Row, full: bool) -> &str {
+        let Row {
+            n,
+            at,
+            conn,
+            from,
+            explained,
+            place,
+            ..
+        } = row;
         self.text.clear();
         self.begin(Colour::Dim);
-        self.number(u64::try_from(line).unwrap_or(u64::MAX), 5, b' ');
+        self.number(u64::try_from(*n).unwrap_or(u64::MAX), 5, b' ');
         self.text.push(' ');
-        self.number(entry.at.as_secs(), 3, b' ');
+        self.number(at.as_secs(), 3, b' ');
         self.text.push('.');
-        self.number(entry.at.subsec_micros().into(), 6, b'0');
+        self.number(at.subsec_micros().into(), 6, b'0');
         self.text.push(' ');
-        self.number(entry.conn.into(), 3, b' ');
+        self.number((*conn).into(), 3, b' ');
         self.end();
-        self.text.push_str(match entry.from {
+        self.text.push_str(match from {
             Some(Side::Client) => " -> ",
             Some(Side::Server) => " <- ",
             None => "  * ",
@@ -223,11 +267,12 @@ impl Words {
         self.unanswered(&explained.unanswered);
         if let Some(fault) = &explained.fault {
             self.below(Colour::Red, &format!("! {}", printable(&fault.error)));
-            let (place, column) = place(&entry.data, fault.at, explained.redacted);
-            self.below(Colour::Dim, &format!("  {place}"));
-            self.below(Colour::Red, &format!("  {}^", " ".repeat(column)));
+            if let Some((place, column)) = place {
+                self.below(Colour::Dim, &format!("  {place}"));
+                self.below(Colour::Red, &format!("  {}^", " ".repeat(*column)));
+            }
             if explained.redacted {
-                self.below(Colour::Dim, "  --show-secrets shows it as it is");
+                self.below(Colour::Dim, "  --show shows it as it is");
             }
         }
         self.text.push('\n');

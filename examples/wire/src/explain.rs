@@ -11,9 +11,8 @@ use serde::Serialize;
 
 use super::frame::{Fault, Frame};
 use super::head::split;
-use super::members::Known;
 use super::order::{Answers, Observed, Order};
-use super::shape::Shape;
+use super::secrets::Shown;
 use super::{Protocol, secrets};
 
 /// Most connections that are followed at once.
@@ -106,6 +105,8 @@ pub enum Line<'l> {
 struct Connection {
     order: Order,
     is_socket: bool,
+    /// The subprotocols that the client has offered, if its request is known.
+    offers: Option<Vec<String>>,
     /// Who has sent a Close.
     closed: Vec<Side>,
     /// Whether it is over, as far as frames are concerned.
@@ -118,26 +119,22 @@ pub struct Explainer {
     named: Option<Protocol>,
     /// The protocol that the frames have shown.
     found: Option<Protocol>,
-    shows_secrets: bool,
+    shown: Shown,
     connections: FxHashMap<u32, Connection>,
-    known: Known,
-    shape: Shape,
     shortens: bool,
     reader: Reader,
 }
 
 impl Explainer {
-    /// Creates an explainer for this protocol, or for the one that the frames show. Replaces secrets
-    /// unless they are wanted.
+    /// Creates an explainer for this protocol, or for the one that the frames show. Replaces secrets,
+    /// but for those that are `shown`.
     #[must_use]
-    pub fn new(protocol: Option<Protocol>, shows_secrets: bool) -> Self {
+    pub fn new(protocol: Option<Protocol>, shown: Shown) -> Self {
         Self {
             named: protocol,
             found: None,
-            shows_secrets,
+            shown,
             connections: FxHashMap::default(),
-            known: Known::default(),
-            shape: Shape::default(),
             shortens: false,
             reader: Reader::new(),
         }
@@ -165,8 +162,8 @@ impl Explainer {
                 self.connections.clear();
                 self.found = header.protocol.as_deref().and_then(Protocol::parse);
                 let words = [&mut header.client, &mut header.server].into_iter();
-                for words in words.flatten().filter(|_| !self.shows_secrets) {
-                    *words = secrets::within(words);
+                for words in words.flatten().filter(|_| !self.shown.is_all()) {
+                    *words = secrets::within(words).into_owned();
                 }
                 Some(Line::Header(header))
             }
@@ -206,7 +203,7 @@ impl Explainer {
                 Explained::plain("close", format!("{code} {}", self.data(entry)).trim_end())
             }
             Kind::Eof => Explained::plain("eof", "the connection ended without a Close"),
-            Kind::Body if !self.shows_secrets => {
+            Kind::Body if !self.shown.is_all() => {
                 Explained::plain("body", format!("{} bytes", entry.data.len()))
             }
             kind => Explained::plain(kind.name(), self.data(entry)),
@@ -230,8 +227,8 @@ impl Explainer {
     #[must_use]
     pub fn data<'a>(&self, entry: &'a Entry<'_>) -> Cow<'a, str> {
         match entry.kind {
-            _ if self.shows_secrets => Cow::Borrowed(&entry.data),
-            Kind::Text | Kind::Sse => secrets::frame(&entry.data),
+            _ if self.shown.is_all() => Cow::Borrowed(&entry.data),
+            Kind::Text | Kind::Sse => secrets::frame(&entry.data, &self.shown),
             Kind::Body => Cow::Borrowed(""),
             // What is text may hold a secret as any other.
             Kind::Binary | Kind::Ping | Kind::Pong => match hex_text(&entry.data) {
@@ -239,7 +236,7 @@ impl Explainer {
                 _ => Cow::Owned(format!("(not shown, {} bytes)", entry.data.len() / 2)),
             },
             Kind::Http | Kind::Open => Cow::Owned(secrets::head(split(&entry.data).0)),
-            _ => Cow::Owned(secrets::within(&entry.data)),
+            _ => secrets::within(&entry.data),
         }
     }
 
@@ -251,7 +248,7 @@ impl Explainer {
             let path = first.split(' ').find(|word| word.starts_with('/'));
             self.found = self.found.or_else(|| Protocol::of_path(path?));
         }
-        let shown = match self.shows_secrets {
+        let shown = match self.shown.is_all() {
             true => head.to_owned(),
             false => secrets::head(head),
         };
@@ -267,7 +264,7 @@ impl Explainer {
             }
         }
         if !body.is_empty() {
-            words = match self.shows_secrets {
+            words = match self.shown.is_all() {
                 true => format!("{words}; {body}"),
                 false => format!("{words}; a body of {} bytes", body.len()),
             };
@@ -283,10 +280,7 @@ impl Explainer {
         let Some(from) = entry.from else {
             return Explained::plain(entry.kind.name(), "a frame that nobody sent");
         };
-        let shown = match self.shows_secrets {
-            true => Cow::Borrowed(text),
-            false => secrets::frame(text),
-        };
+        let shown = secrets::frame(text, &self.shown);
         let redacted = matches!(shown, Cow::Owned(_));
         let is_sse = entry.kind == Kind::Sse;
         self.found = self.found.or_else(|| match is_sse {
@@ -305,26 +299,18 @@ impl Explainer {
         let whose = (protocol, from, is_sse);
         let Observed {
             frame,
-            typed,
+            judged,
             relations: placed,
         } = connection.order.observe(whose, text, line, entry.at);
-        let is_known = typed.as_ref().is_ok_and(|it| it.is_known);
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
-        let fault = typed.err();
+        let fault = judged.fault;
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),
             (Cow::Owned(shown), None) => Frame::new(protocol, from, shown)
                 .map_or_else(|| shown.clone(), |it| it.words(self.shortens)),
             // What is wrong with it is seen in its text.
             (shown, Some(_)) => shown.to_string(),
-        };
-        let unknown = match &fault {
-            Some(_) => Vec::new(),
-            None => {
-                let shape = self.shape.of(protocol, from, text);
-                self.known.unknown(shape, whose, text)
-            }
         };
         Explained {
             call: placed.call,
@@ -333,8 +319,8 @@ impl Explainer {
             order: placed.wrong.or(closed),
             partial: placed.partial,
             failed: placed.failed,
-            unknown_kind: fault.is_none() && !is_known,
-            unknown,
+            unknown_kind: fault.is_none() && !judged.is_known,
+            unknown: judged.unknown,
             fault,
             redacted,
             ..Explained::plain(frame.kind, words)
@@ -360,6 +346,8 @@ impl Connection {
                         false => Order::opened(),
                     },
                     is_socket: entry.kind == Kind::Open,
+                    offers: (entry.kind == Kind::Http)
+                        .then(|| subprotocols(&entry.data).map(str::to_owned).collect()),
                     ..Self::default()
                 };
             }
@@ -393,7 +381,14 @@ impl Connection {
             }
             Kind::Http if entry.from == Some(Side::Server) => {
                 let status = status(&entry.data)?;
-                (status >= 400).then(|| format!("HTTP status {status}"))
+                let mut selected = subprotocols(&entry.data);
+                let offers = self.offers.as_deref();
+                let has =
+                    |it: &str| offers.is_none_or(|offers| offers.iter().any(|offer| offer == it));
+                match selected.find(|it| !has(it)).filter(|_| status == 101) {
+                    Some(_) => Some("selects a subprotocol that nobody offered".to_owned()),
+                    None => (status >= 400).then(|| format!("HTTP status {status}")),
+                }
             }
             Kind::Binary => Some("a binary message: only text is allowed".to_owned()),
             Kind::Close => {
@@ -410,6 +405,14 @@ impl Connection {
             _ => None,
         }
     }
+}
+
+/// Returns the subprotocols in a head.
+fn subprotocols(head: &str) -> impl Iterator<Item = &str> {
+    let headers = head.lines().filter_map(|line| line.split_once(':'));
+    let headers =
+        headers.filter(|(name, _)| name.trim().eq_ignore_ascii_case("sec-websocket-protocol"));
+    headers.flat_map(|(_, value)| value.split(',').map(str::trim))
 }
 
 fn status(head: &str) -> Option<u16> {

@@ -1,26 +1,14 @@
-//! `Frame`: what a text is as a frame of a protocol: its kind, its id, its members in words, and whether the types
-//! of the protocol's crate read it.
+//! `Frame`: what a text is as a frame of a protocol: its kind, its id, and its members in words.
 
 use std::borrow::Cow;
 
-use acolyte_proto::event::Event;
-use acolyte_proto::frame as acolyte;
-use acolyte_proto::http::StreamFrame;
-use connectonion_proto::frame as connectonion;
-use exoclaw_proto::frame as exoclaw;
+use rpc_core::Json;
 use rpc_core::json::each_member;
 use rpc_core::testing::Side;
-use rpc_core::{DecodeError, Json, Limits};
 use serde::Serialize;
-use smarthole_proto::frame as smarthole;
-use snek_proto::frame as snek;
 
 use super::Protocol;
 
-/// What ConnectOnion hosts and clients send beside what the specification has: frames of hosts, and of the encrypted
-/// transport.
-const BESIDE: &str =
-    "AGENT_PROFILE DASHBOARD_SNAPSHOT SEAL SEALED SEALED_OK turn_result user_message";
 /// Members whose own members are shown in their place.
 const BOXES: [&str; 5] = ["data", "event", "params", "payload", "request"];
 /// Members that need no name where they are the only one.
@@ -211,192 +199,40 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn decode(text: &str, error: &DecodeError) -> Self {
-        // What is no JSON is wrong at one place for all protocols.
-        let broken = Json::new(text).err();
-        let error = broken.as_ref().unwrap_or(error);
+    /// Says why a text is no JSON object.
+    pub(crate) fn json(text: &str) -> Self {
+        let Err(error) = Json::new(text) else {
+            let error = "not an object".to_owned();
+            return Self { error, at: 0 };
+        };
         let line = text.split_inclusive('\n').take(error.line() - 1);
         let before: usize = line.map(str::len).sum();
         let words = error.to_string();
-        // The place is shown, not described.
-        let mut words = words.split(" (line ").next().unwrap_or_default().to_owned();
-        if let Some(frame) = error.frame() {
-            words = format!("{words}, in `{frame}`");
-        }
-        if !error.path().is_empty() {
-            words = format!("{words}, at {}", error.path().join("."));
-        }
         Self {
-            error: words,
+            // The place is shown, not described.
+            error: words.split(" (line ").next().unwrap_or_default().to_owned(),
             at: (before + error.column() - 1).min(text.len()),
         }
     }
 
-    /// An error somewhere in a member of the frame.
-    fn inside(text: &str, name: &str, error: &impl ToString) -> Self {
-        let raw = member(text, &[name]);
+    /// Says that a frame has no kind.
+    pub(crate) fn kindless(protocol: Protocol, from: Side, frame: &Frame<'_>, text: &str) -> Self {
+        let name = match (protocol, from) {
+            (Protocol::Snek | Protocol::Exoclaw, Side::Client) => "method",
+            (Protocol::Snek | Protocol::Exoclaw, Side::Server) => "event",
+            _ => "type",
+        };
+        let raw = frame.raw(name);
+        let why = if raw.is_some() {
+            "not a string"
+        } else {
+            "missing"
+        };
         Self {
-            error: error.to_string(),
+            error: format!("member `{name}` is {why}"),
             at: raw.map_or(0, |raw| {
                 raw.as_ptr().addr().saturating_sub(text.as_ptr().addr())
             }),
         }
     }
-}
-
-/// What the types of a protocol's crate say of a frame.
-#[derive(Debug)]
-pub(crate) struct Typed {
-    /// Whether they know its kind.
-    pub(crate) is_known: bool,
-    /// The frame as they write it, without the members that they do not know; if it is wanted.
-    pub(crate) written: Option<String>,
-}
-
-/// Reads a frame with the types of its protocol's crate. `is_first` if the client has said nothing before.
-pub(crate) fn typed(
-    (protocol, from, is_sse): (Protocol, Side, bool),
-    text: &str,
-    is_first: bool,
-    writes: bool,
-) -> Result<Typed, Fault> {
-    let limits = Limits::unlimited();
-    let wrong = |error: DecodeError| Fault::decode(text, &error);
-    fn told(is_known: bool, frame: &impl Serialize, writes: bool) -> Typed {
-        let json = writes.then(|| Json::of(frame).ok()).flatten();
-        Typed {
-            is_known,
-            written: json.map(|json| json.get().to_owned()),
-        }
-    }
-    Ok(match (protocol, from) {
-        (Protocol::Snek, Side::Client) => {
-            let frame = snek::ClientFrame::decode(text, &limits).map_err(wrong)?;
-            let call = frame
-                .call()
-                .map_err(|it| Fault::inside(text, "args", &it))?;
-            told(!matches!(call, snek::Call::Unknown { .. }), &frame, writes)
-        }
-        (Protocol::Snek, Side::Server) => {
-            let frame = snek::ServerFrame::decode(text, &limits).map_err(wrong)?;
-            match frame.into_event().transpose().map_err(wrong)? {
-                Some(event) => told(!matches!(event, snek::Event::Unknown(_)), &event, writes),
-                None => Typed {
-                    is_known: true,
-                    written: writes
-                        .then(|| r#"{"callId":0,"success":0,"data":0,"error":0}"#.to_owned()),
-                },
-            }
-        }
-        (Protocol::Exoclaw, Side::Client) => {
-            let frame = exoclaw::ClientFrame::decode(text, &limits).or_else(|error| {
-                let token = exoclaw::Token::decode(text, &limits)
-                    .ok()
-                    .filter(|_| is_first);
-                token.map(exoclaw::ClientFrame::Token).ok_or(error)
-            });
-            let frame = frame.map_err(wrong)?;
-            let mut is_known = true;
-            if let exoclaw::ClientFrame::Request(request) = &frame {
-                is_known = !matches!(request.call, exoclaw::Call::Unknown { .. });
-                if let Some(refusal) = request.call.refusal(&limits)
-                    && exoclaw::Method::parse(request.call.tag()).is_some()
-                {
-                    return Err(Fault::inside(text, "params", &refusal));
-                }
-            }
-            told(is_known, &frame, writes)
-        }
-        (Protocol::Exoclaw, Side::Server) => {
-            let frame = exoclaw::ServerFrame::decode(text, &limits).map_err(wrong)?;
-            let is_unknown = matches!(&frame, exoclaw::ServerFrame::Stream { event, .. }
-                if matches!(event, exoclaw::StreamEvent::Unknown { .. }));
-            told(!is_unknown, &frame, writes)
-        }
-        (Protocol::SmartHole, Side::Client) => {
-            let frame = smarthole::ClientFrame::decode(text, &limits).map_err(wrong)?;
-            let is_known = match &frame {
-                smarthole::ClientFrame::Registration(payload) => {
-                    let checked = smarthole_proto::validate::payload(payload.get());
-                    checked.map_err(|it| Fault::inside(text, "payload", &it))?;
-                    true
-                }
-                smarthole::ClientFrame::Response(response) => {
-                    !matches!(response.answer, smarthole::Answer::Unknown { .. })
-                }
-                _ => false,
-            };
-            told(is_known, &frame, writes)
-        }
-        (Protocol::SmartHole, Side::Server) => {
-            let frame = smarthole::ServerFrame::decode(text, &limits).map_err(wrong)?;
-            let is_known = matches!(
-                frame,
-                smarthole::ServerFrame::RegistrationResponse(_)
-                    | smarthole::ServerFrame::Message(_)
-            );
-            told(is_known, &frame, writes)
-        }
-        (Protocol::ConnectOnion, Side::Client) => {
-            let frame = connectonion::ClientFrame::decode(text, &limits).map_err(wrong)?;
-            let is_unknown = matches!(frame, connectonion::ClientFrame::Unknown { .. });
-            told(!is_unknown || is_one(frame.name(), BESIDE), &frame, writes)
-        }
-        (Protocol::ConnectOnion, Side::Server) => {
-            let frame = connectonion::ServerFrame::decode(text, &limits).map_err(wrong)?;
-            let is_unknown = match &frame {
-                connectonion::ServerFrame::Unknown { .. } => true,
-                connectonion::ServerFrame::Event(event) => {
-                    matches!(event.kind, connectonion::EventKind::Unknown { .. })
-                }
-                _ => false,
-            };
-            told(!is_unknown || is_one(frame.name(), BESIDE), &frame, writes)
-        }
-        (Protocol::Acolyte, Side::Client) => {
-            let frame = acolyte::ClientFrame::decode(text, &limits);
-            told(true, &frame.map_err(|error| wrong(error.into()))?, writes)
-        }
-        (Protocol::Acolyte, Side::Server) if is_sse => {
-            let mut frame = StreamFrame::decode(text, &limits).map_err(wrong)?;
-            let is_known = match &mut frame {
-                StreamFrame::Event(event) => known_event(event),
-                StreamFrame::Error(error) => known_detail(error),
-                StreamFrame::Done(_) => true,
-                _ => false,
-            };
-            told(is_known, &frame, writes)
-        }
-        (Protocol::Acolyte, Side::Server) => {
-            let frame = acolyte::ServerFrame::decode(text, &limits);
-            let mut frame = frame.map_err(|error| wrong(error.into()))?;
-            let is_known = match &mut frame.answer {
-                acolyte::Answer::Status(status) => {
-                    status.extra = acolyte::Extra::default();
-                    true
-                }
-                acolyte::Answer::Event(event) => known_event(event),
-                acolyte::Answer::Failed(error) => known_detail(error),
-                answer => !matches!(answer, acolyte::Answer::Unknown { .. }),
-            };
-            told(is_known, &frame, writes)
-        }
-    })
-}
-
-/// Forgets the unknown members that Acolyte's types keep. Returns whether the event is known.
-fn known_event(event: &mut Event) -> bool {
-    match event {
-        Event::ToolResult(result) => result.extra = acolyte::Extra::default(),
-        Event::Error(error) => return known_detail(error),
-        _ => {}
-    }
-    !matches!(event, Event::Unknown { .. })
-}
-
-fn known_detail(error: &mut acolyte_proto::error::AppError) -> bool {
-    if let Some(detail) = &mut error.detail {
-        detail.extra = acolyte::Extra::default();
-    }
-    true
 }

@@ -9,11 +9,12 @@ use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
-use self::calls::{about, ends, fits, has_ids, is_strict, link, stage};
+use self::calls::{about, ends, fits, has_ids, is_optional, is_strict, link, stage};
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
-use super::frame::{Fault, Frame, Typed, is_one, text_of, typed};
+use super::frame::{Fault, Frame, is_one, scalar, text_of};
+use super::shapes::{self, Judged};
 
 mod calls;
 mod chat;
@@ -41,7 +42,7 @@ pub struct Answers {
     pub after: Duration,
 }
 
-fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(time.as_secs_f64())
 }
 
@@ -66,9 +67,9 @@ struct ObservedFrame<'a> {
     at: Duration,
     frame: &'a Frame<'a>,
     text: &'a str,
-    /// Whether the types of the protocol know its kind, and whether they read it at all.
+    /// Whether the protocol has its kind, and whether it has one at all.
     is_known: bool,
-    is_valid: bool,
+    is_frame: bool,
 }
 
 /// The place of a frame among the others.
@@ -91,8 +92,8 @@ pub(crate) struct Relations {
 #[derive(Debug)]
 pub(crate) struct Observed<'a> {
     pub(crate) frame: Frame<'a>,
-    /// What the types of the protocol say of it.
-    pub(crate) typed: Result<Typed, Fault>,
+    /// What the protocol says of its shape.
+    pub(crate) judged: Judged,
     pub(crate) relations: Relations,
 }
 
@@ -108,6 +109,8 @@ pub(crate) struct Order {
     named: Option<usize>,
     /// The line in which the server has agreed to that.
     open: Option<usize>,
+    /// The line in which the client has asked something before that.
+    early: Option<usize>,
     /// The line in which it has refused for good.
     refused: Option<usize>,
     /// How many more registrations or CONNECTs there were than answers to them.
@@ -129,6 +132,8 @@ pub(crate) struct Order {
     tasks: HashSet<String>,
     /// The tool calls of a ConnectOnion session.
     tools: Tools,
+    /// The ids of its events, with their kinds.
+    events: FxHashMap<String, String>,
 }
 
 /// Something that was asked.
@@ -142,6 +147,8 @@ struct Asked {
     is_answered: bool,
     /// How many requests with this id have not ended.
     open: u32,
+    /// Whether nobody need answer: the caller may not wait.
+    is_optional: bool,
     /// The id of what it asks about.
     about: Option<String>,
     chat: Option<Box<Chat>>,
@@ -204,7 +211,8 @@ impl Order {
     /// Returns the requests that wait for an answer, in their order.
     pub(crate) fn unanswered(&self, now: Duration) -> Vec<Answers> {
         let asked = self.asked.values().chain(&self.runs);
-        let open = asked.filter(|it| !it.is_answered && !OPTIONAL.contains(&&*it.kind));
+        let open =
+            asked.filter(|it| !it.is_answered && !it.is_optional && !OPTIONAL.contains(&&*it.kind));
         let mut open: Vec<_> = open.map(|it| it.answered(now)).collect();
         open.sort_by_key(|it| it.line);
         open
@@ -219,11 +227,28 @@ impl Order {
         at: Duration,
     ) -> Observed<'a> {
         let (protocol, from, is_sse) = whose;
-        let typed = typed(whose, text, !self.has_begun, false);
-        let frame = Frame::new(protocol, from, text).unwrap_or_else(|| Frame {
+        let frame = Frame::new(protocol, from, text);
+        let is_object = frame.is_some();
+        let frame = frame.unwrap_or_else(|| Frame {
             kind: Cow::Borrowed("?"),
             ..Frame::default()
         });
+        // A token is the first frame of a client.
+        let is_again = protocol == Protocol::Exoclaw
+            && frame.kind == "token"
+            && frame.id.is_some()
+            && self.has_begun;
+        let is_frame = frame.kind != "?" && !is_again;
+        let mut judged = match is_frame {
+            true => shapes::judge(whose, &frame, text),
+            false => Judged {
+                fault: Some(match is_object {
+                    true => Fault::kindless(protocol, from, &frame, text),
+                    false => Fault::json(text),
+                }),
+                ..Judged::default()
+            },
+        };
         let relations = self.take(&ObservedFrame {
             protocol,
             from,
@@ -232,12 +257,20 @@ impl Order {
             at,
             frame: &frame,
             text,
-            is_known: typed.as_ref().is_ok_and(|it| it.is_known),
-            is_valid: typed.is_ok(),
+            is_known: judged.is_known,
+            is_frame,
         });
+        if relations.wrong.is_some() {
+            // What comes at the wrong moment is not looked at closer.
+            judged.fault = None;
+        }
+        let asked = relations.answers.as_ref().filter(|_| !relations.failed);
+        if let Some(asked) = asked.filter(|_| relations.wrong.is_none() && judged.fault.is_none()) {
+            judged.fault = shapes::answers(protocol, from, &frame.kind, &asked.kind, text);
+        }
         Observed {
             frame,
-            typed,
+            judged,
             relations,
         }
     }
@@ -249,7 +282,7 @@ impl Order {
             self.is_whole |= is_one(kind, first);
         }
         self.has_begun |= seen.from == Side::Client || self.open.is_some();
-        if !seen.is_valid {
+        if !seen.is_frame {
             // The other side may have taken it.
             if seen.from == Side::Client {
                 // Whatever JSON asks, also as a list, the server may have understood.
@@ -273,7 +306,9 @@ impl Order {
         };
         if kind == "chat.abort" {
             // The next one need not wait for the end of the one that is aborted.
-            self.running = None;
+            let aborted = about(seen).and_then(|id| self.asked.get(&*id));
+            let aborted = aborted.map(|it| it.line);
+            self.running = self.running.filter(|line| Some(*line) != aborted);
         }
         let turn = self.turn(seen, stage);
         let (call, asks) = link(seen);
@@ -315,6 +350,7 @@ impl Order {
             is_answered,
             open: open.saturating_add(1),
             about: about(seen).map(Cow::into_owned),
+            is_optional: is_optional(seen),
             ..Asked::new(seen)
         };
         if self.asked.len() >= MAX_ASKED {
@@ -402,6 +438,7 @@ impl Order {
         stage: Stage,
     ) -> (Option<Answers>, Option<String>) {
         let (running, kind) = (self.running, &*seen.frame.kind);
+        let queue = self.queued(seen, id);
         let is_strict = is_strict(seen) && (has_ids(seen) || !self.is_resumed());
         let odd = self.names_wrongly(seen).filter(|_| self.is_whole);
         let Some(asked) = self.asked.get_mut(id) else {
@@ -423,11 +460,13 @@ impl Order {
         let known = of.and_then(|of| about(seen).filter(|it| of != it));
         let wrong = late
             .or_else(|| asked.within(seen, running))
+            .or(queue)
             .or_else(|| known.map(|it| format!("is about {it:?}, which line {line} did not name")))
             .or(odd);
         if kind == "chat.started" {
             self.running = Some(line);
         }
+        asked.is_begun = true;
         asked.is_answered |= stage != Stage::Partial;
         if asked.kind == "login" && stage == Stage::Failed {
             self.named = None;
@@ -437,5 +476,40 @@ impl Order {
             self.running = self.running.filter(|it| *it != line);
         }
         (answers, wrong)
+    }
+
+    /// Returns what is wrong with the place of a chat among the others of its connection or its session.
+    fn queued(&self, seen: &ObservedFrame<'_>, id: &str) -> Option<String> {
+        let own = self.asked.get(id)?;
+        let others = || {
+            self.asked
+                .values()
+                .filter(|it| it.line != own.line && it.open > 0)
+        };
+        if seen.protocol == Protocol::Exoclaw {
+            // Messages of a session wait for each other.
+            let session = own.about.as_ref().filter(|_| !own.is_begun)?;
+            let running = others().find(|it| it.is_begun && it.about.as_ref() == Some(session))?;
+            let line = running.line;
+            return Some(format!(
+                "comes while the chat of line {line} in the same session runs"
+            ));
+        }
+        let waits =
+            |it: &&Asked| it.chat.as_ref().is_some_and(|chat| chat.is_waiting()) && !it.is_answered;
+        let before = others().filter(waits).filter(|it| it.line < own.line);
+        match &*seen.frame.kind {
+            "chat.queued" => {
+                let place = before.count() + 1;
+                let position: usize = scalar(seen.frame.raw("position")?)?.parse().ok()?;
+                (position > place)
+                    .then(|| format!("has the position {position}: there are {place} that wait"))
+            }
+            "chat.started" => {
+                let line = before.map(|it| it.line).min()?;
+                Some(format!("comes while the chat of line {line} waits longer"))
+            }
+            _ => None,
+        }
     }
 }

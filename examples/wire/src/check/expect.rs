@@ -2,18 +2,19 @@
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use rpc_core::Json;
 use rpc_core::testing::Side;
-use serde_json::Value;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use super::hide::hide;
-use super::pattern::{self, short};
 use super::peer::Ended;
 use super::play::Script;
 use super::run::{Entry, Peer};
 use super::script;
 use super::tamper::Frame;
-use crate::secrets;
+use crate::Protocol;
+use crate::pattern::{Pattern, short};
+use crate::secrets::{self, Shown};
 
 /// The most frames and bytes of a frame that are kept as evidence.
 const MAX_EVIDENCE: (usize, usize) = (200, 4096);
@@ -32,19 +33,16 @@ impl Script<'_> {
             let frame = received.map_err(|_| {
                 format!(
                     "nothing like it within {} s, expected {wanted}",
-                    self.patience.as_secs_f64()
+                    (self.patience + self.grace).as_secs_f64()
                 )
             })?;
             self.log_frame(number, false, &frame);
             let Frame::Text(text) = &frame else {
                 return Ok(frame);
             };
-            let Ok(value) = rpc_core::json::from_slice::<Value>(text.as_bytes()) else {
-                return Ok(frame);
-            };
-            let is = |list: &[(u8, Value)]| {
+            let is = |list: &[(u8, Pattern)]| {
                 list.iter()
-                    .any(|(on, pattern)| *on == number && pattern::matches(pattern, &value).is_ok())
+                    .any(|(on, pattern)| *on == number && pattern.matches(text).is_ok())
             };
             if is(&self.never) {
                 self.violated = true;
@@ -67,14 +65,11 @@ impl Script<'_> {
         let until = until
             .map(|until| script::parse(until, &self.variables))
             .transpose()?;
-        let expected = short(&wanted.to_string());
+        let expected = short(wanted.text());
         loop {
             let value = match self.receive(number, &expected).await? {
-                Frame::Text(text) => match rpc_core::json::from_slice(text.as_bytes()) {
-                    Ok(value) => {
-                        self.last = text;
-                        value
-                    }
+                Frame::Text(text) => match Json::new(&text) {
+                    Ok(_) => text,
                     Err(_) if skip => continue,
                     Err(error) => return Err(format!("{error}, expected {expected}")),
                 },
@@ -89,21 +84,19 @@ impl Script<'_> {
                 }
                 _ => continue,
             };
-            match pattern::matches(&wanted, &value) {
+            match wanted.matches(&value) {
                 Ok(bound) => {
                     self.variables.bind(bound);
+                    self.last = value;
                     return Ok(());
                 }
-                Err(why) if !skip => return Err(why),
-                Err(_)
+                Err(why) if !skip => return Err(why.to_string()),
+                Err(why)
                     if until
                         .as_ref()
-                        .is_some_and(|until| pattern::matches(until, &value).is_ok()) =>
+                        .is_some_and(|until| until.matches(&value).is_ok()) =>
                 {
-                    return Err(format!(
-                        "{} comes before {expected}",
-                        short(&value.to_string())
-                    ));
+                    return Err(format!("{} comes: {why}", short(&value)));
                 }
                 Err(_) => {}
             }
@@ -125,7 +118,7 @@ impl Script<'_> {
     }
 
     pub(super) async fn silence(&mut self, number: u8) -> Result<(), String> {
-        self.patience = self.settings.quiet;
+        (self.patience, self.grace) = (self.settings.quiet, Duration::ZERO);
         self.deadline = Instant::now() + self.patience;
         let judge = |frame| match frame {
             Frame::Ping(_) => None,
@@ -176,7 +169,7 @@ impl Script<'_> {
         let text = match frame {
             Frame::Text(text) => {
                 self.follow(connection, sent, text);
-                secrets::frame(text).into_owned()
+                secrets::frame(text, &Shown::default()).into_owned()
             }
             Frame::Binary(bytes) => format!("(binary, {} bytes)", bytes.len()),
             Frame::Ping(_) => "(ping)".to_owned(),
@@ -203,12 +196,26 @@ impl Script<'_> {
             false => Side::Client,
         };
         let (line, at) = (self.evidence.len() + 1, self.started.elapsed());
-        let placed = order
-            .observe((protocol, from, false), text, line, at)
-            .relations;
-        if let Some(wrong) = placed.wrong.filter(|_| !sent) {
-            self.disorder
-                .get_or_insert(format!("{} {wrong}", short(&secrets::frame(text))));
+        let observed = order.observe((protocol, from, false), text, line, at);
+        if sent {
+            return;
+        }
+        let words = |wrong: String| {
+            format!(
+                "{} {wrong}",
+                short(&secrets::frame(text, &Shown::default()))
+            )
+        };
+        if let Some(wrong) = observed.relations.wrong {
+            self.disorder.get_or_insert_with(|| words(wrong));
+        }
+        match observed.judged.fault {
+            None => self.is_known |= observed.judged.is_known,
+            Some(fault) => {
+                let other = Protocol::of_frame(text).filter(|it| *it != protocol && !self.is_known);
+                self.foreign = self.foreign.or(other);
+                self.misshapen.get_or_insert_with(|| words(fault.error));
+            }
         }
     }
 

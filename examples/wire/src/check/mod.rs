@@ -5,11 +5,11 @@
 //! the patterns. Beside each row stands how to break a peer so that this row fails, and
 //! the tests do that with our own programs.
 
+mod ask;
 pub(crate) mod conn;
 mod expect;
 mod hide;
 pub(crate) mod http;
-mod pattern;
 mod peer;
 mod play;
 pub mod report;
@@ -20,10 +20,11 @@ mod suite;
 pub(crate) mod tamper;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 pub use conn::{BoxStream, Stream};
-pub use pattern::Variables;
 pub use peer::{Client, Command, Dial, Ended, Started};
 pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};
 pub use suite::{Level, Row, Suite};
 pub use tamper::{Faithful, Frame, Passed, Tamper};
+pub use variables::Variables;

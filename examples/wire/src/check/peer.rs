@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::conn::BoxStream;
-use super::pattern::Variables;
+use super::variables::Variables;
 
 /// How checks reach a server.
 #[async_trait]

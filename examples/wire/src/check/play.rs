@@ -2,25 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rpc_core::net::DialError;
-use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use rpc_core::testing::Side;
-use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::conn::{self, BoxStream, Conn, Io, Request};
+use super::conn::{self, Conn, Io, Request};
 use super::expect::{found, is_status};
-use super::http;
-use super::pattern::{NEEDS, Variables, short};
-use super::peer::{Dial, Ended, Started};
+use super::peer::{Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
-use super::script::{self, Action, Headers, Step};
+use super::script::{self, Action, Step};
 use super::suite::{Row, Suite};
 use super::tamper::{Frame, Tamper};
+use super::variables::{NEEDS, Variables};
+use crate::Protocol;
 use crate::head::Head;
 use crate::order::Order;
+use crate::pattern::{Pattern, short};
 
 /// The time for a client to connect first.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -33,8 +32,8 @@ pub(super) struct Script<'a> {
     pub(super) variables: Variables,
     pub(super) tamper: Arc<dyn Tamper>,
     pub(super) conns: BTreeMap<u8, Conn>,
-    pub(super) never: Vec<(u8, Value)>,
-    pub(super) ignored: Vec<(u8, Value)>,
+    pub(super) never: Vec<(u8, Pattern)>,
+    pub(super) ignored: Vec<(u8, Pattern)>,
     /// The code of the last Close.
     pub(super) close: Option<u16>,
     /// The status of the last answer.
@@ -58,6 +57,15 @@ pub(super) struct Script<'a> {
     /// The order of the frames of each WebSocket, and what the peer has done against it.
     pub(super) orders: BTreeMap<u8, Order>,
     pub(super) disorder: Option<String>,
+    /// The first frame of the peer that has another shape than its protocol, or is of another protocol.
+    pub(super) misshapen: Option<String>,
+    pub(super) foreign: Option<Protocol>,
+    /// Whether a frame of the protocol has come.
+    pub(super) is_known: bool,
+    /// How much longer the step may take, if it only is late then.
+    pub(super) grace: Duration,
+    /// The first step that was late.
+    pub(super) late: Option<(String, String)>,
     /// The text of the last message that was expected.
     pub(super) last: String,
 }
@@ -93,6 +101,11 @@ impl<'a> Script<'a> {
             violated: false,
             orders: BTreeMap::new(),
             disorder: None,
+            misshapen: None,
+            foreign: None,
+            is_known: false,
+            grace: Duration::ZERO,
+            late: None,
             last: String::new(),
         }
     }
@@ -130,9 +143,18 @@ impl<'a> Script<'a> {
                     began.elapsed().as_secs_f64()
                 ));
             }
-            let Err(reason) = outcome else {
+            let Err(mut reason) = outcome else {
+                self.note_time(step, began.elapsed());
                 continue;
             };
+            // That something is not there may be fine, that it has another shape is not.
+            if step.soft
+                && !before
+                && let Some(wrong) = &self.misshapen
+            {
+                self.violated = true;
+                reason = wrong.clone();
+            }
             let reason = self.redacted(&reason);
             return match (before, step.soft) {
                 _ if reason.starts_with(NEEDS) => Verdict::NotApplicable { reason },
@@ -148,7 +170,36 @@ impl<'a> Script<'a> {
                 },
             };
         }
-        Verdict::Pass
+        match self.late.take() {
+            Some((step, reason)) => Verdict::Late { step, reason },
+            None => Verdict::Pass,
+        }
+    }
+
+    /// Notes how long the peer has taken for a step.
+    fn note_time(&mut self, step: &Step, took: Duration) {
+        if !matches!(
+            step.action,
+            Action::Expect { .. }
+                | Action::Close { .. }
+                | Action::Pong(_)
+                | Action::Open { .. }
+                | Action::Http { .. }
+        ) {
+            return;
+        }
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.settings
+            .pace
+            .fetch_max(millis.max(1), Ordering::Relaxed);
+        if took > self.patience && step.within.is_none() {
+            let reason = format!(
+                "it took {:.1} s, more than {} s",
+                took.as_secs_f64(),
+                self.patience.as_secs_f64()
+            );
+            self.late.get_or_insert((step.line.clone(), reason));
+        }
     }
 
     /// Returns whether a broken client takes no time.
@@ -160,7 +211,11 @@ impl<'a> Script<'a> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         let number = step.connection;
         self.patience = step.within.unwrap_or(self.settings.timeout);
-        self.deadline = Instant::now() + self.patience;
+        self.grace = match step.within {
+            None => self.settings.patience(),
+            Some(_) => Duration::ZERO,
+        };
+        self.deadline = Instant::now() + self.patience + self.grace;
         if step.opens && !self.conns.contains_key(&number) {
             self.open(number, None, &[]).await?;
         }
@@ -356,7 +411,7 @@ impl<'a> Script<'a> {
     }
 
     /// The next request of the client.
-    async fn request(&mut self, number: u8) -> Result<Request, String> {
+    pub(super) async fn request(&mut self, number: u8) -> Result<Request, String> {
         let none = || "the client does not connect".to_owned();
         // Some programs need a while to start.
         let deadline = match self.opened {
@@ -420,158 +475,4 @@ impl<'a> Script<'a> {
         let _ = timeout_at(self.deadline, request.end(status, &body)).await;
         Ok(())
     }
-
-    async fn refuse(
-        &mut self,
-        wanted: &str,
-        path: &str,
-        headers: &[(String, String)],
-    ) -> Result<(), String> {
-        let path = self.variables.expand(path)?;
-        let Peer::Server(dial, url) = self.peer else {
-            let request = self.request(1).await?;
-            self.log(1, true, &format!("(refused with {wanted})"));
-            let refused = request.refuse(wanted).await;
-            return refused.map_err(|error| error.to_string());
-        };
-        let headers = self.expanded(headers)?;
-        let status = match self.upgrade(&**dial, url, Some(&path), &headers).await? {
-            Ok(_) => 101,
-            Err(DialError::Status { status, .. }) => status,
-            Err(error) => return Err(error.to_string()),
-        };
-        let status = self.status(status, &path);
-        self.log(1, false, &format!("(open {path}: {status})"));
-        is_status(wanted, status)
-    }
-
-    async fn http(
-        &mut self,
-        number: u8,
-        method: &str,
-        path: &str,
-        headers: &[(String, String)],
-        body: &str,
-    ) -> Result<(), String> {
-        let Peer::Server(dial, url) = self.peer else {
-            return Err("only servers answer HTTP requests".to_owned());
-        };
-        let (path, body) = (self.variables.expand(path)?, self.variables.expand(body)?);
-        let mut lines: Headers = Vec::new();
-        if !headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("host"))
-        {
-            lines.push(("Host".to_owned(), split(url).1.to_owned()));
-        }
-        lines.extend(self.expanded(headers)?);
-        self.log(number, true, &format!("{method} {path} {body}"));
-        let path = self.tamper.instead(Side::Client, "path", &path).to_owned();
-        let asking = async {
-            let line = dial.dial().await.map_err(|error| error.to_string())?;
-            http::request(line, method, &path, &lines, &body)
-                .await
-                .map_err(|error| error.to_string())
-        };
-        let answer = timeout_at(self.deadline, asking)
-            .await
-            .map_err(|_| "no answer comes")??;
-        let status = self.status(answer.status, &path);
-        self.status = status;
-        self.head = self.seen(answer.head.clone(), Side::Server);
-        let told = format!("({status})");
-        self.log(number, false, &told);
-        let io = Io::Http(Box::new(answer));
-        let conn = Conn::new(io, number, Side::Server, &self.tamper);
-        self.conns.insert(number, conn);
-        Ok(())
-    }
-
-    /// Returns the headers that are sent.
-    fn expanded(&self, headers: &[(String, String)]) -> Result<Headers, String> {
-        let kept = headers
-            .iter()
-            .filter(|(name, _)| !self.tamper.drops(Side::Client, "header", name));
-        kept.map(|(name, value)| {
-            let value = self
-                .tamper
-                .word(Side::Client, "header", name)
-                .unwrap_or(value);
-            Ok((name.clone(), self.variables.expand(value)?))
-        })
-        .collect()
-    }
-
-    /// Returns the status as the script sees it.
-    fn status(&self, status: u16, path: &str) -> u16 {
-        let with_path = format!("{status}{path}");
-        let told = self.tamper.instead(Side::Server, "status", &with_path);
-        let code = status.to_string();
-        let told = match told == with_path {
-            true => self.tamper.instead(Side::Server, "status", &code),
-            false => told,
-        };
-        told.parse().unwrap_or(status)
-    }
-
-    /// Returns a head as the script sees it.
-    fn seen(&self, mut head: Head, from: Side) -> Head {
-        let names = head.headers().map(|(name, _)| name.to_owned());
-        let dropped = names.filter(|name| self.tamper.drops(from, "header", name));
-        for name in dropped.collect::<Vec<_>>() {
-            head.remove(&name);
-        }
-        head
-    }
-
-    fn header(&self, name: &str, regex: &str) -> Result<(), String> {
-        let value = self.head.header(name);
-        let value = value.ok_or_else(|| format!("there is no header {name}"))?;
-        found(&self.variables.expand(regex)?, value, name)
-    }
-
-    /// Asks a server for a WebSocket.
-    async fn upgrade(
-        &self,
-        dial: &dyn Dial,
-        url: &str,
-        path: Option<&str>,
-        headers: &[(String, String)],
-    ) -> Result<Result<WsStream<BoxStream>, DialError>, String> {
-        let (scheme, authority, own) = split(url);
-        let own = if own.is_empty() {
-            &self.suite.path
-        } else {
-            own
-        };
-        let path = self
-            .tamper
-            .instead(Side::Client, "path", path.unwrap_or(own));
-        let path = if path.is_empty() { "/" } else { path };
-        let upgrading = async {
-            let mut config = conn::config();
-            for (name, value) in headers {
-                let is_subprotocol = name.eq_ignore_ascii_case("sec-websocket-protocol");
-                let with = match is_subprotocol {
-                    true => config.with_subprotocol(value),
-                    false => config.with_header(name, value),
-                };
-                let bad = |error: BadHeader| DialError::Handshake(error.to_string());
-                config = with.map_err(bad)?;
-            }
-            let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
-            let dialer = dialer.with_config(config);
-            dialer.upgrade(dial.dial().await?).await
-        };
-        let upgraded = timeout_at(self.deadline, upgrading).await;
-        upgraded.map_err(|_| "no answer to the upgrade".to_owned())
-    }
-}
-
-/// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
-fn split(url: &str) -> (&str, &str, &str) {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("ws", url));
-    let at = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(at);
-    (scheme, authority, if path == "/" { "" } else { path })
 }

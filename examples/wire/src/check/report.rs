@@ -38,6 +38,8 @@ pub struct Counts {
     pub fail_must: usize,
     /// Rows that the specification suggests, and that fail.
     pub fail_should: usize,
+    /// Rows that hold, but took longer than they may.
+    pub late: usize,
     /// Rows that could not begin.
     pub blocked: usize,
     /// Rows that do not apply.
@@ -93,14 +95,17 @@ impl<'a> Report<'a> {
         for ReportRow { row, outcome } in &self.rows {
             let verdict = &outcome.verdict;
             let mut status = match (verdict, row.level) {
-                (Verdict::Pass, _) => TestCaseStatus::success(),
+                (Verdict::Pass | Verdict::Late { .. }, _) => TestCaseStatus::success(),
                 (Verdict::Fail { .. }, Level::Must) => {
                     TestCaseStatus::non_success(NonSuccessKind::Failure)
                 }
                 (Verdict::Blocked { .. }, _) => TestCaseStatus::non_success(NonSuccessKind::Error),
                 _ => TestCaseStatus::skipped(),
             };
-            if let Some(why) = verdict.why() {
+            if let Some(why) = verdict
+                .why()
+                .filter(|_| !matches!(verdict, Verdict::Late { .. }))
+            {
                 status.set_message(format!("{}: {why}", row.says));
             }
             if verdict.is_failure() {
@@ -155,7 +160,7 @@ impl ReportRow<'_> {
         let verdict = &outcome.verdict;
         let class = match verdict {
             Verdict::Pass => "pass",
-            Verdict::NotApplicable { .. } => "na",
+            Verdict::Late { .. } | Verdict::NotApplicable { .. } => "na",
             _ => "fail",
         };
         let why = verdict.why().unwrap_or_default();
@@ -187,6 +192,7 @@ impl Counts {
             (Verdict::Pass, _) => &mut self.pass,
             (Verdict::Fail { .. }, Level::Must) => &mut self.fail_must,
             (Verdict::Fail { .. }, Level::Should) => &mut self.fail_should,
+            (Verdict::Late { .. }, _) => &mut self.late,
             (Verdict::Blocked { .. }, _) => &mut self.blocked,
             (Verdict::NotApplicable { .. }, _) => &mut self.not_applicable,
         } += 1;
@@ -199,12 +205,13 @@ impl std::fmt::Display for Counts {
             pass,
             fail_must,
             fail_should,
+            late,
             blocked,
             not_applicable,
         } = self;
         write!(
             f,
-            "{pass} hold, {fail_must} MUST and {fail_should} SHOULD fail, {blocked} could not begin, {not_applicable} not applicable"
+            "{pass} hold, {fail_must} MUST and {fail_should} SHOULD fail, {late} late, {blocked} could not begin, {not_applicable} not applicable"
         )
     }
 }
@@ -216,6 +223,7 @@ impl Verdict {
         match self {
             Self::Pass => None,
             Self::Fail { step, reason } => Some(format!("at the step {step}: {reason}")),
+            Self::Late { step, reason } => Some(format!("late at the step {step}: {reason}")),
             Self::Blocked { reason } => Some(format!("could not begin: {reason}")),
             Self::NotApplicable { reason } => Some(reason.clone()),
         }
@@ -233,6 +241,7 @@ impl Verdict {
         match self {
             Self::Pass => "pass",
             Self::Fail { .. } => "FAIL",
+            Self::Late { .. } => "late",
             Self::Blocked { .. } => "stop",
             Self::NotApplicable { .. } => "n/a",
         }
@@ -316,6 +325,7 @@ mod tests {
                 evidence: vec![entry.clone()],
                 millis: 7,
                 disorder: None,
+                foreign: None,
                 noticed: Vec::new(),
             })
             .collect()
@@ -331,6 +341,7 @@ mod tests {
             jobs: 1,
             variables: super::super::Variables::default(),
             tamper: std::sync::Arc::new(crate::check::Faithful),
+            pace: std::sync::Arc::default(),
         };
         let report = Report::new(
             Protocol::Exoclaw,
@@ -362,6 +373,7 @@ mod tests {
         let all = counts.pass
             + counts.fail_must
             + counts.fail_should
+            + counts.late
             + counts.blocked
             + counts.not_applicable;
         assert_eq!(all, suite.rows.len());

@@ -1,6 +1,7 @@
 //! [`run`]: the rows of a suite against a peer, several at once, each on connections of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -8,12 +9,12 @@ use futures_util::stream;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::pattern::{NEEDS, Variables};
 use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
 use super::suite::{Row, Suite};
 use super::tamper::Tamper;
+use super::variables::{NEEDS, Variables};
 use crate::Protocol;
 
 /// Who is checked.
@@ -47,9 +48,20 @@ pub struct Settings {
     pub variables: Variables,
     /// What stands before the peer.
     pub tamper: Arc<dyn Tamper>,
+    /// How long the peer has taken for a step at most, in milliseconds: rows wait longer for a slow one.
+    pub pace: Arc<AtomicU64>,
 }
 
 impl Settings {
+    /// Returns how much longer than the usual time a row waits, to tell a slow peer from a silent one.
+    pub(super) fn patience(&self) -> Duration {
+        match self.pace.load(Ordering::Relaxed) {
+            // Nothing is known of it yet.
+            0 => self.timeout,
+            pace => Duration::from_millis(pace).saturating_mul(5),
+        }
+    }
+
     /// Returns the settings in words. Values of variables may be secrets.
     pub(super) fn words(&self) -> String {
         let names = self.variables.names().join(", ");
@@ -73,6 +85,13 @@ pub enum Verdict {
         /// The step of the script that failed.
         step: String,
         /// Why.
+        reason: String,
+    },
+    /// It holds, but took longer than it may.
+    Late {
+        /// The step that was late.
+        step: String,
+        /// How late.
         reason: String,
     },
     /// What has to come before it failed, so that it could not begin.
@@ -110,9 +129,12 @@ pub struct Outcome {
     pub millis: u64,
     /// What was sent and received.
     pub evidence: Vec<Entry>,
-    /// What the peer did against the order of the protocol.
+    /// What the peer did against the shapes, the limits or the order of the protocol.
     #[serde(skip)]
     pub disorder: Option<String>,
+    /// The protocol of the first frame of the peer, if it is another one.
+    #[serde(skip)]
+    pub foreign: Option<Protocol>,
     /// The names of what [`Settings::tamper`] could have changed.
     #[serde(skip)]
     pub noticed: Vec<String>,
@@ -144,7 +166,11 @@ pub async fn run(
             }
             tell(row, &outcome);
         }
+        let is_foreign = outcome.foreign.is_some();
         all.push(outcome);
+        if is_foreign {
+            break;
+        }
     }
     all
 }
@@ -154,7 +180,12 @@ fn in_order(all: &[Outcome], disorder: Option<String>) -> Verdict {
     let step = "in the row".to_owned();
     match disorder {
         Some(reason) => Verdict::Fail { step, reason },
-        None if all.iter().any(|it| it.verdict == Verdict::Pass) => Verdict::Pass,
+        None if all
+            .iter()
+            .any(|it| matches!(it.verdict, Verdict::Pass | Verdict::Late { .. })) =>
+        {
+            Verdict::Pass
+        }
         None => Verdict::NotApplicable {
             reason: "no row could be checked".to_owned(),
         },
@@ -193,7 +224,8 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     Outcome {
         verdict,
         noticed: script.tamper.noticed(),
-        disorder: script.disorder,
+        disorder: script.misshapen.or(script.disorder),
+        foreign: script.foreign,
         evidence: script.evidence,
         millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     }

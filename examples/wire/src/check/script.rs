@@ -9,7 +9,7 @@
 //! | `path REGEX` | the path of the last request of a client |
 //! | `> TEXT`, `>binary TEXT`, `>ping TEXT` | sends a message, as it stands |
 //! | `>close CODE`, `>cut` | closes the connection, or drops it |
-//! | `< PATTERN` | the next message matches the [pattern](super::pattern) |
+//! | `< PATTERN` | the next message matches the [pattern](crate::pattern) |
 //! | `<* PATTERN [until PATTERN]` | a later message matches, and none that matches the second pattern comes first |
 //! | `<pong TEXT`, `<ping`, `<close [CODE]`, `<*close [CODE]` | a pong; a ping; a Close as what comes next, or behind messages |
 //! | `code CODE` | the last Close had this code |
@@ -29,10 +29,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::pattern::{self, Variables};
+use super::variables::Variables;
 use crate::frame::is_one;
+use crate::pattern::Pattern;
 
 /// A step of a script.
 #[derive(Clone, Debug)]
@@ -274,13 +273,14 @@ fn read_headers(list: &str) -> Result<Headers, String> {
 }
 
 fn is_pattern(text: &str, variables: &Variables) -> Result<String, String> {
-    pattern::check(&parse(text, variables)?)?;
+    parse(text, variables)?;
     Ok(text.to_owned())
 }
 
 /// Reads a pattern in which variables stand.
-pub(super) fn parse(text: &str, variables: &Variables) -> Result<Value, String> {
-    serde_json::from_str(&variables.expand(text)?).map_err(|error| error.to_string())
+pub(super) fn parse(text: &str, variables: &Variables) -> Result<Pattern, String> {
+    let value = serde_json::from_str(&variables.expand(text)?);
+    Pattern::new(&value.map_err(|error| error.to_string())?)
 }
 
 #[cfg(test)]

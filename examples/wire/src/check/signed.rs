@@ -6,7 +6,7 @@ use connectonion_proto::auth::{Address, Draft, Signer, Verifier, unix_seconds};
 use connectonion_proto::frame::Signed;
 use serde_json::json;
 
-use super::pattern::Variables;
+use super::variables::Variables;
 
 /// Seconds beyond the window in which hosts accept a signature.
 const TOO_FAR: f64 = 600.0;

@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use rpc_core::testing::Side;
 use serde::Serialize;
 
-use super::pattern::Variables;
 use super::script::{self, Step};
+use super::variables::Variables;
 use crate::{Protocol, side};
 
 /// How much a row weighs.
@@ -113,7 +113,8 @@ impl Suite {
         suite.rows.push(Row {
             id: format!("{}.{}.order", protocol.name(), side(role)),
             section: "All of it".to_owned(),
-            says: "In all rows, frames come in the order of the protocol.".to_owned(),
+            says: "In all rows, frames have the shapes, the limits and the order of the protocol."
+                .to_owned(),
             ..Row::default()
         });
         Ok(suite)

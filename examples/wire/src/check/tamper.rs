@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rpc_core::testing::Side;
 
-use super::pattern::Variables;
+use super::variables::Variables;
 
 /// What passes on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -165,6 +165,7 @@ async fn report(
         jobs: options.jobs,
         variables,
         tamper: Arc::new(Faithful),
+        pace: Arc::default(),
     };
     let colour = cli::wants_colour(&std::io::stdout());
     let mut section = String::new();
@@ -183,6 +184,14 @@ async fn report(
         () = cli::end_signal() => return Err(Failure::aborted()),
         outcomes = run(&suite, peer, &settings, told) => outcomes,
     };
+    if let Some(other) = outcomes.iter().find_map(|outcome| outcome.foreign) {
+        return Err(Failure::refused(format!(
+            "this is no {name} {}: its first frame is of {}; say --protocol {}",
+            side(role),
+            other.name(),
+            other.name()
+        )));
+    }
     let report = Report::new(protocol, role, target, &suite, &settings, &outcomes);
     if let Some(file) = &options.junit {
         write(file, &report.junit().map_err(Failure::new)?)?;
@@ -230,7 +239,7 @@ fn tell(row: &Row, outcome: &Outcome, colour: bool) {
     let colour_of = match &outcome.verdict {
         Verdict::Pass => Colour::Green,
         Verdict::Fail { .. } => Colour::Red,
-        Verdict::Blocked { .. } => Colour::Yellow,
+        Verdict::Late { .. } | Verdict::Blocked { .. } => Colour::Yellow,
         Verdict::NotApplicable { .. } => Colour::Dim,
     };
     let word = paint(colour, colour_of, &format!("{:4}", outcome.verdict.word()));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Signals, Urls, complain, say};
 use crate::load::{Caller, Finished, Kind, Load, Report, Run, RunError, Scenario, Schedule};
+use crate::text::counted;
 use connectonion_proto::net::find_with;
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc_core::net::ws::WsDialer;
@@ -44,6 +45,9 @@ pub(super) struct Args {
     connections: u16,
     #[command(flatten)]
     schedule: Schedule,
+    /// How many calls may fail before the command does.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    max_failed: u64,
     /// How long a call may take, from when it is due.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = cli::duration)]
     timeout: Duration,
@@ -74,43 +78,63 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     match (report.ok, report.opened) {
         (0, 0) => Err(Failure::refused("no connection could be opened")),
         (0, _) => Err(Failure::new("no call was answered")),
+        _ if report.failed.total() > args.max_failed => Err(Failure::new(format_args!(
+            "{} failed: --max-failed allows {}",
+            counted(
+                usize::try_from(report.failed.total()).unwrap_or(usize::MAX),
+                "call"
+            ),
+            args.max_failed
+        ))),
         _ => Ok(()),
     }
 }
 
 async fn load(args: &Args) -> Result<Load, Failure> {
     let protocol = super::protocol(args.protocol, args.url.expose())?;
+    let caller = args.caller.clone();
+    let (scenario, dialer) =
+        prepare(protocol, &args.url, args.scenario, caller, &args.line).await?;
+    Ok(Load {
+        in_flight: scenario.in_flight(),
+        scenario,
+        dialer,
+        schedule: args.schedule,
+        connections: usize::from(args.connections),
+        patience: args.timeout,
+    })
+}
+
+/// Returns what is called, as whom, and how the server is reached.
+pub(super) async fn prepare(
+    protocol: Protocol,
+    url: &Urls,
+    kind: Option<Kind>,
+    mut caller: Caller,
+    line: &LineArgs,
+) -> Result<(Scenario, WsDialer), Failure> {
     let variable = match protocol {
         Protocol::Exoclaw => Some("EXOCLAW_TOKEN"),
         Protocol::Acolyte => Some("ACOLYTE_API_KEY"),
         _ => None,
     };
-    let mut caller = args.caller.clone();
     let token = variable.map(|name| cli::secret_or("--token", caller.token.as_ref(), name));
     caller.token = token.transpose()?.flatten();
     caller.password = cli::secret("SNEK_PASSWORD")?.unwrap_or_else(|| ANYBODY.into());
-    let line = args.line.open()?;
-    let url = args.url.expose();
+    let (line, url) = (line.open()?, url.expose());
     if protocol == Protocol::ConnectOnion {
         // Newer hosts want to be named in what is signed.
         let found = find_with(url, None, |dialer| line.dialer(dialer)).await;
         caller.host = found.ok().map(|found| found.address);
     }
-    let scenario = Scenario::new(protocol, args.scenario, caller).map_err(Failure::usage)?;
+    let scenario = Scenario::new(protocol, kind, caller).map_err(Failure::usage)?;
     WsDialer::new(url).map_err(Failure::usage)?;
     let insecure = |error| format!("{error}; say --insecure if it may be seen on the way");
     let dialer = scenario
         .dialer(url)
         .map_err(insecure)
         .map_err(Failure::usage)?;
-    Ok(Load {
-        in_flight: scenario.in_flight(),
-        scenario,
-        dialer: line.dialer(dialer),
-        schedule: args.schedule,
-        connections: usize::from(args.connections),
-        patience: args.timeout,
-    })
+    Ok((scenario, line.dialer(dialer)))
 }
 
 /// Runs on a thread of its own, so that nothing else is on its processor's time.

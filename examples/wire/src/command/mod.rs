@@ -6,6 +6,7 @@ mod load;
 mod page;
 mod proxy;
 mod replay;
+mod send;
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -25,7 +26,9 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   switchboard wire replay run.jsonl --as client ws://127.0.0.1:7200
   switchboard wire decode --problems run.jsonl
   switchboard wire page run.jsonl
-  switchboard wire decode --json run.jsonl.gz";
+  switchboard wire decode --json run.jsonl.gz
+  switchboard wire proxy --to ws://127.0.0.1:7200 --print
+  switchboard wire send ws://127.0.0.1:7200 --protocol exoclaw '{\"id\":\"1\",\"method\":\"ping\"}'";
 
 /// Sees, and judges, what passes between clients and servers of the five protocols.
 #[derive(Debug, clap::Args)]
@@ -43,6 +46,7 @@ enum Command {
     Page(page::Args),
     Proxy(Box<proxy::Args>),
     Replay(Box<replay::Args>),
+    Send(Box<send::Args>),
 }
 
 /// Returns the protocol that is named, or that has the path of the URL.
@@ -100,6 +104,24 @@ fn open(file: &Path) -> Result<File, Failure> {
     File::open(file).map_err(wrong)
 }
 
+/// Marks a recording as one that is still being written, for as long as it is open.
+fn mark_written(file: &File) {
+    #[cfg(unix)]
+    // Without the mark, readers take what is missing for lost.
+    let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+}
+
+/// Returns whether a recording is still being written.
+fn is_written(file: &File) -> bool {
+    #[cfg(unix)]
+    {
+        let locked = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockShared);
+        locked == Err(rustix::io::Errno::WOULDBLOCK)
+    }
+    #[cfg(not(unix))]
+    false
+}
+
 /// Runs a command.
 ///
 /// # Errors
@@ -110,10 +132,11 @@ fn open(file: &Path) -> Result<File, Failure> {
 pub async fn run(args: WireArgs) -> Result<(), Failure> {
     match args.command {
         Command::Check(args) => check::check(*args).await,
-        Command::Decode(args) => decode::run(&args),
+        Command::Decode(args) => decode::run(args),
         Command::Load(args) => load::run(*args).await,
         Command::Page(args) => page::run(args).await,
         Command::Proxy(args) => proxy::run(*args).await,
         Command::Replay(args) => replay::run(*args).await,
+        Command::Send(args) => send::run(*args).await,
     }
 }

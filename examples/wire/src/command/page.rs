@@ -11,6 +11,7 @@ use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use crate::explain::Explainer;
 use crate::page::{Site, http_config, offline};
 use crate::recording;
+use crate::secrets::Shown;
 use crate::text::{counted, printable};
 use crate::view::{Shared, View, lock, open};
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
@@ -35,9 +36,8 @@ pub(super) struct Args {
     /// The protocol. Default: the one that the recording names, or its frames show.
     #[arg(long)]
     protocol: Option<Protocol>,
-    /// Show passwords, tokens, signatures and the like.
-    #[arg(long)]
-    show_secrets: bool,
+    #[command(flatten)]
+    shown: Shown,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -45,17 +45,23 @@ pub(super) struct Args {
     reach: Reach,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), Failure> {
+pub(super) async fn run(mut args: Args) -> Result<(), Failure> {
+    if args.file.is_none() {
+        args.file = args.shown.take_file();
+    }
     let name = args.file.as_deref().map_or("", name);
     let view = View::named(name);
     let file = args.file.as_deref().map(super::open).transpose()?;
-    let explainer = Explainer::new(args.protocol, args.show_secrets);
+    let explainer = Explainer::new(args.protocol, args.shown.clone());
     let fill = {
         let (view, name) = (Arc::clone(&view), name.to_owned());
         move || match file {
-            Some(file) => recording::open(file)
-                .and_then(|lines| open(lines, explainer, &view))
-                .map_err(|error| Failure::new(format_args!("{name}: {error}"))),
+            Some(file) => {
+                let is_complete = !super::is_written(&file);
+                recording::open(file)
+                    .and_then(|lines| open(lines, explainer, &view, is_complete))
+                    .map_err(|error| Failure::new(format_args!("{name}: {error}")))
+            }
             None => {
                 lock(&view).end(&[]);
                 Ok(())
@@ -66,7 +72,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         fill()?;
         return save(&view, html);
     }
-    let site = Site::new(view, false, args.protocol, args.show_secrets);
+    let site = Site::new(view, false, args.protocol, args.shown.clone());
     let signals = Signals::listen();
     let server = serve(site, args.listen, &args.reach, args.json).await?;
     let (handle, filled) = (server.handle(), tokio::task::spawn_blocking(fill));

@@ -4,29 +4,35 @@ use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use crate::Protocol;
-use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
+use crate::cli::{self, Failure, Reach, Signals, Stdout, TlsArgs, complain, say};
+use crate::decode::{Options, Printer};
 use crate::explain::Explainer;
 use crate::faults::Plan;
 use crate::page::Site;
 use crate::proxy::{Faults, Proxy, Recorder};
+use crate::secrets::Shown;
 use crate::text::printable;
 use crate::transcript::{Header, Kind};
-use crate::view::{Feed, Shared, View};
+use crate::view::{Fed, Feed, Shared, View};
 use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::ws::redact_urls;
 use rpc_core::timestamp;
 use serde_json::json;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+
+/// As many files as are asked for, of which each connection needs two.
+const MAX_FILES: u64 = 1 << 20;
 
 /// Stands between any client and any server, WebSockets and plain HTTP/1, and records what passes.
 ///
 /// Frames pass byte for byte, with their headers, subprotocols and codes. Only headers of requests that
 /// have to change do: Host, Connection of plain requests, and the offer of compression, which is left out.
-/// With --fault or --page each frame is taken apart first: a ping may then pass before the rest of a
+/// With --fault each frame is taken apart first: a ping may then pass before the rest of a
 /// message in parts. What is no WebSocket frame, or one above 16 MiB, passes as it is.
 /// Ctrl-C ends it, after a while for what is open; a second one ends at once.
 #[derive(Debug, clap::Args)]
@@ -49,12 +55,14 @@ pub(super) struct Args {
     /// Repeat the faults of an earlier run. Default: another seed for each run, which is printed.
     #[arg(long)]
     seed: Option<u64>,
-    /// Serve a page that shows the frames as they pass, and where faults are switched by hand.
+    /// Print each frame as it passes, as decode does.
+    #[arg(long)]
+    print: bool,
+    /// Serve a page that shows the frames as they pass.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7180")]
     page: Option<SocketAddr>,
-    /// Show passwords, tokens, signatures and the like on the page.
-    #[arg(long)]
-    show_secrets: bool,
+    #[command(flatten)]
+    shown: Shown,
     /// The protocol, for the recording. Default: the one that the frames show to its readers.
     #[arg(long)]
     protocol: Option<Protocol>,
@@ -95,7 +103,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     proxy.faults = faults(&args)?;
     let to = redact_urls(&args.to);
     let view = args.page.map(|_| View::named(&*to));
-    let recorder = recorder(&args, view.as_ref())?;
+    let (recorder, printing) = recorder(&args, view.as_ref())?;
     let note = proxy.faults.as_ref().and_then(Faults::note);
     if let (Some(recorder), Some(note)) = (&recorder, note) {
         recorder.entry(0, None, Kind::Note, &note, None);
@@ -105,27 +113,34 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     // It ends with the command.
     let mut pages = JoinSet::new();
     if let (Some(address), Some(view)) = (args.page, view) {
-        let mut site = Site::new(view, true, args.protocol, args.show_secrets);
+        let mut site = Site::new(view, true, args.protocol, args.shown.clone());
         if let Some(faults) = &proxy.faults {
-            site = site.with_faults(faults.plan.clone());
+            site = site.with_faults(faults.plan.rules());
         }
         let server = super::page::serve(site, address, &args.reach, args.json).await?;
         pages.spawn(server.run());
     }
     announce(&args, local, is_public);
-    serve(proxy, listener, signals, args.drain, args.json).await
+    // A server takes as many as the system lets it.
+    let _ = cli::raise_file_limit(MAX_FILES);
+    serve(proxy, listener, signals, args.drain, args.json).await?;
+    // What is recorded is printed to its end.
+    let printed = tokio::task::spawn_blocking(|| printing.map_or(Ok(()), JoinHandle::join));
+    match printed.await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(Failure::new("the frames could not be printed to the end")),
+    }
 }
 
 fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
     let plan = Plan::parse(&args.faults.join(";")).map_err(wrong)?;
-    // Who looks at the frames may add some.
-    if plan.is_empty() && args.page.is_none() {
+    if plan.is_empty() {
         return Ok(None);
     }
     let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
     complain(format_args!("faults with --seed {seed}"));
-    let plan = watch::Sender::new(Arc::new(plan));
+    let plan = Arc::new(plan);
     Ok(Some(Faults { plan, seed }))
 }
 
@@ -150,26 +165,49 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
     }
 }
 
-/// A recorder for the file and the view, if there is one of them.
-fn recorder(args: &Args, view: Option<&Shared>) -> Result<Option<Recorder>, Failure> {
+/// A recorder for the file, the view and the terminal, if there is one of them; and the thread that prints.
+fn recorder(
+    args: &Args,
+    view: Option<&Shared>,
+) -> Result<(Option<Recorder>, Option<JoinHandle<()>>), Failure> {
     let create = |file| super::create("--record", file);
     let file = args.record.as_deref().map(create).transpose()?;
-    let server = redact_urls(&args.to);
     let mut header = Header::new();
     header.protocol = args.protocol.map(|protocol| protocol.name().to_owned());
     header.created = Some(timestamp::format(SystemTime::now()));
-    header.server = Some(server);
+    header.server = Some(redact_urls(&args.to));
     let out: Box<dyn Write + Send> = match file {
-        Some(file) => Box::new(BufWriter::with_capacity(64 * 1024, file)),
-        None if view.is_none() => return Ok(None),
+        Some(file) => {
+            super::mark_written(&file);
+            Box::new(BufWriter::with_capacity(64 * 1024, file))
+        }
+        None if view.is_none() && !args.print => return Ok((None, None)),
         None => Box::new(std::io::sink()),
     };
-    let Some(view) = view else {
-        return Ok(Some(Recorder::new(out, &header)));
+    if view.is_none() && !args.print {
+        return Ok((Some(Recorder::new(out, &header)), None));
+    }
+    let explainer = Explainer::new(args.protocol, args.shown.clone());
+    let mut fill = view.map(|view| crate::view::fill(explainer, Arc::clone(view)));
+    let options = Options {
+        protocol: args.protocol,
+        shown: args.shown.clone(),
+        json: args.json,
+        colour: cli::wants_colour(&std::io::stdout()),
+        ..Options::default()
     };
-    let explainer = Explainer::new(args.protocol, args.show_secrets);
-    let feed = Feed::new(out, explainer, Arc::clone(view)).map_err(Failure::new)?;
-    Ok(Some(Recorder::new(feed, &header)))
+    let mut printer = args.print.then(|| Printer::new(&options));
+    let take = move |fed: Fed<'_>| {
+        if let (Some(printer), Fed::Line(n, line)) = (&mut printer, &fed) {
+            // That nobody reads is reported, and changes nothing for those who are connected.
+            let _lost = printer.line(*n, line, &mut Stdout, &mut |_| {});
+        }
+        if let Some(fill) = &mut fill {
+            fill(&fed);
+        }
+    };
+    let (feed, thread) = Feed::new(out, take).map_err(Failure::new)?;
+    Ok((Some(Recorder::new(feed, &header)), Some(thread)))
 }
 
 /// Serves until the first signal, then drains until the second one.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::transcript::{Kind, Transcript, VERSION};
+use crate::transcript::{Entry, Kind, Transcript, VERSION};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn decoded(text: &str, options: &Options) -> String {
 const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 {"at":0.001,"conn":1,"dir":"s2c","kind":"text","data":"{\"ok\":true,\"version\":\"0.1.0\"}"}
 {"at":0.002,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\",\"mood\":1}"}
-{"at":0.004,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"result\":\"p\\u001b[2Jong\"}"}
+{"at":0.004,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"result\":\"pong\",\"more\":\"\\u001b[2J\"}"}
 {"at":0.005,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"event\":7}"}
 {"at":0.006,"conn":1,"dir":"c2s","kind":"close","code":1000}
 "#;
@@ -25,7 +25,8 @@ fn each_frame_is_a_line_with_its_problems_below() {
     let expected = r#"    2   0.001000   1 <- hello                ok=true version="0.1.0"
     3   0.002000   1 -> ping                 1 mood=1
       ? the member `mood` is not known
-    4   0.004000   1 <- result               1 "p\u001b[2Jong"  [ping of line 3, 2.0 ms]
+    4   0.004000   1 <- result               1 result="pong" more="\u001b[2J"  [ping of line 3, 2.0 ms]
+      ? the member `more` is not known
 "#;
     let text = decoded(RUN, &Options::default());
     assert!(text.starts_with(expected), "{text}");
@@ -53,7 +54,7 @@ fn only_problems_are_shown_if_wanted() {
         .lines()
         .filter(|it| !it.starts_with("      "))
         .collect();
-    assert_eq!(numbers.len(), 2, "{text}");
+    assert_eq!(numbers.len(), 3, "{text}");
 }
 
 /// A chat after another one, with a fault in the second.
@@ -221,7 +222,7 @@ fn numbers_and_kinds_are_aligned() {
             for kind in ["ping", "é", "chat.event/tool-result-of-many"] {
                 let at = Duration::new(seconds, micros * 1000);
                 let entry = Entry::new(at, conn, Some(Side::Client), Kind::Text, "");
-                let mut explained = Explainer::new(None, true).explain(1, &entry);
+                let mut explained = Explainer::new(None, Shown::all()).explain(1, &entry);
                 (explained.kind, explained.words) = (kind.to_owned(), "said".to_owned());
                 let place = format!("{line:>5} {seconds:>3}.{micros:06} {conn:>3}");
                 let padded = format!("{kind:<20}");
@@ -233,7 +234,10 @@ fn numbers_and_kinds_are_aligned() {
                     ),
                     false => format!("{place} -> {padded} said\n"),
                 };
-                assert_eq!(words.of(line, &entry, &explained, false), expected);
+                assert_eq!(
+                    words.of(&Row::new(line, &entry, explained), false),
+                    expected
+                );
             }
         }
     }
@@ -280,13 +284,16 @@ fn recordings_are_decoded_the_same_in_whatever_form_they_are_written() {
         let written = recording.to_string();
         // White space that says nothing.
         let other = written.replace("{\"at\":", "{ \"at\":");
-        let (show_secrets, full, json) = [
+        let (shows, full, json) = [
             (false, false, false),
             (true, true, false),
             (false, false, true),
         ][index % 3];
         let options = Options {
-            show_secrets,
+            shown: match shows {
+                true => Shown::all(),
+                false => Shown::default(),
+            },
             full,
             json,
             ..Options::default()

@@ -30,8 +30,6 @@ const CORRUPT: [&str; 6] = ["null", "true", "-1", "\"\\u0000\"", "[]", "{}"];
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
-    /// As the user wrote them, a rule a line, with those that a `#` leaves out.
-    pub text: String,
     rules: Vec<Rule>,
 }
 
@@ -118,10 +116,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Lane {
     plan: Arc<Plan>,
-    seed: u64,
-    conn: u32,
     from: Side,
-    opened: Instant,
     /// For each rule, how often it could have happened, and its own randomness.
     rules: Vec<(u64, Rng)>,
     queue: VecDeque<(Instant, Action)>,
@@ -196,50 +191,33 @@ impl Lane {
     /// Creates the lane of what `from` sends on this connection, opened now.
     #[must_use]
     pub fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
-        let mut lane = Self {
-            plan: Arc::default(),
-            seed,
-            conn,
+        let mut moments: Vec<_> = plan
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(index, rule)| match rule.when {
+                When::At(after) => Some((now + after, index)),
+                When::Frame { .. } => None,
+            })
+            .collect();
+        moments.sort_by(|a, b| b.cmp(a));
+        Self {
+            plan: Arc::clone(plan),
             from,
-            opened: now,
-            rules: Vec::new(),
+            rules: plan
+                .rules
+                .iter()
+                .map(|rule| (0, rng(seed, conn, from, rule.id)))
+                .collect(),
             queue: VecDeque::new(),
             queued: 0,
             held: None,
             free: now,
             reads: now,
-            moments: Vec::new(),
+            moments,
             is_lost: false,
             notes: Vec::new(),
-        };
-        lane.switch(plan, now);
-        lane
-    }
-
-    /// Goes on with another plan. Rules that stay keep their counts, and moments that are past do not
-    /// happen.
-    pub fn switch(&mut self, plan: &Arc<Plan>, now: Instant) {
-        let (seed, conn, from) = (self.seed, self.conn, self.from);
-        let new = |rule: &Rule| (0, rng(seed, conn, from, rule.id));
-        let before = std::mem::take(&mut self.rules);
-        let known: Vec<_> = self.plan.rules.iter().zip(before).collect();
-        let states = plan.rules.iter().map(|rule| {
-            let old = known.iter().find(|(known, _)| known.text == rule.text);
-            old.map_or_else(|| new(rule), |(_, state)| state.clone())
-        });
-        self.rules = states.collect();
-        self.moments = plan
-            .rules
-            .iter()
-            .enumerate()
-            .filter_map(|(index, rule)| match rule.when {
-                When::At(after) => Some((self.opened + after, index)),
-                When::Frame { .. } => None,
-            })
-            .filter(|(at, _)| *at >= now)
-            .collect();
-        self.moments.sort_by(|a, b| b.cmp(a));
-        self.plan = Arc::clone(plan);
+        }
     }
 
     /// Takes a frame that came.

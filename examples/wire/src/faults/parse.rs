@@ -27,10 +27,7 @@ pub(super) fn plan(text: &str) -> Result<Plan, String> {
     });
     let rules: Vec<_> = rules.collect::<Result<_, String>>()?;
     match rules.len() {
-        0..=MAX_RULES => Ok(Plan {
-            text: text.replace(';', "\n"),
-            rules,
-        }),
+        0..=MAX_RULES => Ok(Plan { rules }),
         _ => Err(format!("there are more than {MAX_RULES} rules")),
     }
 }

@@ -178,21 +178,3 @@ fn a_wrong_rule_is_named_with_a_correction() {
     let commented = Plan::parse("# nothing\n\n drop 1/3 ; \n").unwrap();
     assert_eq!(commented.rules.len(), 1);
 }
-
-#[test]
-fn a_changed_plan_applies_at_once_and_rules_that_stay_keep_their_count() {
-    let now = Instant::now();
-    let mut lane = lane("k drop #2; at 5s reset", 7, Side::Client, now);
-    give(&mut lane, now, "k", "one");
-    let switch = |lane: &mut Lane, plan, now| {
-        lane.switch(&Arc::new(Plan::parse(plan).unwrap()), now);
-    };
-    switch(&mut lane, "k drop #2\n#at 5s reset\nduplicate", now);
-    give(&mut lane, now, "k", "two");
-    give(&mut lane, now, "k", "three");
-    let later = now + Duration::from_secs(2);
-    switch(&mut lane, "k drop #2; at 1s close 1011", later);
-    give(&mut lane, now, "k", "four");
-    let expected = [(0, "one"), (0, "three"), (0, "three"), (0, "four")];
-    assert_eq!(all(&mut lane, now), said(&expected));
-}

@@ -27,7 +27,7 @@ const MODEL: &str = "rpc_model";
 
 /// What follows from a frame of the server, or from the opening.
 #[derive(Debug)]
-pub(super) enum Output {
+pub(crate) enum Output {
     /// Calls may begin.
     Ready,
     /// The server does not want this client.
@@ -56,7 +56,7 @@ pub(super) enum Request {
 }
 
 /// The codec of one connection: it knows the calls that answers have no ids for.
-pub(super) struct Codec {
+pub(crate) struct Codec {
     scenario: Scenario,
     connection: u64,
     /// The Snek channel, the ConnectOnion session, or the Acolyte model.
@@ -86,7 +86,7 @@ fn snek_call(method: &str, id: &str, args: impl Serialize) -> snek::ClientFrame 
 }
 
 impl Codec {
-    pub(super) fn new(scenario: &Scenario, connection: u64) -> Self {
+    pub(crate) fn new(scenario: &Scenario, connection: u64) -> Self {
         Self {
             scenario: scenario.clone(),
             connection,
@@ -103,7 +103,7 @@ impl Codec {
     }
 
     /// Returns what is said first, or that nothing is.
-    pub(super) fn open(&self) -> Option<Output> {
+    pub(crate) fn open(&self) -> Option<Output> {
         let caller = &self.scenario.caller;
         match self.scenario.protocol {
             Protocol::Snek => {
@@ -209,7 +209,7 @@ impl Codec {
     }
 
     /// Reads a frame of the server.
-    pub(super) fn decode(&mut self, text: &str, outputs: &mut Vec<Output>) {
+    pub(crate) fn decode(&mut self, text: &str, outputs: &mut Vec<Output>) {
         let protocol = self.scenario.protocol;
         let Some(frame) = Frame::new(protocol, Side::Server, text).filter(|it| it.kind != "?")
         else {

@@ -4,7 +4,7 @@
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
 
 mod alarm;
-mod codec;
+pub(crate) mod codec;
 mod connection;
 pub mod report;
 pub mod run;

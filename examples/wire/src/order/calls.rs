@@ -72,6 +72,13 @@ pub(super) fn link<'a>(seen: &ObservedFrame<'a>) -> (Option<Cow<'a, str>>, bool)
 /// Returns the id of what a frame asks or tells about, beside its own.
 pub(super) fn about<'a>(seen: &ObservedFrame<'a>) -> Option<Cow<'a, str>> {
     match (seen.protocol, &*seen.frame.kind) {
+        (Protocol::Exoclaw, "chat.send") => {
+            let params = seen.frame.raw("params")?;
+            let of = |name: &str| text_of(params, &[name]).unwrap_or_default();
+            let (channel, account, peer) = (of("channel"), of("account"), of("peer"));
+            let peer = if peer.is_empty() { "main" } else { &*peer };
+            Some(format!("{channel}:{account}:{peer}").into())
+        }
         (Protocol::Acolyte, "chat.abort") => text_of(seen.text, &["payload", "requestId"]),
         (Protocol::Acolyte, "chat.abort.result") => text_of(seen.text, &["requestId"]),
         (Protocol::Acolyte, "task.status") => text_of(seen.text, &["payload", "taskId"]),
@@ -85,6 +92,24 @@ pub(super) fn about<'a>(seen: &ObservedFrame<'a>) -> Option<Cow<'a, str>> {
         _ => None,
     }
     .filter(|id| !id.is_empty())
+}
+
+/// Returns whether a caller need not wait for an answer: a colour, or a text that is not final.
+pub(super) fn is_optional(seen: &ObservedFrame<'_>) -> bool {
+    let is_partial = || {
+        let args = seen
+            .frame
+            .raw("args")
+            .unwrap_or_default()
+            .trim_end_matches([']', ' ']);
+        args.ends_with("false")
+    };
+    seen.protocol == Protocol::Snek
+        && match &*seen.frame.kind {
+            "set_typing" => true,
+            "send_message" => is_partial(),
+            _ => false,
+        }
 }
 
 /// Returns whether a frame is of a kind that answers this one.

@@ -165,6 +165,11 @@ impl Chat {
         }
     }
 
+    /// Returns whether it was accepted and has not begun.
+    pub(super) const fn is_waiting(&self) -> bool {
+        self.is_accepted && !self.is_started && self.failed.is_none()
+    }
+
     fn add(&mut self, text: &str) {
         if self.parts.is_empty() {
             self.parts.push(String::new());

@@ -19,6 +19,11 @@ pub(super) enum Gate {
     Passed,
 }
 
+/// Events that share an id with another one, or come again with more.
+const PAIRED: &str = "llm_call llm_result intent eval compact thinking assistant";
+/// Most ids of events that are remembered.
+const MAX_EVENTS: usize = 8192;
+
 /// The runs of which CONNECTED said that they go on.
 const RESUMED: &str = "CONNECTED";
 
@@ -48,7 +53,10 @@ impl Order {
             }
             (Exoclaw, Side::Server, "hello") => {
                 let first = self.open.replace(seen.line);
-                return first.and_then(|line| behind(line, "the hello"));
+                let early = self.early.take();
+                return first
+                    .and_then(|line| behind(line, "the hello"))
+                    .or_else(|| early.and_then(|line| behind(line, "the request")));
             }
             (Exoclaw, Side::Server, "error") if seen.frame.id.is_none() && self.open.is_none() => {
                 self.refused = Some(seen.line);
@@ -58,7 +66,10 @@ impl Order {
                 let hello = self.open.filter(|_| is_first);
                 return hello.and_then(|line| behind(line, "the hello"));
             }
-            (Exoclaw, _, _) if self.open.is_none() => {
+            (Exoclaw, from, _) if self.open.is_none() => {
+                if from == Side::Client && self.named.is_none() {
+                    self.early = Some(seen.line);
+                }
                 self.named = self.named.or(Some(seen.line));
                 return before("the hello");
             }
@@ -161,6 +172,18 @@ impl Order {
         });
         let mut wrong =
             foreign.map(|it| format!("is of the session {it:?}, which is not connected"));
+        if is_event && let Some(id) = text_of(seen.text, &["id"]) {
+            // Some events come in pairs, or grow.
+            let grows = |kind: &str| kind.ends_with("_delta") || is_one(kind, PAIRED);
+            let before = self.events.insert(id.clone().into_owned(), kind.to_owned());
+            let again = before.filter(|before| !(grows(kind) && grows(before)));
+            if self.events.len() > MAX_EVENTS {
+                self.events.clear();
+            }
+            wrong = wrong.or_else(|| {
+                again.map(|before| format!("has the id {id:?} of a {before} before it"))
+            });
+        }
         let tool = || text_of(seen.text, &["tool_id"]);
         let is_resumed = self.is_resumed();
         match kind {

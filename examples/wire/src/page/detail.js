@@ -57,7 +57,7 @@ function showDetail(section, row, call, go) {
     fact("State", call.state + (call.last === null ? "" : `, ${millis(call.last - call.at)}`));
   }
   parts.push(facts);
-  if (row.redacted) parts.push(make("p", "small", "Secrets are left out. The option --show-secrets shows them."));
+  if (row.redacted) parts.push(make("p", "small", "Secrets are left out. The option --show shows them."));
   const text = row.data ?? "";
   const value = row.entry === "text" || row.entry === "sse" ? parse(text) : undefined;
   if (value !== undefined && (!isFolded(value) || Object.keys(value).length > 0)) parts.push(tree(value, "Contents"));

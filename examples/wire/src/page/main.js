@@ -28,7 +28,6 @@ const tabs = ["frames", "problems", "calls", "faults"];
 let view = "frames";
 let selected = null;
 let source = null;
-let faults = null;
 /** What is known of the recording: its name, its header. */
 let about = {};
 
@@ -69,7 +68,7 @@ function tell(news) {
   const title = name || "Frames on the wire";
   setText(get("name"), printable(title));
   document.title = title;
-  if (news.faults !== undefined) (faults ??= new Faults()).show(news.faults);
+  if (news.faults !== undefined) showFaults(news.faults);
   lists.frames.live = lists.problems.live = lists.calls.live = live && !complete;
 }
 

@@ -14,12 +14,11 @@ use rpc_core::net::server::{HttpConfig, is_read};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::watch;
 
 use super::Protocol;
 use super::explain::Explainer;
-use super::faults::Plan;
 use super::recording::{self, MAX_HAR};
+use super::secrets::Shown;
 use super::view::{Row, Shared, View, lock, open};
 use crate::web::{Asset, json, not_allowed, page, text};
 
@@ -52,9 +51,9 @@ const MAX_ANSWER: (usize, usize) = (2000, 1024 * 1024);
 pub struct Site {
     view: Shared,
     is_live: bool,
-    faults: Option<watch::Sender<Arc<Plan>>>,
+    faults: Option<String>,
     protocol: Option<Protocol>,
-    shows_secrets: bool,
+    shown: Shown,
 }
 
 /// What is new to the page.
@@ -71,31 +70,26 @@ struct News<'a> {
     name: &'a str,
     header: &'a Header,
     #[serde(skip_serializing_if = "Option::is_none")]
-    faults: Option<String>,
+    faults: Option<&'a str>,
 }
 
 impl Site {
     /// Creates the site of a view: of a running proxy if it `is_live`. Recordings that the user opens on
     /// the page are explained for this protocol, or for the one that they show.
     #[must_use]
-    pub fn new(
-        view: Shared,
-        is_live: bool,
-        protocol: Option<Protocol>,
-        shows_secrets: bool,
-    ) -> Self {
+    pub fn new(view: Shared, is_live: bool, protocol: Option<Protocol>, shown: Shown) -> Self {
         Self {
             view,
             is_live,
             faults: None,
             protocol,
-            shows_secrets,
+            shown,
         }
     }
 
-    /// Lets the user change these faults.
+    /// Shows the rules of these faults.
     #[must_use]
-    pub fn with_faults(mut self, faults: watch::Sender<Arc<Plan>>) -> Self {
+    pub fn with_faults(mut self, faults: String) -> Self {
         self.faults = Some(faults);
         self
     }
@@ -104,7 +98,6 @@ impl Site {
     ///
     /// - `GET /rows?after=N`: the frames behind line N, or the first of them.
     /// - `POST /open?NAME`: a recording, which replaces the one that is shown, unless that is of a running proxy.
-    /// - `POST /faults`: the rules that hold from now on, as on the command line, one a line.
     /// - `GET /recording.html`: the page as a file, with the frames.
     ///
     /// # Cancel safety
@@ -113,13 +106,12 @@ impl Site {
         let (parts, body) = request.into_parts();
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         let is_post = parts.method == Method::POST;
-        let changed = match (path, &self.faults) {
-            ("/open", _) if !self.is_live && is_post => self.open(query, body).await,
-            ("/faults", Some(faults)) if is_post => change(faults, &body),
-            ("/open" | "/faults", _) => return not_allowed("POST"),
+        let changed = match path {
+            "/open" if !self.is_live && is_post => self.open(query, body).await,
+            "/open" => return not_allowed("POST"),
             _ if !is_read(&parts.method) => return not_allowed("GET, HEAD"),
-            ("/rows", _) => return self.rows(query),
-            ("/recording.html", _) => return self.saved(),
+            "/rows" => return self.rows(query),
+            "/recording.html" => return self.saved(),
             _ => return file(path),
         };
         match changed {
@@ -130,10 +122,10 @@ impl Site {
 
     /// Shows a recording in place of the one before.
     async fn open(&self, name: &str, recorded: Bytes) -> Result<(), String> {
-        let explainer = Explainer::new(self.protocol, self.shows_secrets);
+        let explainer = Explainer::new(self.protocol, self.shown.clone());
         let opened = View::named(percent_decode_str(name).decode_utf8_lossy());
         let opening = tokio::task::spawn_blocking(move || {
-            open(recording::open(&*recorded)?, explainer, &opened)?;
+            open(recording::open(&*recorded)?, explainer, &opened, true)?;
             io::Result::Ok(std::mem::take(&mut *lock(&opened)))
         });
         let opened = opening.await.map_err(|error| error.to_string())?;
@@ -174,7 +166,7 @@ impl Site {
             live: self.is_live,
             name: &view.name,
             header: &view.header,
-            faults: self.faults.as_ref().map(|it| it.borrow().text.clone()),
+            faults: self.faults.as_deref(),
         })
     }
 }
@@ -191,12 +183,6 @@ fn file(path: &str) -> Response<Bytes> {
         .respond(),
         _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
     }
-}
-
-fn change(faults: &watch::Sender<Arc<Plan>>, rules: &[u8]) -> Result<(), String> {
-    let plan = Plan::parse(&String::from_utf8_lossy(rules))?;
-    faults.send_replace(Arc::new(plan));
-    Ok(())
 }
 
 impl std::fmt::Debug for Site {

@@ -3,6 +3,9 @@
 /** How long the program is left alone when it has nothing new, in milliseconds. */
 const PAUSE = 120;
 
+/** A row of the program. The page calls the number of its line `n`. */
+const named = ({ line, ...row }) => ({ n: line, ...row });
+
 /** Waits. */
 const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
 
@@ -31,7 +34,7 @@ class Live {
       try {
         const news = await (await ask(`/rows?after=${this.after}`)).json();
         if (this.isOver) return;
-        const { rows } = news;
+        const rows = news.rows.map(named);
         // Another run of the program has begun from the start, or it shows another recording.
         if (news.last < this.after || news.name !== (this.name ??= news.name)) {
           this.model.clear();
@@ -45,7 +48,7 @@ class Live {
         more = news.more;
         const complete = news.complete && !more;
         if (complete) await this.model.end();
-        this.told({ ...news, complete });
+        this.told({ ...news, rows, complete });
         if (complete) return;
       } catch (error) {
         this.told({ error: `The program does not answer: ${error.message}` });
@@ -68,7 +71,7 @@ class Inlined {
       const lines = element.textContent.split("\n").filter((line) => line !== "");
       element.remove();
       if (element === this.elements[0]) about = JSON.parse(lines.shift());
-      await this.model.add(lines.map((line) => JSON.parse(line)));
+      await this.model.add(lines.map((line) => named(JSON.parse(line))));
       await turn();
     }
     await this.model.end();

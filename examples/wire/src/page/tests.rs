@@ -5,7 +5,6 @@ use std::sync::Arc;
 use http::header;
 
 use super::*;
-use crate::faults::Plan;
 
 const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 {"at":0.001,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}
@@ -15,7 +14,13 @@ const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 
 fn filled() -> Shared {
     let view = View::named("run");
-    open(RUN.as_bytes(), Explainer::new(None, false), &view).unwrap();
+    open(
+        RUN.as_bytes(),
+        Explainer::new(None, Shown::default()),
+        &view,
+        true,
+    )
+    .unwrap();
     view
 }
 
@@ -40,12 +45,12 @@ async fn rows(site: &Arc<Site>, method: Method, path: &str, body: &str) -> serde
 
 fn numbers(answer: &serde_json::Value) -> Vec<u64> {
     let rows = answer["rows"].as_array().unwrap().iter();
-    rows.map(|row| row["n"].as_u64().unwrap()).collect()
+    rows.map(|row| row["line"].as_u64().unwrap()).collect()
 }
 
 #[tokio::test]
 async fn the_page_requests_only_missing_frames() {
-    let site = Arc::new(Site::new(filled(), false, None, false));
+    let site = Arc::new(Site::new(filled(), false, None, Shown::default()));
     let all = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(numbers(&all), [2, 3, 4]);
     assert_eq!(
@@ -72,7 +77,7 @@ async fn many_frames_come_in_several_answers() {
             view.push(Row { n, ..row.clone() });
         }
     }
-    let site = Arc::new(Site::new(view, true, None, false));
+    let site = Arc::new(Site::new(view, true, None, Shown::default()));
     let first = rows(&site, Method::GET, "/rows?after=0", "").await;
     assert_eq!(
         (numbers(&first).len(), &first["more"]),
@@ -84,7 +89,7 @@ async fn many_frames_come_in_several_answers() {
 
 #[tokio::test]
 async fn a_recording_that_is_opened_replaces_the_one_before() {
-    let site = Arc::new(Site::new(View::named("old"), false, None, false));
+    let site = Arc::new(Site::new(View::named("old"), false, None, Shown::default()));
     let (status, _) = ask(&site, Method::POST, "/open?a%20b.jsonl", RUN).await;
     assert_eq!(status, StatusCode::OK);
     let all = rows(&site, Method::GET, "/rows?after=0", "").await;
@@ -95,14 +100,14 @@ async fn a_recording_that_is_opened_replaces_the_one_before() {
     assert!(!all.to_string().contains("hunter2"), "{all}");
     let (status, why) = ask(&site, Method::POST, "/open?x", r#"{"log":{}}"#).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
-    let live = Arc::new(Site::new(filled(), true, None, false));
+    let live = Arc::new(Site::new(filled(), true, None, Shown::default()));
     let (status, _) = ask(&live, Method::POST, "/open?x", RUN).await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[tokio::test]
 async fn each_path_has_its_methods_and_all_files_exist() {
-    let site = Arc::new(Site::new(filled(), false, None, false));
+    let site = Arc::new(Site::new(filled(), false, None, Shown::default()));
     for path in ["/", "/page.css", "/page.js", "/icon.svg", "/recording.html"] {
         assert_eq!(ask(&site, Method::GET, path, "").await.0, StatusCode::OK);
         let (status, _) = ask(&site, Method::POST, path, "").await;
@@ -119,24 +124,10 @@ async fn each_path_has_its_methods_and_all_files_exist() {
 }
 
 #[tokio::test]
-async fn faults_are_changed_by_hand() {
-    let faults = watch::Sender::new(Arc::new(Plan::parse("c2s drop").unwrap()));
-    let site = Arc::new(Site::new(filled(), true, None, false).with_faults(faults.clone()));
-    let shown = async || rows(&site, Method::GET, "/rows?after=0", "").await["faults"].clone();
-    assert_eq!(shown().await, "c2s drop");
-    let rules = "#c2s drop\ns2c delay 1s";
-    assert_eq!(
-        ask(&site, Method::POST, "/faults", rules).await.0,
-        StatusCode::OK
-    );
-    assert_eq!(shown().await, rules);
-    assert_eq!(faults.borrow().rules(), "s2c delay 1s");
-    let (status, why) = ask(&site, Method::POST, "/faults", "explode").await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
-    assert_eq!(shown().await, rules);
-    let fixed = Arc::new(Site::new(filled(), false, None, false));
-    let (status, _) = ask(&fixed, Method::POST, "/faults", "").await;
-    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+async fn the_faults_of_a_proxy_are_shown() {
+    let site = Site::new(filled(), true, None, Shown::default()).with_faults("c2s drop".to_owned());
+    let all = rows(&Arc::new(site), Method::GET, "/rows?after=0", "").await;
+    assert_eq!(all["faults"], "c2s drop");
 }
 
 #[test]

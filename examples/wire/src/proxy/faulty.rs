@@ -25,8 +25,8 @@ const MASK: [u8; 4] = [0; 4];
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "made of all its members")]
 pub struct Faults {
-    /// What goes wrong, and when. Also connections that are open follow a change.
-    pub plan: watch::Sender<Arc<Plan>>,
+    /// What goes wrong, and when.
+    pub plan: Arc<Plan>,
     /// What repeats a run.
     pub seed: u64,
 }
@@ -35,9 +35,8 @@ impl Faults {
     /// Returns what repeats a run and says why frames are missing: the seed and all rules; `None` without rules.
     #[must_use]
     pub fn note(&self) -> Option<String> {
-        let plan = self.plan.borrow();
-        let note = || format!("faults with --seed {}: {}", self.seed, plan.rules());
-        (!plan.is_empty()).then(note)
+        let note = || format!("faults with --seed {}: {}", self.seed, self.plan.rules());
+        (!self.plan.is_empty()).then(note)
     }
 }
 
@@ -58,7 +57,6 @@ struct Way<'a> {
     conn: u32,
     recorder: Option<Recorder>,
     ending: watch::Sender<Ending>,
-    plan: watch::Receiver<Arc<Plan>>,
 }
 
 /// Passes on all frames of a WebSocket, with faults. `first` is what came behind the heads.
@@ -74,11 +72,7 @@ pub(super) async fn pass(
     let (mut server_reads, mut server_writes) = tokio::io::split(server);
     let (ending, _) = watch::channel(Ending::Not);
     let now = Instant::now();
-    let mut plan = faults.plan.subscribe();
-    let lane = {
-        let plan = Arc::clone(&plan.borrow_and_update());
-        move |from| Lane::new(&plan, faults.seed, conn, from, now)
-    };
+    let lane = |from| Lane::new(&faults.plan, faults.seed, conn, from, now);
     let up = Way {
         reads: &mut client_reads,
         writes: &mut server_writes,
@@ -87,7 +81,6 @@ pub(super) async fn pass(
         conn,
         recorder: recorder.cloned(),
         ending: ending.clone(),
-        plan: plan.clone(),
     };
     let down = Way {
         reads: &mut server_reads,
@@ -97,7 +90,6 @@ pub(super) async fn pass(
         conn,
         recorder: recorder.cloned(),
         ending: ending.clone(),
-        plan,
     };
     let [up_first, down_first] = first;
     // Boxed: a task for each connection holds them.
@@ -156,10 +148,6 @@ impl Way<'_> {
                 () = until(next), if next.is_some() => {}
                 () = until(Some(reads_from)), if may_read && reads_from > now => {}
                 _ = ending.changed() => {}
-                Ok(()) = self.plan.changed() => {
-                    let plan = Arc::clone(&self.plan.borrow_and_update());
-                    self.lane.switch(&plan, Instant::now());
-                }
                 read = self.reads.read(&mut buffer), if may_read && reads_from <= now => match read {
                     Ok(len) if len > 0 => {
                         let bytes = buffer.get(..len).unwrap_or_default();

@@ -30,8 +30,6 @@ use crate::web::TEXT;
 
 /// How much is read at once.
 const BUFFER: usize = 16 * 1024;
-/// How many connections are open at the same time; others wait.
-const MAX_CONNECTIONS: usize = 1024;
 /// The time for a head to come, of a client after it has connected and of a server after a request for
 /// a WebSocket.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -121,7 +119,7 @@ impl Proxy {
         let mut flush = interval(FLUSH);
         let mut stop = std::pin::pin!(stop);
         // A disk that is full ends the recording, and no connection.
-        let mut is_full = false;
+        let (mut is_full, mut is_crowded) = (false, false);
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -129,12 +127,19 @@ impl Proxy {
                     warn(format!("the recording ends here: {error}"));
                 },
                 Some(_) = open.join_next(), if !open.is_empty() => {}
-                accepted = listener.accept(), if open.len() < MAX_CONNECTIONS => {
-                    let Ok((tcp, peer)) = accepted else {
-                        // Too many open files: some will be closed.
-                        tokio::time::sleep(FLUSH).await;
-                        continue;
+                accepted = listener.accept() => {
+                    let (tcp, peer) = match accepted {
+                        Ok(accepted) => accepted,
+                        Err(error) => {
+                            if !std::mem::replace(&mut is_crowded, true) {
+                                warn(format!("{error}, with {} connections: others wait", open.len()));
+                            }
+                            // Some will be closed.
+                            tokio::time::sleep(FLUSH).await;
+                            continue;
+                        }
                     };
+                    is_crowded = false;
                     report.connections += 1;
                     let (this, warn, conn) = (Arc::clone(&this), Arc::clone(&warn), report.connections);
                     open.spawn(async move {
@@ -188,7 +193,7 @@ impl Proxy {
         }
         let is_upgrade = head.is_upgrade();
         let faults = self.faults.as_ref().filter(|_| is_upgrade);
-        if let Some(status) = faults.and_then(|it| it.plan.borrow().refusal(it.seed, conn)) {
+        if let Some(status) = faults.and_then(|it| it.plan.refusal(it.seed, conn)) {
             self.record(conn, None, Kind::Fault, &format!("refused with {status}"));
             let status = http::StatusCode::from_u16(status)
                 .unwrap_or_default()

@@ -62,10 +62,7 @@ async fn start_with(server: &str, plan: &str) -> Running {
     let mut proxy = Proxy::new(server).unwrap();
     proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));
     let plan = Arc::new(Plan::parse(plan).unwrap());
-    proxy.faults = (!plan.is_empty()).then_some(Faults {
-        plan: tokio::sync::watch::Sender::new(plan),
-        seed: 7,
-    });
+    proxy.faults = (!plan.is_empty()).then_some(Faults { plan, seed: 7 });
     let (stop, stopped) = oneshot::channel();
     let stopped = async {
         let _ = stopped.await;
@@ -394,7 +391,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 #[test]
 fn a_recording_says_all_rules_wherever_they_came_from() {
     let faults = |plan: &str| Faults {
-        plan: tokio::sync::watch::Sender::new(Arc::new(Plan::parse(plan).unwrap())),
+        plan: Arc::new(Plan::parse(plan).unwrap()),
         seed: 7,
     };
     let note = faults(";# of a file\nc2s a drop 1/3\n\nreset #2 ;").note();

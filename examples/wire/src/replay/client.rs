@@ -77,7 +77,8 @@ impl Clients {
         // Queries hold tokens and numbers of attempts.
         let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
         if !path.is_empty() && without_query(&path) != without_query(request.head.target()) {
-            let (got, recorded) = (within(request.head.target()), within(&path));
+            let got = within(request.head.target()).into_owned();
+            let recorded = within(&path);
             let _ = request.refuse("404").await;
             return Err(format!("a request for {got} comes: {recorded} is recorded"));
         }

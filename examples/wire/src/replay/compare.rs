@@ -7,7 +7,7 @@ use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use crate::transcript::{Entry, Kind};
 
-use crate::secrets;
+use crate::secrets::{self, Shown};
 use crate::text::shortened;
 
 /// Most members of a difference that are shown.
@@ -140,7 +140,7 @@ pub(super) fn compare(
 
 /// Returns the paths of the values that are not shown of a frame.
 fn secrets_of(found: &[Leaf<'_>], text: &str) -> Vec<String> {
-    let text = secrets::frame(text);
+    let text = secrets::frame(text, &Shown::default());
     let shown = leaves(&text).unwrap_or_default();
     let shown: HashMap<_, _> = shown.iter().map(|leaf| (&leaf.path, leaf.raw)).collect();
     let secret = found
@@ -178,7 +178,7 @@ pub(super) fn is_of(text: &str, kinds: &[String]) -> bool {
 /// Returns the beginning of a frame, without its secrets.
 fn excerpt(text: &str) -> String {
     match leaves(text) {
-        Some(_) => shortened(&secrets::frame(text), MAX_FRAME).into_owned(),
+        Some(_) => shortened(&secrets::frame(text, &Shown::default()), MAX_FRAME).into_owned(),
         None => format!("{:?}", shortened(&secrets::within(text), MAX_FRAME)),
     }
 }

@@ -357,7 +357,7 @@ impl Playback {
         let mut later = later.into_iter();
         let found = later.position(|at| self.take(one, at, got).is_ok());
         for _ in 0..found.map_or(0, |before| before + 1) {
-            self.missing(one, "is missing: one recorded later comes", None, report);
+            self.missing(one, "was deleted: one recorded later comes", None, report);
         }
         found.is_some()
     }
@@ -374,6 +374,7 @@ impl Playback {
             return;
         };
         let what = match step.kind {
+            _ if why.starts_with("was") => &format!("line {line}"),
             Kind::Close => "a Close",
             Kind::Eof => "the end",
             _ => "a frame",

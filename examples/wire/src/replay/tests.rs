@@ -273,7 +273,7 @@ async fn all_differences_are_found() {
         [
             "line 1, connection 1: a frame differs",
             "line 2, connection 1: another frame comes",
-            "line 2, connection 1: a frame is missing: one recorded later comes",
+            "line 2, connection 1: line 2 was deleted: one recorded later comes",
             "line 4, connection 1: a frame does not come",
             "line 6, connection 1: the connection ends in another way",
         ]

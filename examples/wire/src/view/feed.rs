@@ -1,10 +1,10 @@
-//! [`Feed`]: what fills a view: the lines of a running proxy, or of a file.
+//! [`Feed`]: the lines of a running proxy for a view or a printer, and [`open`], those of a file for a view.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use super::{Shared, add, end, lock};
 use crate::explain::Explainer;
@@ -13,8 +13,8 @@ use crate::recording::each_line;
 /// Most lines that wait to be explained, and most of their bytes.
 const MAX_WAITING: (usize, usize) = (20_000, 64 * 1024 * 1024);
 
-/// A writer of a recording that also fills a view. It never waits for the view: lines that come too
-/// fast for it are left out there, and counted. Each write has to be a line.
+/// A writer of a recording that also passes its lines on. It never waits for who takes them: lines that come too
+/// fast are left out there, and counted. Each write has to be a line.
 #[derive(Debug)]
 pub struct Feed<W> {
     out: W,
@@ -24,34 +24,51 @@ pub struct Feed<W> {
     n: usize,
 }
 
+/// What a feed passes on.
+#[derive(Debug)]
+pub enum Fed<'l> {
+    /// The line with this number.
+    Line(usize, &'l str),
+    /// So many lines came too fast.
+    Lost(usize),
+    /// Nothing follows.
+    End,
+}
+
 impl<W: Write> Feed<W> {
-    /// Creates a feed, and the thread that explains its lines to the view. The thread ends with the
-    /// feed.
+    /// Creates a feed, and the thread that passes its lines on. The thread ends with the feed.
     ///
     /// # Errors
     /// If the system has no more threads.
-    pub fn new(out: W, mut explainer: Explainer, view: Shared) -> io::Result<Self> {
+    pub fn new(
+        out: W,
+        mut take: impl FnMut(Fed<'_>) + Send + 'static,
+    ) -> io::Result<(Self, JoinHandle<()>)> {
         let (lines, received) = sync_channel(MAX_WAITING.0);
         let (waiting, skipped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (still, lost) = (Arc::clone(&waiting), Arc::clone(&skipped));
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("view".to_owned())
             .spawn(move || {
                 let received: Receiver<(usize, String)> = received;
                 for (n, line) in received {
                     still.fetch_sub(line.len(), Ordering::Relaxed);
-                    lock(&view).dropped += lost.swap(0, Ordering::Relaxed);
-                    add(&view, &mut explainer, n, &line);
+                    let lost = lost.swap(0, Ordering::Relaxed);
+                    if lost > 0 {
+                        take(Fed::Lost(lost));
+                    }
+                    take(Fed::Line(n, &line));
                 }
-                end(&view, &explainer);
+                take(Fed::End);
             })?;
-        Ok(Self {
+        let feed = Self {
             out,
             lines,
             waiting,
             skipped,
             n: 0,
-        })
+        };
+        Ok((feed, thread))
     }
 }
 
@@ -75,15 +92,23 @@ impl<W: Write> Write for Feed<W> {
     }
 }
 
-/// Fills a view with a whole recording.
+/// Fills a view with a recording, of which more may come unless it `is_complete`.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn open(input: impl BufRead, mut explainer: Explainer, view: &Shared) -> io::Result<()> {
+pub fn open(
+    input: impl BufRead,
+    mut explainer: Explainer,
+    view: &Shared,
+    is_complete: bool,
+) -> io::Result<()> {
     each_line(input, |n, line| {
         add(view, &mut explainer, n, line);
         Ok(())
     })?;
-    end(view, &explainer);
+    match is_complete {
+        true => end(view, &explainer),
+        false => lock(view).end(&[]),
+    }
     Ok(())
 }

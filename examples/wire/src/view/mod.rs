@@ -12,7 +12,7 @@ use crate::transcript::Header;
 use super::explain::{Explainer, Line};
 use super::order::Answers;
 
-pub use feed::{Feed, open};
+pub use feed::{Fed, Feed, open};
 pub use row::Row;
 
 /// Most frames of a view.
@@ -103,7 +103,7 @@ pub fn lock(view: &Shared) -> MutexGuard<'_, View> {
 fn add(view: &Shared, explainer: &mut Explainer, n: usize, line: &str) {
     let row = match explainer.read(n, line) {
         Ok(Some(Line::Entry(entry, explained))) => {
-            Row::new(n, &entry, explained, explainer.data(&entry))
+            Row::new(n, &entry, explained).with(explainer.data(&entry))
         }
         Ok(Some(Line::Header(header))) => return lock(view).header = header,
         Ok(None) => return,
@@ -113,6 +113,18 @@ fn add(view: &Shared, explainer: &mut Explainer, n: usize, line: &str) {
         }
     };
     lock(view).push(row);
+}
+
+/// Returns what fills a view with what a feed passes on.
+pub(crate) fn fill(
+    mut explainer: Explainer,
+    view: Shared,
+) -> impl FnMut(&Fed<'_>) + Send + 'static {
+    move |fed| match fed {
+        Fed::Line(n, line) => add(&view, &mut explainer, *n, line),
+        Fed::Lost(count) => lock(&view).dropped += count,
+        Fed::End => end(&view, &explainer),
+    }
 }
 
 /// Notes that nothing follows.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::Protocol;
+use crate::secrets::Shown;
 
 const RUN: &str = r#"{"transcript":1,"protocol":"exoclaw"}
 {"at":0.001,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}
@@ -19,7 +20,13 @@ nonsense
 
 pub(crate) fn view(text: &str) -> View {
     let view = Shared::default();
-    open(text.as_bytes(), Explainer::new(None, false), &view).unwrap();
+    open(
+        text.as_bytes(),
+        Explainer::new(None, Shown::default()),
+        &view,
+        true,
+    )
+    .unwrap();
     Arc::into_inner(view).unwrap().into_inner().unwrap()
 }
 
@@ -43,7 +50,7 @@ fn an_error_is_shown_at_the_frame_at_fault() {
 
 #[test]
 fn a_running_recording_reports_no_unanswered_call() {
-    let (view, mut explainer) = (Shared::default(), Explainer::new(None, false));
+    let (view, mut explainer) = (Shared::default(), Explainer::new(None, Shown::default()));
     for (line, n) in RUN.lines().take(6).zip(1..) {
         add(&view, &mut explainer, n, line);
     }
@@ -64,13 +71,28 @@ fn secrets_are_in_no_row() {
 fn secrets_are_in_no_header_unless_they_are_wanted() {
     let text = r#"{"transcript":1,"client":"a b","server":"ws://u:hunter2@h/ws?token=hunter2"}"#;
     for (shows, server) in [
-        (false, "ws://***@h/ws?token=***"),
-        (true, "ws://u:hunter2@h/ws?token=hunter2"),
+        (false, None),
+        (true, Some("ws://u:hunter2@h/ws?token=hunter2")),
     ] {
         let view = Shared::default();
-        open(text.as_bytes(), Explainer::new(None, shows), &view).unwrap();
+        open(
+            text.as_bytes(),
+            Explainer::new(
+                None,
+                match shows {
+                    true => Shown::all(),
+                    false => Shown::default(),
+                },
+            ),
+            &view,
+            true,
+        )
+        .unwrap();
         let header = lock(&view).header.clone();
-        assert_eq!(header.server.as_deref(), Some(server));
+        match server {
+            Some(server) => assert_eq!(header.server.as_deref(), Some(server)),
+            None => assert!(!header.server.unwrap().contains("hunter2")),
+        }
         assert_eq!(header.client.as_deref(), Some("a b"));
     }
 }
@@ -78,7 +100,7 @@ fn secrets_are_in_no_header_unless_they_are_wanted() {
 #[test]
 fn the_beginning_stays_when_frames_make_room() {
     let mut view = View::default();
-    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
+    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), Shown::default());
     let line = r#"{"at":0,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
     let one = Shared::default();
     add(&one, &mut explainer, 1, line);
@@ -117,15 +139,15 @@ fn lines_that_are_written_show_up_in_the_view_and_in_the_file() {
         }
     }
     let (file, view) = (File::default(), Shared::default());
-    let explainer = Explainer::new(None, false);
-    let mut feed = Feed::new(file.clone(), explainer, Arc::clone(&view)).unwrap();
+    let explainer = Explainer::new(None, Shown::default());
+    let mut filling = fill(explainer, Arc::clone(&view));
+    let (mut feed, thread) = Feed::new(file.clone(), move |fed| filling(&fed)).unwrap();
     for line in RUN.split_inclusive('\n') {
         std::io::Write::write_all(&mut feed, line.as_bytes()).unwrap();
     }
     drop(feed);
-    while !lock(&view).is_complete {
-        std::thread::yield_now();
-    }
+    thread.join().unwrap();
+    assert!(lock(&view).is_complete);
     assert_eq!(lock(&view).rows.len(), 9);
     assert_eq!(lock(&view).header.protocol.as_deref(), Some("exoclaw"));
     assert_eq!(file.0.lock().unwrap().as_slice(), RUN.as_bytes());

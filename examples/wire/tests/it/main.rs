@@ -1,4 +1,4 @@
-//! The wire tool as a library: secrets, the order of frames.
+//! The wire tool as a library: secrets, the shapes and the order of frames.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -8,3 +8,5 @@
 
 mod order;
 mod secrets;
+mod shapes;
+mod spellings;

@@ -5,7 +5,7 @@ use switchboard_wire::decode::{Options, decode};
 
 /// Decodes a conversation, a line each: `>` for what the client says, `<` for the server. Returns the lines in which
 /// something is wrong, from 1, and what is.
-fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
+pub(crate) fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
     let mut recording = format!(
         "{{\"transcript\":1,\"protocol\":\"{}\"}}\n",
         protocol.name()
@@ -81,7 +81,7 @@ const SNEK: &str = r#"
     > {"method":"login","args":["a","b"],"kwargs":{},"callId":"1"}
     < {"callId":"1","success":true,"data":{"username":"a"}}
     > {"method":"get_user","args":[null],"kwargs":{},"callId":"2"}
-    < {"callId":"2","success":true,"data":{"username":"a"}}"#;
+    < {"callId":"2","success":true,"data":{"username":"a","nick":"A"}}"#;
 
 #[test]
 fn snek() {

@@ -1,7 +1,7 @@
 //! Rules that break a peer: what the tests put between a check and our own programs.
 //!
 //! A rule is `DIRECTION [on N] [first] WHAT ACTION`. The direction is `c2s` or `s2c`. What it applies to is a
-//! [pattern](crate::check::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
+//! [pattern](crate::pattern), `/REGEX/` for a text of any kind, `binary`, `ping`, `pong`, `close [CODE]`, `start` (of
 //! a connection, before anything has come), `path PATH`, `header NAME`, `status CODE[PATH]`, `exit CODE`, `output`, or
 //! `connection N`; in place of a code or N may stand how the script has ended a connection: `cut`, or the code of
 //! its Close. With `on`, a rule applies
@@ -14,7 +14,6 @@
 //! A rule behind `watch` changes nothing, and is only noticed where it applies: a row in which a rule does not
 //! apply takes the same course with it as without it.
 
-use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,12 +22,13 @@ use regex::Regex;
 use rpc_core::testing::Side;
 use serde_json::Value;
 
-use crate::check::pattern::{self, Variables};
+use crate::check::Variables;
 use crate::check::tamper::{Frame, Passed, Tamper};
+use crate::pattern::Pattern as Shape;
 
 #[derive(Debug)]
 enum What {
-    Pattern(Value),
+    Pattern(Shape),
     Regex(Regex),
     Word(&'static str, String),
 }
@@ -158,15 +158,11 @@ impl Tamper for Rules {
             *seen += 1;
         }
         let held = state.held.get_mut(slot).and_then(Option::take);
-        let value = LazyCell::new(|| match &frame {
-            Frame::Text(text) => serde_json::from_str(text).ok(),
-            _ => None,
-        });
         let rule = self.rules.iter().find(|rule| {
             rule.direction == direction
                 && rule.on.is_none_or(|number| number == connection)
                 && (nth == 0 || !rule.first)
-                && rule.what.is(&frame, || value.as_ref())
+                && rule.what.is(&frame)
                 && rule.is_active()
         });
         let mut out = Vec::new();
@@ -219,11 +215,9 @@ impl Rule {
 }
 
 impl What {
-    fn is<'a>(&self, frame: &Frame, value: impl FnOnce() -> Option<&'a Value>) -> bool {
+    fn is(&self, frame: &Frame) -> bool {
         match (self, frame) {
-            (Self::Pattern(pattern), Frame::Text(_)) => {
-                value().is_some_and(|found| pattern::matches(pattern, found).is_ok())
-            }
+            (Self::Pattern(pattern), Frame::Text(text)) => pattern.matches(text).is_ok(),
             (Self::Regex(regex), Frame::Text(text)) => regex.is_match(text),
             (Self::Word("binary", _), Frame::Binary(_))
             | (Self::Word("ping", _), Frame::Ping(_))
@@ -378,7 +372,7 @@ fn what(rest: &str) -> Result<(What, &str), String> {
         .next()
         .ok_or("a pattern is missing")?
         .map_err(|error| error.to_string())?;
-    pattern::check(&pattern)?;
+    let pattern = Shape::new(&pattern)?;
     let behind = rest.get(values.byte_offset()..).unwrap_or_default();
     Ok((What::Pattern(pattern), behind))
 }

@@ -4,6 +4,13 @@ mod recordings;
 
 use super::*;
 
+fn shown(all: bool) -> Shown {
+    match all {
+        true => Shown::all(),
+        false => Shown::default(),
+    }
+}
+
 fn texts(explainer: &mut Explainer, frames: &[(Side, &str)]) -> Vec<Explained> {
     let explained = frames.iter().enumerate().map(|(index, (from, text))| {
         let at = Duration::from_millis(index as u64);
@@ -17,7 +24,7 @@ fn texts(explainer: &mut Explainer, frames: &[(Side, &str)]) -> Vec<Explained> {
 
 #[test]
 fn an_answer_names_the_line_that_it_answers() {
-    let mut explainer = Explainer::new(None, false);
+    let mut explainer = Explainer::new(None, Shown::default());
     let frames = texts(
         &mut explainer,
         &[
@@ -50,7 +57,7 @@ fn an_error_without_a_call_answers_the_malformed_text() {
             r#"{"type":"ERROR","message":"Invalid JSON"}"#,
         ),
     ] {
-        let mut explainer = Explainer::new(Some(protocol), false);
+        let mut explainer = Explainer::new(Some(protocol), Shown::default());
         let frames = texts(
             &mut explainer,
             &[(Side::Client, "{no"), (Side::Server, error)],
@@ -62,7 +69,7 @@ fn an_error_without_a_call_answers_the_malformed_text() {
 
 #[test]
 fn the_place_of_an_error_is_a_byte_of_the_text() {
-    let mut explainer = Explainer::new(Some(Protocol::Acolyte), false);
+    let mut explainer = Explainer::new(Some(Protocol::Acolyte), Shown::default());
     let wrong = r#"{"id":"rpc_a","type":"chat.queued","position":"soon"}"#;
     let frames = texts(
         &mut explainer,
@@ -84,7 +91,7 @@ fn secrets_are_shown_only_if_wanted() {
     let broken = r#"{"method":"login","args":["ann","hunter2"#;
     let upgrade = "GET /rpc.ws?token=hunter2 HTTP/1.1\r\nAuthorization: hunter2\r\n\r\nhunter2";
     for (shows, expected) in [(false, 0), (true, 3)] {
-        let mut explainer = Explainer::new(Some(Protocol::Snek), shows);
+        let mut explainer = Explainer::new(Some(Protocol::Snek), shown(shows));
         let mut all = texts(
             &mut explainer,
             &[(Side::Client, login), (Side::Client, broken)],
@@ -114,7 +121,7 @@ fn the_place_of_an_error_shows_no_secret() {
         ),
     ] {
         for from in [Side::Client, Side::Server] {
-            let mut explainer = Explainer::new(Some(protocol), false);
+            let mut explainer = Explainer::new(Some(protocol), Shown::default());
             let entry = Entry::new(Duration::ZERO, 1, Some(from), Kind::Text, text);
             // The first frame of a client may be a token.
             let _ = explainer.explain(
@@ -139,7 +146,7 @@ fn the_place_of_an_error_shows_no_secret() {
 fn the_first_frame_of_an_exoclaw_client_may_be_a_token_with_other_members() {
     let token = r#"{"token":"hunter2","client":"x","id":"0"}"#;
     let hello = r#"{"ok":true,"version":"0.1.0"}"#;
-    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
+    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), Shown::default());
     let frames = texts(
         &mut explainer,
         &[
@@ -170,7 +177,7 @@ fn the_data_of_an_entry_has_no_secrets() {
         (Some(Protocol::Snek), false, 0),
         (Some(Protocol::Snek), true, 3),
     ] {
-        let explainer = Explainer::new(protocol, shows);
+        let explainer = Explainer::new(protocol, shown(shows));
         let told = all
             .iter()
             .filter(|it| explainer.data(it).contains("hunter2"));
@@ -204,7 +211,7 @@ fn a_call_lasts_until_its_last_answer() {
                 ),
                 (
                     Side::Server,
-                    r#"{"callId":"a","success":true,"data":1}"#,
+                    r#"{"callId":"a","success":true,"data":null}"#,
                     "done",
                 ),
                 (
@@ -218,7 +225,7 @@ fn a_call_lasts_until_its_last_answer() {
             Protocol::SmartHole,
             vec![(
                 Side::Server,
-                r#"{"type":"registration_response","payload":{"success":false,"code":"INVALID"}}"#,
+                r#"{"type":"registration_response","payload":{"success":false,"code":"INVALID_NAME","message":"m"}}"#,
                 "failed",
             )],
         ),
@@ -250,7 +257,7 @@ fn a_call_lasts_until_its_last_answer() {
             ],
         ),
     ] {
-        let mut explainer = Explainer::new(Some(protocol), false);
+        let mut explainer = Explainer::new(Some(protocol), Shown::default());
         for (from, text, expected) in frames {
             let found = &texts(&mut explainer, &[(from, text)])[0];
             let stage = match (found.asks, found.partial, found.failed) {
@@ -271,7 +278,7 @@ fn a_call_lasts_until_its_last_answer() {
 #[test]
 fn a_secret_within_a_frame_is_omitted() {
     let nested = r#"{"id":"1","method":"ping","params":{"a":[{"token":"hunter2"}]}}"#;
-    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), false);
+    let mut explainer = Explainer::new(Some(Protocol::Exoclaw), Shown::default());
     let frames = texts(&mut explainer, &[(Side::Client, nested)]);
     assert_eq!(frames[0].kind, "ping");
     assert!(frames[0].redacted, "{frames:?}");
@@ -282,15 +289,21 @@ fn a_secret_within_a_frame_is_omitted() {
 fn long_texts_are_described_by_their_beginning() {
     let long = "very ".repeat(10_000);
     let frames = [
-        (Side::Client, r#"{"id":"1","method":"ping"}"#.to_owned()),
+        (
+            Side::Client,
+            r#"{"id":"1","method":"chat.history"}"#.to_owned(),
+        ),
         (
             Side::Server,
             format!(r#"{{"id":"1","result":"{long}","new":1}}"#),
         ),
     ];
     let frames: Vec<_> = frames.iter().map(|(from, text)| (*from, &**text)).collect();
-    let whole = texts(&mut Explainer::new(None, false), &frames);
-    let short = texts(&mut Explainer::new(None, false).shortening(), &frames);
+    let whole = texts(&mut Explainer::new(None, Shown::default()), &frames);
+    let short = texts(
+        &mut Explainer::new(None, Shown::default()).shortening(),
+        &frames,
+    );
     assert!(whole[1].words.len() > long.len());
     assert!(
         (500..3_000).contains(&short[1].words.len()),
@@ -304,7 +317,7 @@ fn long_texts_are_described_by_their_beginning() {
 
 #[test]
 fn a_kind_that_no_crate_knows_is_a_problem() {
-    let mut explainer = Explainer::new(Some(Protocol::ConnectOnion), false);
+    let mut explainer = Explainer::new(Some(Protocol::ConnectOnion), Shown::default());
     let frames = texts(&mut explainer, &[(Side::Server, r#"{"type":"TELEPATHY"}"#)]);
     assert!(frames[0].unknown_kind && frames[0].is_problem());
     assert_eq!(frames[0].kind, "TELEPATHY");

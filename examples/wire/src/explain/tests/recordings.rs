@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rpc_core::testing::Side;
 
-use super::{Explainer, Protocol};
+use super::{Explainer, Protocol, Shown};
 use crate::transcript::tests::recordings::parse;
 
 /// Files beside the recordings.
@@ -50,7 +50,7 @@ fn recordings_of_real_servers_are_explained_without_an_unknown() {
             let transcript = parse(&fs::read_to_string(&file).unwrap());
             let transcript =
                 transcript.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            let mut explainer = Explainer::new(None, true);
+            let mut explainer = Explainer::new(None, Shown::all());
             for (index, entry) in transcript.entries.iter().enumerate() {
                 let explained = explainer.explain(index + 1, entry);
                 // Clients send nonsense on purpose.

@@ -1,0 +1,136 @@
+//! [`Variables`]: what was set or bound, by name, and texts in which it stands.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// What patterns have bound, and what was set before: by name.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    values: BTreeMap<String, Value>,
+    /// Parts of frames, which stand as they are.
+    parts: BTreeMap<String, String>,
+    /// Whether a variable that is not set stands for 0: to see whether a script can be read.
+    lenient: bool,
+}
+
+/// What begins the error of a variable that is not set.
+pub(super) const NEEDS: &str = "needs --set ";
+/// The longest text that a variable or a padding may become.
+const MAX_PADDING: usize = 8 * 1024 * 1024;
+
+impl Variables {
+    /// Sets a variable to a text.
+    pub fn set(&mut self, name: impl Into<String>, text: impl Into<String>) {
+        self.values.insert(name.into(), Value::String(text.into()));
+    }
+
+    /// Sets a part of frames, in which other variables may stand, unless there is such a variable.
+    pub(super) fn set_part(&mut self, name: &str, text: &str) -> Result<(), String> {
+        // It would never end.
+        if text.contains(&format!("${{{name}}}")) {
+            return Err(format!("{name} contains itself"));
+        }
+        self.parts.insert(name.to_owned(), text.to_owned());
+        Ok(())
+    }
+
+    /// Lets variables that are not set stand for 0.
+    pub(super) fn lenient() -> Self {
+        Self {
+            lenient: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the variable is set, and not empty.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.values
+            .get(name)
+            .is_some_and(|value| *value != Value::String(String::new()))
+            || self.parts.contains_key(name)
+    }
+
+    /// Returns the names of the variables that are set.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.values.keys().map(String::as_str).collect()
+    }
+
+    /// Returns the text of a variable.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_str()
+    }
+
+    /// Keeps what a pattern has bound.
+    pub fn bind(&mut self, bound: Vec<(String, Value)>) {
+        self.values.extend(bound);
+    }
+
+    /// Replaces `${NAME}` by the variable, escaped for a JSON string, and `${pad:N}` by N letters.
+    ///
+    /// # Errors
+    /// The name of a variable that is not set.
+    pub fn expand(&self, text: &str) -> Result<String, String> {
+        let mut rest = text;
+        let mut out = String::with_capacity(text.len());
+        while let Some((before, behind)) = rest.split_once("${") {
+            let Some((name, after)) = behind.split_once('}') else {
+                break;
+            };
+            out.push_str(before);
+            if let Some(length) = name.strip_prefix("pad:") {
+                let length: usize = length.parse().map_err(|_| format!("bad length {name}"))?;
+                out.extend(std::iter::repeat_n('x', length.min(MAX_PADDING)));
+            } else {
+                match self.values.get(name) {
+                    Some(Value::String(text)) => {
+                        let quoted = Value::from(text.as_str()).to_string();
+                        out.push_str(
+                            quoted
+                                .trim_start_matches('"')
+                                .strip_suffix('"')
+                                .unwrap_or_default(),
+                        );
+                    }
+                    Some(value) => out.push_str(&value.to_string()),
+                    None => match self.parts.get(name) {
+                        Some(part) => out.push_str(&self.expand(part)?),
+                        None if self.lenient => out.push('0'),
+                        None => return Err(format!("{NEEDS}{name}=...")),
+                    },
+                }
+            }
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pattern::Pattern;
+
+    #[test]
+    fn a_value_that_a_pattern_binds_is_used_in_later_lines() {
+        let mut variables = Variables::default();
+        variables.bind(
+            Pattern::new(&json!({"id":"$bind:id","n":"$bind:n"}))
+                .unwrap()
+                .matches(r#"{"id":"a\"b","n":7}"#)
+                .unwrap(),
+        );
+        assert_eq!(
+            variables.expand(r#"{"id":"${id}","n":${n}}"#).unwrap(),
+            r#"{"id":"a\"b","n":7}"#
+        );
+        assert_eq!(variables.expand("${pad:3}").unwrap(), "xxx");
+        assert!(variables.expand("${other}").is_err());
+        assert_eq!(variables.expand("${open").unwrap(), "${open");
+    }
+}

@@ -1,0 +1,585 @@
+//! [`Pattern`]: what a frame has to be: JSON in which some strings have a meaning.
+//!
+//! An object matches one that has at least its members, an array one of the same length. The name of a member that
+//! may be absent or null ends in `?`, and `...` stands for more members. A string that begins with `$` stands for more than itself:
+//!
+//! | Pattern | Matches |
+//! |---|---|
+//! | `$any`, `$string`, `$number`, `$int`, `$bool`, `$object`, `$array` | a value of this type |
+//! | `$count` | a whole number that is not negative |
+//! | `$absent`, `$none` | a member that is not there; that is not there, or null |
+//! | `$text` | a string that is not empty |
+//! | `$date` | a time as in ISO 8601 |
+//! | `$one:A\|B` | one of these strings |
+//! | `$ne:TEXT` | anything but this string |
+//! | `$re:REGEX`, `$nre:REGEX` | a string in which the expression is found, or is not |
+//! | `$from:N`, `$to:N` | a number that is not less, or not more |
+//! | `$max:N` | a string of at most N UTF-16 units, or a list of at most N items |
+//! | `$data:N` | base 64, alone or as a data URL, of at most N bytes |
+//! | `$bind:NAME`, `$bind:NAME:REGEX` | any value, or a string in which the expression is found, which `${NAME}` stands for in later lines |
+//! | `["$each", P]`, `["$has", P]` | an array of which every element, or one, matches |
+//! | `["$begin", P, ..]` | an array whose first elements match, as far as there are some |
+//! | `["$all", P, ..]`, `["$or", P, ..]` | what matches all of these, or one |
+//! | `["$if", P, Q]` | what matches the second if it matches the first |
+
+use std::borrow::Cow;
+
+use regex::Regex;
+use rpc_core::json::each_member;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::frame::scalar;
+
+/// The name of a member that stands for any others.
+const OPEN: &str = "...";
+
+/// A pattern that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    kind: Kind,
+    /// As it was written, for messages.
+    text: String,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Value(Value),
+    Object(Vec<(String, bool, Pattern)>),
+    Items(Vec<Pattern>),
+    Each(Box<Pattern>),
+    Has(Box<Pattern>),
+    Begin(Vec<Pattern>),
+    All(Vec<Pattern>),
+    Or(Vec<Pattern>),
+    If(Box<Pattern>, Box<Pattern>),
+    /// What the raw value begins with.
+    Type(&'static str),
+    Int,
+    Count,
+    Absent,
+    None,
+    Text,
+    Date,
+    One(Vec<String>),
+    Not(String),
+    Regex(Regex, bool),
+    From(f64),
+    To(f64),
+    Max(usize),
+    Data(usize),
+    Bind(String, Option<Regex>),
+}
+
+/// What a pattern has bound: names, and raw values.
+pub(crate) type Bound = Vec<(String, Value)>;
+
+/// Where a value does not match.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    /// The path, such as `/data/0/uid`.
+    pub(crate) path: String,
+    /// The value there, if there is one.
+    found: Option<String>,
+    expected: String,
+    /// Its first byte in the text, or that of what should have it.
+    pub(crate) at: usize,
+}
+
+impl Mismatch {
+    /// Returns what differs as seen from the value that holds it.
+    fn below(self, name: &dyn std::fmt::Display) -> Self {
+        Self {
+            path: format!("/{name}{}", self.path),
+            ..self
+        }
+    }
+}
+
+impl std::fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, expected, .. } = self;
+        let place = if path.is_empty() { "the frame" } else { path };
+        match &self.found {
+            Some(found) => write!(f, "{place} is {}, expected {expected}", short(found)),
+            None => write!(f, "{place} is missing, expected {expected}"),
+        }
+    }
+}
+
+/// A member of an object: its name and its raw value.
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
+
+fn members(raw: &str) -> Option<Vec<Member<'_>>> {
+    let mut members = Vec::with_capacity(8);
+    each_member(raw, |name, raw| members.push((name, raw))).ok()?;
+    Some(members)
+}
+
+/// Matches the members of an object that begins there.
+fn object(
+    patterns: &[(String, bool, Pattern)],
+    members: &[Member<'_>],
+    start: usize,
+    whole: &str,
+    bound: &mut Bound,
+) -> Result<(), Mismatch> {
+    for (name, is_optional, pattern) in patterns {
+        let have = members.iter().rev().find(|(known, _)| known == name);
+        let have = have.map(|(_, raw)| *raw);
+        if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
+            continue;
+        }
+        let outcome = pattern.walk(have, whole, bound);
+        outcome.map_err(|error| Mismatch {
+            at: error.at.max(start),
+            ..error.below(name)
+        })?;
+    }
+    Ok(())
+}
+
+/// How a raw value of a type begins.
+fn type_of(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "any" => "",
+        "string" => "\"",
+        "number" => "-0123456789",
+        "bool" => "tf",
+        "object" => "{",
+        "array" => "[",
+        _ => return None,
+    })
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn new(value: &Value) -> Result<Self, String> {
+        let all = |items: &[Value]| items.iter().map(Self::new).collect::<Result<Vec<_>, _>>();
+        let kind = match value {
+            Value::String(text) => match text.strip_prefix('$') {
+                Some(word) => {
+                    word_of(word).map_err(|why| format!("{text} is not a pattern{why}"))?
+                }
+                None => Kind::Value(value.clone()),
+            },
+            Value::Array(items) => match &items[..] {
+                [Value::String(word), each] if word == "$each" => {
+                    Kind::Each(Box::new(Self::new(each)?))
+                }
+                [Value::String(word), one] if word == "$has" => {
+                    Kind::Has(Box::new(Self::new(one)?))
+                }
+                [Value::String(word), rest @ ..] if word == "$begin" => Kind::Begin(all(rest)?),
+                [Value::String(word), rest @ ..] if word == "$all" => Kind::All(all(rest)?),
+                [Value::String(word), condition, then] if word == "$if" => {
+                    Kind::If(Box::new(Self::new(condition)?), Box::new(Self::new(then)?))
+                }
+                [Value::String(word), rest @ ..] if word == "$or" => Kind::Or(all(rest)?),
+                items => Kind::Items(all(items)?),
+            },
+            Value::Object(members) => {
+                let members = members.iter().map(|(name, value)| {
+                    let optional = name.strip_suffix('?');
+                    let pattern = Self::new(value)?;
+                    Ok((
+                        optional.unwrap_or(name).to_owned(),
+                        optional.is_some(),
+                        pattern,
+                    ))
+                });
+                Kind::Object(members.collect::<Result<_, String>>()?)
+            }
+            _ => Kind::Value(value.clone()),
+        };
+        let text = value.to_string();
+        Ok(Self { kind, text })
+    }
+
+    /// Returns the pattern as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Matches a text with the pattern, and returns what it binds.
+    ///
+    /// # Errors
+    /// Where it differs, and how.
+    pub(crate) fn matches(&self, text: &str) -> Result<Bound, Mismatch> {
+        let mut bound = Bound::new();
+        self.walk(Some(text.trim()), text, &mut bound)
+            .map(|()| bound)
+    }
+
+    /// Returns the names of the members that an object has here.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
+        let members = match &self.kind {
+            Kind::Object(members) => members.as_slice(),
+            _ => &[],
+        };
+        members.iter().map(|(name, ..)| &**name)
+    }
+
+    const fn is_nested(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Object(_) | Kind::Each(_) | Kind::All(_) | Kind::Or(_)
+        )
+    }
+
+    /// Adds the paths of the members of a frame that this pattern has not, nor are `known`.
+    pub(crate) fn unknown(
+        &self,
+        members: &[Member<'_>],
+        known: &[&str],
+        path: &str,
+        found: &mut Vec<String>,
+    ) {
+        let Kind::Object(patterns) = &self.kind else {
+            return;
+        };
+        let is_open = patterns.iter().any(|(name, ..)| name == OPEN);
+        for (name, raw) in members {
+            match patterns.iter().find(|it| it.0 == *name) {
+                Some((_, _, pattern)) if pattern.is_nested() => {
+                    pattern.unknown_in(raw, &format!("{path}{name}."), found);
+                }
+                Some(_) => {}
+                None if is_open || *raw == "null" || known.contains(&&**name) => {}
+                None => found.push(format!("{path}{name}")),
+            }
+        }
+    }
+
+    fn unknown_in(&self, raw: &str, path: &str, found: &mut Vec<String>) {
+        match &self.kind {
+            Kind::Object(_) => self.unknown(&members(raw).unwrap_or_default(), &[], path, found),
+            Kind::Each(pattern) => {
+                let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
+                for (index, item) in items.iter().enumerate() {
+                    pattern.unknown_in(item.get(), &format!("{path}{index}."), found);
+                }
+            }
+            Kind::All(patterns) => {
+                let first = patterns.first();
+                first
+                    .into_iter()
+                    .for_each(|it| it.unknown_in(raw, path, found));
+            }
+            Kind::Or(patterns) => {
+                let matching = patterns.iter().find(|it| it.matches(raw).is_ok());
+                matching
+                    .into_iter()
+                    .for_each(|it| it.unknown_in(raw, path, found));
+            }
+            _ => {}
+        }
+    }
+
+    /// Matches a frame whose members are read.
+    ///
+    /// # Errors
+    /// Where it differs, and how.
+    pub(crate) fn matches_frame(&self, members: &[Member<'_>], text: &str) -> Result<(), Mismatch> {
+        match &self.kind {
+            Kind::Object(patterns) => object(patterns, members, 0, text, &mut Bound::new()),
+            _ => self.walk(Some(text), text, &mut Bound::new()),
+        }
+    }
+
+    fn walk(&self, found: Option<&str>, whole: &str, bound: &mut Bound) -> Result<(), Mismatch> {
+        let differs = || {
+            let at = found.map_or(0, |raw| {
+                raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
+            });
+            Err(Mismatch {
+                path: String::new(),
+                found: found.map(str::to_owned),
+                expected: self.expected(),
+                at,
+            })
+        };
+        let string = || found.filter(|raw| raw.starts_with('"')).and_then(scalar);
+        let number = || found.and_then(|raw| raw.parse::<f64>().ok());
+        let items = || {
+            let raw = found.filter(|raw| raw.starts_with('['))?;
+            serde_json::from_str::<Vec<&RawValue>>(raw).ok()
+        };
+        let below = |n: usize, pattern: &Self, item: &RawValue, bound: &mut Bound| {
+            let outcome = pattern.walk(Some(item.get()), whole, bound);
+            outcome.map_err(|error| error.below(&n))
+        };
+        let is_it = match &self.kind {
+            Kind::Object(patterns) => {
+                let Some(raw) = found.filter(|raw| raw.starts_with('{')) else {
+                    return differs();
+                };
+                let Some(members) = members(raw) else {
+                    return differs();
+                };
+                let start = raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
+                return object(patterns, &members, start, whole, bound);
+            }
+            Kind::Items(patterns) => {
+                let Some(items) = items().filter(|items| items.len() == patterns.len()) else {
+                    return differs();
+                };
+                let mut pairs = patterns.iter().zip(&items).enumerate();
+                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, bound))?;
+                true
+            }
+            Kind::Begin(patterns) => {
+                let Some(items) = items() else {
+                    return differs();
+                };
+                let mut pairs = patterns.iter().zip(&items).enumerate();
+                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, bound))?;
+                true
+            }
+            Kind::Each(pattern) => {
+                let Some(items) = items() else {
+                    return differs();
+                };
+                let mut items = items.iter().enumerate();
+                items.try_for_each(|(n, item)| below(n, pattern, item, bound))?;
+                true
+            }
+            Kind::Has(pattern) => {
+                let mut items = items().unwrap_or_default().into_iter();
+                items.any(|item| pattern.walk(Some(item.get()), whole, bound).is_ok())
+            }
+            Kind::All(patterns) => {
+                patterns
+                    .iter()
+                    .try_for_each(|it| it.walk(found, whole, bound))?;
+                true
+            }
+            Kind::If(condition, pattern) => {
+                return match condition.walk(found, whole, bound) {
+                    Ok(()) => pattern.walk(found, whole, bound),
+                    Err(_) => Ok(()),
+                };
+            }
+            Kind::Or(patterns) => {
+                // The last one says what is expected.
+                let mut outcome = Ok(());
+                for pattern in patterns {
+                    outcome = pattern.walk(found, whole, bound);
+                    if outcome.is_ok() {
+                        break;
+                    }
+                }
+                return outcome;
+            }
+            Kind::Bind(name, regex) => {
+                let is_it = regex
+                    .as_ref()
+                    .is_none_or(|it| string().is_some_and(|text| it.is_match(&text)));
+                let value = found
+                    .filter(|_| is_it)
+                    .and_then(|raw| serde_json::from_str(raw).ok());
+                let Some(value) = value else {
+                    return differs();
+                };
+                bound.push((name.clone(), value));
+                true
+            }
+            Kind::Value(value) => found.is_some_and(|raw| match value {
+                Value::Number(wanted) => wanted.as_f64().is_some_and(|it| raw.parse() == Ok(it)),
+                Value::String(wanted) => {
+                    raw.starts_with('"') && scalar(raw).is_some_and(|it| it == *wanted)
+                }
+                other => serde_json::from_str::<Value>(raw).is_ok_and(|it| it == *other),
+            }),
+            Kind::Type("") => found.is_some(),
+            Kind::Type(first) => found.is_some_and(|raw| raw.starts_with(|c| first.contains(c))),
+            Kind::Int => {
+                found.is_some_and(|raw| raw.parse::<i64>().is_ok() || raw.parse::<u64>().is_ok())
+            }
+            Kind::Count => found.is_some_and(|raw| raw.parse::<u64>().is_ok()),
+            Kind::Absent => found.is_none(),
+            Kind::None => found.is_none_or(|raw| raw == "null"),
+            Kind::Text => found.is_some_and(|raw| raw.starts_with('"') && raw.len() > 2),
+            Kind::Date => string().is_some_and(|text| is_date(&text)),
+            Kind::One(all) => string().is_some_and(|text| all.iter().any(|it| *it == text)),
+            Kind::Not(other) => string().is_none_or(|text| text != other.as_str()),
+            Kind::Regex(regex, is_found) => {
+                string().is_some_and(|text| regex.is_match(&text) == *is_found)
+            }
+            Kind::From(least) => number().is_some_and(|it| it >= *least),
+            Kind::To(most) => number().is_some_and(|it| it <= *most),
+            // Most texts have less bytes.
+            Kind::Max(most) => match items() {
+                Some(items) => items.len() <= *most,
+                None => {
+                    found.is_some_and(|raw| raw.len() <= *most)
+                        || string().is_some_and(|text| text.encode_utf16().count() <= *most)
+                }
+            },
+            // Some send the data alone.
+            Kind::Data(most) => string().is_some_and(|text| {
+                let data = text.split_once(',').map_or(&*text, |(_, data)| data);
+                data.trim_end_matches('=').len() / 4 * 3 <= *most
+            }),
+        };
+        if is_it { Ok(()) } else { differs() }
+    }
+
+    /// Returns what would match, in words.
+    fn expected(&self) -> String {
+        match &self.kind {
+            Kind::Type("") | Kind::Bind(_, None) => "any value".to_owned(),
+            Kind::Type(_) | Kind::Int => format!("of type {}", self.text.trim_matches(['"', '$'])),
+            Kind::Count => "a whole number that is not negative".to_owned(),
+            Kind::Absent => "no such member".to_owned(),
+            Kind::None => "no such member, or null".to_owned(),
+            Kind::Text => "a string that is not empty".to_owned(),
+            Kind::Date => "a time as in ISO 8601".to_owned(),
+            Kind::One(all) => format!("one of {}", all.join(", ")),
+            Kind::Not(other) => format!("anything but {other:?}"),
+            Kind::Regex(regex, true) | Kind::Bind(_, Some(regex)) => {
+                format!("a string like {regex}")
+            }
+            Kind::Regex(regex, false) => format!("a string unlike {regex}"),
+            Kind::From(least) => format!("{least} or more"),
+            Kind::To(most) => format!("{most} or less"),
+            Kind::Max(most) => format!("a length of at most {most}"),
+            Kind::Data(most) => format!("at most {most} bytes"),
+            Kind::Items(patterns) => format!("{} elements", patterns.len()),
+            Kind::Has(pattern) => format!("an element like {}", pattern.text),
+            _ => short(&self.text),
+        }
+    }
+}
+
+fn word_of(word: &str) -> Result<Kind, String> {
+    let regex = |text: &str| Regex::new(text).map_err(|error| format!(": {error}"));
+    let (name, argument) = word.split_once(':').unwrap_or((word, ""));
+    let number = || {
+        argument
+            .parse::<f64>()
+            .map_err(|error| format!(": {error}"))
+    };
+    let size = || {
+        argument
+            .parse::<usize>()
+            .map_err(|error| format!(": {error}"))
+    };
+    Ok(match name {
+        "int" => Kind::Int,
+        "count" => Kind::Count,
+        "absent" => Kind::Absent,
+        "none" => Kind::None,
+        "text" => Kind::Text,
+        "date" => Kind::Date,
+        "one" => Kind::One(argument.split('|').map(str::to_owned).collect()),
+        "ne" => Kind::Not(argument.to_owned()),
+        "re" => Kind::Regex(regex(argument)?, true),
+        "nre" => Kind::Regex(regex(argument)?, false),
+        "from" => Kind::From(number()?),
+        "to" => Kind::To(number()?),
+        "max" => Kind::Max(size()?),
+        "data" => Kind::Data(size()?),
+        "bind" => match argument.split_once(':') {
+            Some((name, text)) => Kind::Bind(name.to_owned(), Some(regex(text)?)),
+            None => Kind::Bind(argument.to_owned(), None),
+        },
+        name => Kind::Type(type_of(name).ok_or_else(String::new)?),
+    })
+}
+
+/// Returns whether a text is a time as in ISO 8601, of any place.
+fn is_date(text: &str) -> bool {
+    let (time, zone) = text.split_at_checked(19).unwrap_or((text, ""));
+    let zone = zone.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let is_zone = matches!(zone, "" | "Z" | "z")
+        || zone.starts_with(['+', '-'])
+            && zone.len() < 7
+            && zone
+                .bytes()
+                .skip(1)
+                .all(|it| it.is_ascii_digit() || it == b':');
+    is_zone && rpc_core::timestamp::parse(&format!("{time}Z")).is_some()
+}
+
+/// Shortens a text for a message.
+pub(crate) fn short(text: &str) -> String {
+    match crate::text::shortened(text, 300) {
+        Cow::Borrowed(text) => text.to_owned(),
+        Cow::Owned(short) => format!("{short} ({} bytes)", text.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_says_where_a_frame_differs() {
+        for (pattern, frame, why) in [
+            (json!({"id":"1"}), json!({"id":"1","more":2}), None),
+            (
+                json!({"id":"1"}),
+                json!({"id":"2"}),
+                Some("/id is \"2\", expected \"1\""),
+            ),
+            (
+                json!({"a":{"b":"$int"}}),
+                json!({"a":{"b":1.5}}),
+                Some("/a/b is 1.5, expected of type int"),
+            ),
+            (
+                json!({"e":"$absent"}),
+                json!({"e":null}),
+                Some("/e is null, expected no such member"),
+            ),
+            (json!({"e":"$none"}), json!({"e":null}), None),
+            (
+                json!({"e":"$any"}),
+                json!({}),
+                Some("/e is missing, expected any value"),
+            ),
+            (json!({"n":1}), json!({"n":1.0}), None),
+            (
+                json!(["$each", "$string"]),
+                json!(["a", 1]),
+                Some("/1 is 1, expected of type string"),
+            ),
+            (json!(["$has",{"a":1}]), json!([{}, {"a":1}]), None),
+            (
+                json!(["$has",{"a":1}]),
+                json!([{}]),
+                Some("the frame is [{}], expected an element like {\"a\":1}"),
+            ),
+            (
+                json!("$nre:^a"),
+                json!(5),
+                Some("the frame is 5, expected a string unlike ^a"),
+            ),
+        ] {
+            let result = Pattern::new(&pattern).unwrap().matches(&frame.to_string());
+            match why {
+                None => assert!(result.is_ok(), "{pattern} {frame}: {result:?}"),
+                Some(why) => {
+                    let error = result.unwrap_err().to_string();
+                    assert!(
+                        error.ends_with(why.trim_start_matches("the frame")),
+                        "{pattern}: {error}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_invalid_pattern_is_found_before_it_is_used() {
+        assert!(Pattern::new(&json!({"a":["$each","$string"]})).is_ok());
+        assert!(Pattern::new(&json!({"a":"$strin"})).is_err());
+        assert!(Pattern::new(&json!("$re:(")).is_err());
+    }
+}

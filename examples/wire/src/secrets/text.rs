@@ -1,0 +1,517 @@
+//! [`within`] and [`head`]: texts and the heads of HTTP messages without their secrets.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+
+use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key};
+use super::name::{Naming, is_secret, naming};
+use super::{hidden, replaced};
+
+/// Parts of what names a secret, or of its form; what has none of them is not looked at closer.
+const SUSPECTS: &str = "pass pwd pw\" psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
+    mnemonic verif login regist code seed salt proof invit payment ticket sid= access 2fa private phrase ----- @ data: -u -p -a \\u %";
+
+/// Returns whether a text may hold a secret: if not, nothing in it is hidden.
+pub(crate) fn may_hold(text: &str) -> bool {
+    static FOUND: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let mut builder = AhoCorasick::builder();
+        let builder = builder
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA));
+        builder.build(SUSPECTS.split_ascii_whitespace()).ok()
+    });
+    FOUND.as_ref().is_none_or(|it| it.is_match(text))
+        || !text.is_ascii()
+        || has_long_word(text.as_bytes())
+}
+
+/// Returns whether a text has a word that may be a key. Only one byte of each twenty is looked at in most texts.
+fn has_long_word(bytes: &[u8]) -> bool {
+    let is_word = |at: usize| bytes.get(at).copied().is_some_and(is_word_byte);
+    let mut at = 19;
+    while at < bytes.len() {
+        if is_word(at) {
+            let start = (0..=at)
+                .rev()
+                .take_while(|at| is_word(*at))
+                .last()
+                .unwrap_or(at);
+            let end = (at..bytes.len())
+                .find(|at| !is_word(*at))
+                .unwrap_or(bytes.len());
+            if may_be_key(bytes.get(start..end).unwrap_or_default()) {
+                return true;
+            }
+            at = end;
+        }
+        at += 20;
+    }
+    false
+}
+
+/// Returns a text without the secrets of the URLs, pairs, options and keys in it.
+#[must_use]
+pub fn within(text: &str) -> Cow<'_, str> {
+    if !may_hold(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut places: Vec<(usize, usize, String)> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
+        if let Some(secret) = secret.filter(|it| !it.is_empty()) {
+            let value = text.get(secret.clone()).unwrap_or_default();
+            places.push((secret.start, secret.end, hidden(value)));
+        }
+        at = skip.max(at + 1);
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+    }
+    replaced(text, places)
+}
+
+/// What was looked at ends here, and this is to be hidden.
+type Step = (usize, Option<Range<usize>>);
+
+/// A block between lines, of a private key or of something public; or a user and a password before a host.
+fn block(text: &str, at: usize) -> Option<Step> {
+    let rest = text.get(at..)?;
+    if rest.starts_with("-----BEGIN ") {
+        let end = rest.find("-----END").map_or(rest.len(), |end| end + 8);
+        let line = rest.lines().next().unwrap_or_default();
+        return Some((at + end, line.contains("PRIVATE").then(|| at..at + end)));
+    }
+    let is_start =
+        |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || "._-+%:".contains(c));
+    if let Some(authority) = rest.strip_prefix("//") {
+        let end = authority.find(|c: char| c.is_whitespace() || "\"'<>?#`".contains(c));
+        let authority = authority.get(..end.unwrap_or(authority.len()))?;
+        let user = authority.rfind('@')?;
+        return Some((at + 2 + user, Some(at + 2..at + 2 + user)));
+    }
+    if is_start(text.get(..at)?.chars().next_back())
+        && rest.starts_with(|c: char| c.is_ascii_alphabetic())
+    {
+        let end = rest.find(|c: char| c.is_whitespace() || "\"'<>?#`/,;=".contains(c));
+        let token = rest.get(..end.unwrap_or(rest.len()))?;
+        let (user, _) = token.rsplit_once('@')?;
+        let (name, password) = user.split_once(':')?;
+        let is_user = !password.is_empty() && name != "mailto";
+        return is_user.then(|| (at + user.len(), Some(at..at + user.len())));
+    }
+    None
+}
+
+/// A word: what it is, or what it says of the one behind it.
+fn word(text: &str, at: usize) -> Step {
+    let rest = text.get(at..).unwrap_or_default();
+    let is_part = |c: char| c.is_alphanumeric() || "_-.%[]~".contains(c);
+    let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    let Some(name) = rest.get(..len).filter(|name| !name.is_empty()) else {
+        return (at + rest.chars().next().map_or(1, char::len_utf8), None);
+    };
+    let end = at + len;
+    let option = name.trim_start_matches('-');
+    if name.len() > option.len()
+        && let Some(step) = option_value(text, name, end)
+    {
+        return step;
+    }
+    let before = text.get(..at).and_then(|it| it.chars().next_back());
+    let in_url = matches!(before, Some('?' | '&' | ';' | '#'))
+        && text.get(end..).is_some_and(|it| it.starts_with('='));
+    let decoded = percent_decode_str(option).decode_utf8_lossy();
+    // A parameter of a URL may be a URL.
+    if decoded.contains(['?', '&', '=']) && !matches!(within(&decoded), Cow::Borrowed(_)) {
+        return (end, Some(at..end));
+    }
+    let is_named = match naming(&decoded) {
+        Naming::Secret => true,
+        Naming::Mixed(_) => text.get(end..).is_some_and(|it| it.starts_with('=')),
+        Naming::Weak => {
+            in_url && !name.ends_with(|c: char| c.is_ascii_digit())
+                || is_secret(&format!("{}_{name}", last_word(text, at)))
+        }
+        _ => false,
+    };
+    if let Some(value) = credential(text, name, end) {
+        return (value.end, Some(value));
+    }
+    let value = is_named
+        .then(|| behind(text, at, name, end, in_url))
+        .flatten();
+    match value {
+        Some(value) => (value.end, Some(value)),
+        None => key(text, at, name),
+    }
+}
+
+/// The word before this place, with one space between.
+fn last_word(text: &str, at: usize) -> &str {
+    let before = text
+        .get(..at)
+        .and_then(|it| it.strip_suffix(' '))
+        .unwrap_or_default();
+    before
+        .rsplit(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+}
+
+/// A word of its own form, with what dots join to it.
+fn key(text: &str, at: usize, name: &str) -> Step {
+    let end = at + name.len();
+    let (mut start, mut is_secret) = (at, false);
+    let neighbour = |c: Option<char>| c.is_some_and(|c| matches!(c, '/' | '+'));
+    let before = text.get(..at).and_then(|it| it.chars().next_back());
+    let next = text.get(end..).and_then(|it| it.chars().next());
+    for part in name.split('.') {
+        let part_end = start + part.len();
+        is_secret |= is_key(part.trim_matches('~')) && !part.contains(['[', '%']);
+        start = part_end + 1;
+    }
+    // Long base 64 with its other letters is the content of something.
+    let is_content =
+        neighbour(before) && neighbour(next) || next == Some('+') || before == Some('+');
+    (end, (is_secret && !is_content).then_some(at..end))
+}
+
+/// What follows an option: `--token X`, `-u ann:X`, `-pX`.
+fn option_value(text: &str, name: &str, end: usize) -> Option<Step> {
+    let rest = text.get(end..)?;
+    let value = || {
+        let start = end + rest.len() - rest.trim_start().len();
+        let value = quoted(text, start)?;
+        (start > end && !text.get(value.clone())?.starts_with('-')).then_some(value)
+    };
+    let of = |value: &Range<usize>| text.get(value.clone()).unwrap_or_default();
+    if name == "-u" || name == "--user" {
+        // A user and a group are told by numbers or the same name.
+        let value = value().filter(|value| {
+            let pair = of(value).split_once(':');
+            pair.is_some_and(|(user, password)| {
+                user != password && !password.bytes().all(|it| it.is_ascii_digit())
+            })
+        })?;
+        return Some((value.end, Some(value)));
+    }
+    if matches!(name, "-p" | "-a") {
+        let value = value().filter(|value| is_password(of(value)))?;
+        return Some((value.end, Some(value)));
+    }
+    let attached = name.strip_prefix("-p").filter(|it| is_password(it));
+    if let Some(attached) = attached {
+        return Some((end, Some(end - attached.len()..end)));
+    }
+    (name.starts_with("--") && is_secret(name)).then_some(())?;
+    let value = value()?;
+    Some((value.end, Some(value)))
+}
+
+/// A word without order that is too short for a key.
+fn is_password(word: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
+    word.len() > 7
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && is_random(word)
+}
+
+/// The range of a value that may stand in quotes.
+fn quoted(text: &str, start: usize) -> Option<Range<usize>> {
+    let rest = text.get(start..)?;
+    let escape = rest.len() - rest.trim_start_matches('\\').len();
+    let quote = rest
+        .get(escape..)?
+        .chars()
+        .next()
+        .filter(|c| "\"'`".contains(*c));
+    let (begin, end) = match quote {
+        Some(quote) => {
+            let begin = escape + quote.len_utf8();
+            let inner = rest.get(begin..)?;
+            let end = inner.find(['\\', quote]).unwrap_or(inner.len());
+            (begin, begin + end)
+        }
+        None => {
+            let ends = |c: char| c.is_whitespace() || "&;,#\"'\\<>)}]`".contains(c);
+            let end = rest.find(ends).unwrap_or(rest.len());
+            (
+                0,
+                rest.get(..end)?
+                    .trim_end_matches([':', '.', '!', '?'])
+                    .len(),
+            )
+        }
+    };
+    (end > begin).then_some(start + begin..start + end)
+}
+
+/// The credential behind a scheme: `Bearer X`, `Basic X`, `bearer.X`.
+fn credential(text: &str, name: &str, end: usize) -> Option<Range<usize>> {
+    let (scheme, tail) = name.split_once('.').unwrap_or((name, ""));
+    let is = |known: &str| scheme.eq_ignore_ascii_case(known);
+    if is("bearer") && !tail.is_empty() {
+        return Some(end - tail.len()..end);
+    }
+    let is_basic = is("basic");
+    (tail.is_empty() && (is_basic || is("bearer") || is("digest") || is("negotiate")))
+        .then_some(())?;
+    let rest = text.get(end..)?.strip_prefix([' ', '\t'])?;
+    let value = quoted(text, text.len() - rest.trim_start().len())?;
+    let word = text.get(value.clone())?;
+    let decoded = || STANDARD.decode(word).ok();
+    let is_credential = match is_basic {
+        true => decoded().is_some_and(|it| it.contains(&b':')),
+        false => {
+            !word.trim_end_matches('=').contains('=') && (is_mixed(word, 6) || word.len() > 15)
+        }
+    };
+    is_credential.then_some(value)
+}
+
+/// How a value is bound to the name before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bond {
+    Equals,
+    Colon,
+    /// A word of a sentence that says so, as `is`.
+    Says,
+    Space,
+}
+
+/// The value behind a name, if there is one that looks so.
+fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option<Range<usize>> {
+    let rest = text.get(end..)?;
+    // An element of XML.
+    if rest.starts_with('>') && text.get(..at)?.ends_with('<') {
+        let len = rest.find('<').unwrap_or(rest.len());
+        return Some(end + 1..end + len).filter(|it| !it.is_empty());
+    }
+    // A part of a path, or of a subprotocol.
+    if let Some(segment) = rest.strip_prefix('/') {
+        let len = segment.find(|c: char| !(c.is_alphanumeric() || "_-~".contains(c)));
+        let value = end + 1..end + 1 + len.unwrap_or(segment.len());
+        return Some(value).filter(|it| {
+            text.get(it.clone())
+                .is_some_and(|it| is_mixed(it, 10) && !is_worded(it))
+        });
+    }
+    let closed = rest.trim_start_matches(['\\', '"', '\'', '`', ']']);
+    let spaced = closed.trim_start_matches([' ', '\t']);
+    let (bond, value) = match spaced
+        .strip_prefix(":=")
+        .or_else(|| spaced.strip_prefix("=>"))
+    {
+        Some(value) => (Bond::Equals, value),
+        None if spaced.starts_with("==") || spaced.starts_with("::") => return None,
+        None => match spaced.strip_prefix('=') {
+            Some(value) => (Bond::Equals, value),
+            None => match spaced.strip_prefix(':') {
+                Some(value) => {
+                    typed(value).map_or((Bond::Colon, value), |value| (Bond::Equals, value))
+                }
+                None if spaced.len() == closed.len() && !spaced.starts_with(',') => {
+                    return lines(text, end);
+                }
+                None => sentence(spaced),
+            },
+        },
+    };
+    let mut start = text.len() - value.trim_start_matches([' ', '\t']).len();
+    let is_tight = start + value.len() == text.len();
+    let is_header = naming(name) == Naming::Secret && is_line_of(name);
+    // A scheme is no secret.
+    for word in ["Bearer", "Basic", "Digest", "Token"] {
+        let behind = text.get(start..)?;
+        if let Some((scheme, value)) = behind.split_once([' ', '\t'])
+            && scheme.eq_ignore_ascii_case(word)
+            && matches!(bond, Bond::Equals | Bond::Colon)
+        {
+            let credential = value.trim_start();
+            let is_challenge = credential
+                .split([' ', ','])
+                .next()
+                .is_some_and(|it| it.contains("=\"") || it.starts_with("realm="));
+            if is_challenge {
+                return None;
+            }
+            start = text.len() - credential.len();
+            return quoted(text, start);
+        }
+    }
+    let value = quoted(text, start)?;
+    let is_quoted = value.start > start;
+    let shown = text.get(value.clone())?;
+    let is_code = shown.contains(['(', '[', '{', '$', '*'])
+        || ["null", "none", "true", "false", "undefined", "nil"]
+            .contains(&&*shown.to_ascii_lowercase());
+    let looks = |least: usize| is_mixed(shown, least) || is_password(shown);
+    let is_mixed_case = shown.bytes().any(|it| it.is_ascii_lowercase())
+        && shown.bytes().any(|it| it.is_ascii_uppercase());
+    let is_secret = match bond {
+        Bond::Equals if in_url || is_tight || is_quoted => !is_code,
+        Bond::Equals | Bond::Colon => {
+            !is_code
+                && (is_quoted && shown.len() > 2
+                    || is_header
+                    || has_digit(shown) && shown.len() > 3)
+        }
+        Bond::Says => looks(6),
+        Bond::Space if is_quoted => looks(6),
+        Bond::Space if name.chars().all(|c| !c.is_ascii_lowercase()) && name.contains('_') => {
+            looks(6)
+        }
+        Bond::Space => looks(if is_mixed_case { 8 } else { 12 }),
+    };
+    is_secret.then_some(value)
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|it| it.is_ascii_digit()) && text.bytes().any(|it| it.is_ascii_alphanumeric())
+}
+
+/// Whether the value of a header of this name is secret to its end.
+fn is_line_of(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with("authorization") || lower.ends_with("cookie")
+}
+
+/// The value behind a type: `token: &str = "..."`.
+fn typed(value: &str) -> Option<&str> {
+    let trimmed = value.trim_start_matches([' ', '&', '\'']);
+    let len = trimmed.find(|c: char| !(c.is_alphanumeric() || "_<>[]|? ".contains(c)))?;
+    let (name, value) = trimmed.split_at_checked(len)?;
+    let value = value.strip_prefix('=')?.trim_start();
+    (name.ends_with(' ') && value.starts_with(['"', '\''])).then_some(value)
+}
+
+/// What a sentence says of a name: `is X`, `provided: X`, or a word directly behind it.
+fn sentence(rest: &str) -> (Bond, &str) {
+    for word in [
+        ", ",
+        "value=",
+        "is ",
+        "was ",
+        "provided: ",
+        "provided ",
+        "is: ",
+        "=",
+    ] {
+        if let Some(value) = rest.strip_prefix(word) {
+            return (Bond::Says, value);
+        }
+    }
+    (Bond::Space, rest)
+}
+
+/// What stands on the lines below a field of a form.
+fn lines(text: &str, end: usize) -> Option<Range<usize>> {
+    let rest = text.get(end..)?;
+    let field = rest.strip_prefix('"')?;
+    let value = field
+        .strip_prefix("\r\n\r\n")
+        .or_else(|| field.strip_prefix("\n\n"))?;
+    quoted(text, text.len() - value.len())
+}
+
+/// Returns the head of an HTTP message without the values of secret headers, the keys that subprotocols carry,
+/// and the secrets of its URLs.
+#[must_use]
+pub fn head(head: &str) -> String {
+    let mut shown = String::with_capacity(head.len());
+    // How the last header is shown: a line that begins with a space goes on with it.
+    let mut show: fn(&str) -> String = whole;
+    for (index, line) in head.split_inclusive('\n').enumerate() {
+        let text = line.trim_end_matches(['\r', '\n']);
+        let goes_on = text.starts_with([' ', '\t']);
+        match text.split_once(':').filter(|_| !goes_on) {
+            _ if index == 0 => shown.push_str(&within(text)),
+            Some((name, value)) => {
+                show = match is_secret(name) || matches!(naming(name), Naming::Mixed(_)) {
+                    true => whole,
+                    false if name.trim().eq_ignore_ascii_case("sec-websocket-protocol") => {
+                        subprotocols
+                    }
+                    false
+                        if naming(name) == Naming::Public
+                            || name.to_ascii_lowercase().starts_with("sec-websocket-") =>
+                    {
+                        str::to_owned
+                    }
+                    false => |value| within(value).into_owned(),
+                };
+                shown.push_str(name);
+                shown.push(':');
+                shown.push_str(&show(value));
+            }
+            None if text.is_empty() => {}
+            None if goes_on => shown.push_str(&show(text)),
+            // No header has a line without a name.
+            None => shown.push_str(&whole(text)),
+        }
+        shown.push_str(line.get(text.len()..).unwrap_or_default());
+    }
+    shown
+}
+
+fn whole(value: &str) -> String {
+    match value.trim() {
+        "" => value.to_owned(),
+        secret => format!(" {}", hidden(secret)),
+    }
+}
+
+/// Returns subprotocols without the keys that they carry, also behind the name of one.
+fn subprotocols(offers: &str) -> String {
+    let mut names_key = false;
+    let offers = offers.split(',').map(|offer| {
+        let name = offer.trim();
+        // A word that names a secret, and a key behind it.
+        let cuts = name.char_indices().filter(|(_, c)| !c.is_alphanumeric());
+        let before = |at: usize| name.get(..at).unwrap_or_default();
+        let last = |at: usize| {
+            before(at)
+                .rsplit(|c: char| !c.is_alphanumeric())
+                .next()
+                .unwrap_or_default()
+        };
+        let names = |at: &usize| {
+            naming(last(*at)) != Naming::Other || last(*at).eq_ignore_ascii_case("basic")
+        };
+        let bears = |at: &usize| last(*at).eq_ignore_ascii_case("bearer");
+        let cuts: Vec<usize> = cuts.map(|(at, _)| at).collect();
+        let cut = cuts.iter().copied().find(|at| bears(at));
+        let cut = cut.or_else(|| {
+            cuts.iter()
+                .copied()
+                .find(names)
+                .filter(|_| !is_secret(name))
+        });
+        let (blank, _) = offer.split_at(offer.len() - offer.trim_start().len());
+        let is_version = name
+            .rsplit_once(".v")
+            .is_some_and(|(_, it)| it.bytes().all(|it| it.is_ascii_digit() || it == b'.'));
+        let shown = match cut {
+            Some(at) => {
+                let (before, key) = name.split_at_checked(at + 1).unwrap_or((name, ""));
+                format!("{blank}{before}{}", hidden(key))
+            }
+            None if !name.is_empty() && !is_version && (names_key || is_mixed(name, 20)) => {
+                format!("{blank}{}", hidden(name))
+            }
+            None => offer.to_owned(),
+        };
+        names_key = cut.is_none() && matches!(naming(name), Naming::Secret | Naming::Mixed(_));
+        shown
+    });
+    offers.collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,229 @@
+//! [`judge`]: the shapes and limits of frames by the specification of each protocol, for all that shows or judges frames.
+//!
+//! They stand in `shapes/`, a file for each protocol, with a line for each kind: `c2s` or `s2c`, the kind of the frame,
+//! or of the frame and what it answers (`result/ping`), and a [pattern](crate::pattern) with all of its members. `*`
+//! stands for each kind, `event` for the events of a run, and a line of `KIND+` has more to say of a kind. A line
+//! `limit s2c BYTES` has the size of the largest text.
+
+use std::sync::LazyLock;
+
+use rpc_core::json::each_member;
+use rpc_core::testing::Side;
+use rustc_hash::FxHashMap;
+
+use crate::Protocol;
+use crate::frame::{Fault, Frame};
+use crate::pattern::Pattern;
+
+/// The shapes of a protocol.
+#[derive(Debug)]
+struct Shapes {
+    /// For each side, by the kind: the members of its frames, and what else is said of them.
+    sides: [FxHashMap<String, [Vec<Pattern>; 2]>; 2],
+    limits: [usize; 2],
+}
+
+fn shapes(protocol: Protocol) -> &'static Shapes {
+    static SNEK: LazyLock<Shapes> = LazyLock::new(|| read(include_str!("shapes/snek.suite")));
+    static EXOCLAW: LazyLock<Shapes> = LazyLock::new(|| read(include_str!("shapes/exoclaw.suite")));
+    static SMARTHOLE: LazyLock<Shapes> =
+        LazyLock::new(|| read(include_str!("shapes/smarthole.suite")));
+    static CONNECTONION: LazyLock<Shapes> =
+        LazyLock::new(|| read(include_str!("shapes/connectonion.suite")));
+    static ACOLYTE: LazyLock<Shapes> = LazyLock::new(|| read(include_str!("shapes/acolyte.suite")));
+    match protocol {
+        Protocol::Snek => &SNEK,
+        Protocol::Exoclaw => &EXOCLAW,
+        Protocol::SmartHole => &SMARTHOLE,
+        Protocol::ConnectOnion => &CONNECTONION,
+        Protocol::Acolyte => &ACOLYTE,
+    }
+}
+
+fn read(text: &str) -> Shapes {
+    let mut shapes = Shapes {
+        sides: [FxHashMap::default(), FxHashMap::default()],
+        limits: [usize::MAX; 2],
+    };
+    // A test reads all of them: no line is left out.
+    for line in text.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(first), Some(second), Some(rest)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        match (first, side(first), side(second)) {
+            ("limit", _, Some(at)) => {
+                if let Some(limit) = shapes.limits.get_mut(at) {
+                    *limit = rest.parse().unwrap_or(usize::MAX);
+                }
+            }
+            (_, Some(at), _) => {
+                let pattern = serde_json::from_str(rest)
+                    .ok()
+                    .and_then(|it| Pattern::new(&it).ok());
+                let (kind, more) = match second.strip_suffix('+') {
+                    Some(kind) => (kind, 1),
+                    None => (second, 0),
+                };
+                let side = shapes.sides.get_mut(at);
+                let kinds = side.map(|side| side.entry(kind.to_owned()).or_default());
+                if let Some(patterns) = kinds.and_then(|it| it.get_mut(more)) {
+                    patterns.extend(pattern);
+                }
+            }
+            _ => {}
+        }
+    }
+    shapes
+}
+
+fn side(word: &str) -> Option<usize> {
+    ["c2s", "s2c"].iter().position(|it| *it == word)
+}
+
+/// What the table says of a frame.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// Whether the protocol has its kind.
+    pub(crate) is_known: bool,
+    /// Why it is none of the protocol.
+    pub(crate) fault: Option<Fault>,
+    /// The members that the protocol does not have, as paths.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl Shapes {
+    /// Returns the members of the frames of a kind, and what else is said of them.
+    fn of(&self, from: Side, kind: &str) -> [&[Pattern]; 2] {
+        let side = self.sides.get(usize::from(from == Side::Server));
+        let found = side.and_then(|it| it.get(kind));
+        found.map_or([&[], &[]], |it| it.each_ref().map(Vec::as_slice))
+    }
+}
+
+/// The event in a frame of a chat, or the whole frame of a stream: its kind and its text.
+fn event<'a>(
+    kind: &'a str,
+    frame: &Frame<'a>,
+    text: &'a str,
+    is_sse: bool,
+) -> Option<(&'a str, &'a str)> {
+    match kind.strip_prefix("chat.event/") {
+        Some(event) => Some((event, frame.raw("event")?)),
+        None => is_sse.then_some((kind, text)),
+    }
+}
+
+/// Judges the shape and the size of a frame. `kind` is the one of the frame.
+pub(crate) fn judge(
+    (protocol, from, is_sse): (Protocol, Side, bool),
+    frame: &Frame<'_>,
+    text: &str,
+) -> Judged {
+    let shapes = shapes(protocol);
+    let limit = shapes.limits.get(usize::from(from == Side::Server));
+    if let Some(limit) = limit.filter(|limit| text.len() > **limit) {
+        let error = format!("{} bytes: the limit is {limit}", text.len());
+        let fault = Some(Fault { error, at: *limit });
+        return Judged {
+            is_known: true,
+            fault,
+            ..Judged::default()
+        };
+    }
+    let kind = &*frame.kind;
+    let is_event = protocol == Protocol::ConnectOnion
+        && from == Side::Server
+        && kind.starts_with(|c: char| c.is_ascii_lowercase());
+    let inner = event(kind, frame, text, is_sse);
+    let outer = match inner {
+        Some(_) => "chat.event",
+        None => kind,
+    };
+    let of = |name: &str| shapes.of(from, if is_sse { "" } else { name });
+    let [common, _] = of("*");
+    let [events, _] = of(if is_event { "event" } else { "" });
+    let others = common.iter().chain(events);
+    let [main, also] = of(outer);
+    let carried = inner.map(|(event, raw)| {
+        let mut members = Vec::new();
+        // That it is JSON was seen before.
+        let _read = each_member(raw, |name, raw| members.push((name, raw)));
+        let [patterns, _] = shapes.of(from, &format!("event/{event}"));
+        (patterns, members)
+    });
+    let is_known = (is_sse || !main.is_empty())
+        && carried
+            .as_ref()
+            .is_none_or(|(patterns, _)| !patterns.is_empty());
+    let mut patterns = others.clone().chain(main).chain(also);
+    let wrong = patterns.find_map(|it| it.matches_frame(&frame.members, text).err());
+    let inside = |(patterns, members): &(&[Pattern], Vec<_>)| {
+        let mut patterns = patterns.iter();
+        patterns.find_map(|it| it.matches_frame(members, text).err())
+    };
+    let wrong = wrong.or_else(|| carried.as_ref().and_then(inside));
+    let mut unknown = Vec::new();
+    if is_known && wrong.is_none() {
+        let known: Vec<&str> = others.flat_map(Pattern::members).collect();
+        for pattern in main {
+            pattern.unknown(&frame.members, &known, "", &mut unknown);
+        }
+        let path = if is_sse { "" } else { "event." };
+        if let Some((patterns, members)) = &carried {
+            patterns
+                .iter()
+                .for_each(|it| it.unknown(members, &[], path, &mut unknown));
+        }
+    }
+    let fault = wrong.map(|wrong| Fault {
+        error: wrong.to_string(),
+        at: wrong.at,
+    });
+    Judged {
+        is_known,
+        fault,
+        unknown,
+    }
+}
+
+/// Returns what is wrong with the shape of a frame that answers one of the `asked` kind.
+pub(crate) fn answers(
+    protocol: Protocol,
+    from: Side,
+    kind: &str,
+    asked: &str,
+    text: &str,
+) -> Option<Fault> {
+    let [patterns, _] = shapes(protocol).of(from, &format!("{kind}/{asked}"));
+    let wrong = patterns.iter().find_map(|it| it.matches(text).err())?;
+    let (error, at) = (wrong.to_string(), wrong.at);
+    Some(Fault { error, at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_the_shapes_is_read() {
+        for text in [
+            include_str!("shapes/snek.suite"),
+            include_str!("shapes/exoclaw.suite"),
+            include_str!("shapes/smarthole.suite"),
+            include_str!("shapes/connectonion.suite"),
+            include_str!("shapes/acolyte.suite"),
+        ] {
+            let lines = text
+                .lines()
+                .filter(|it| it.starts_with("c2s") || it.starts_with("s2c"));
+            for line in lines {
+                let pattern = line.splitn(3, ' ').nth(2).unwrap();
+                let value =
+                    serde_json::from_str(pattern).unwrap_or_else(|error| panic!("{line}: {error}"));
+                Pattern::new(&value).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+        }
+    }
+}
