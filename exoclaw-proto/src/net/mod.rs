@@ -51,7 +51,6 @@ pub fn connect_with<D: Dialer>(
 ) -> (Client, Events, Connection) {
     let config = config.into();
     let link = config.link.clone();
-    let config = config.into();
     let side = ClientProtocol::new(Arc::clone(&config));
     let (link, events, connection) = rpc_core::net::open(side, dialer, link);
     (Client::new(link, config), events, connection)

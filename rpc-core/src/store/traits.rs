@@ -236,8 +236,9 @@ impl dyn Log + '_ {
     /// outcome is known, or until `is_alive` says that this node may write no more. Returns its number.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] if another write was first, or the node is not alive: then it may be stored.
-    /// Any other [`StoreError`]: it is not stored.
+    /// [`StoreError::Conflict`] if another write was first, or the node is not alive, or, without `last`, if the log
+    /// refuses the record after an attempt without an answer: then it may be stored, also in a log that was lost
+    /// since. Any other [`StoreError`]: it is not stored.
     ///
     /// # Cancel safety
     /// If the future is dropped, the record may be stored or not.
@@ -250,7 +251,7 @@ impl dyn Log + '_ {
         is_alive: impl Fn() -> bool,
     ) -> Result<u64, StoreError> {
         let expect = Expect { id: Some(id), last };
-        let (mut is_repeated, mut has_failed) = (false, false);
+        let (mut is_repeated, mut has_failed, mut is_unknown) = (false, false, false);
         loop {
             if !is_alive() {
                 return Err(StoreError::Conflict);
@@ -259,6 +260,7 @@ impl dyn Log + '_ {
                 Ok(stored) => return Ok(stored.sequence),
                 Err(StoreError::Unavailable { message }) => {
                     tracing::debug!(message, "the store does not answer");
+                    is_unknown = true;
                 }
                 // A lost log is there at the next call.
                 Err(StoreError::Failed { .. }) if !has_failed => has_failed = true,
@@ -270,6 +272,7 @@ impl dyn Log + '_ {
                     Err(error) if error.is_retryable() => {}
                     Err(_) => return Err(StoreError::Conflict),
                 },
+                Err(_) if is_unknown && last.is_none() => return Err(StoreError::Conflict),
                 Err(error) => return Err(error),
             }
             is_repeated = true;

@@ -135,10 +135,10 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// Like [`call`](Self::call), for a call that yields items before it ends.
+    /// Like [`call_with`](Self::call_with), for a call that yields items before it ends.
     ///
     /// # Cancel safety
-    /// As for [`call`](Self::call). Dropping the [`CallStream`] cancels the call as well.
+    /// As for [`call_with`](Self::call_with). Dropping the [`CallStream`] cancels the call as well.
     pub fn stream<F>(
         &self,
         method: &'static str,

@@ -282,6 +282,7 @@ impl Records {
     pub(super) async fn publish(&self, it: &Publish) -> Result<(), SendError> {
         let (subject, event) = (stored(&it.channel), it.event.clone().into_bytes());
         let storing = async {
+            let mut is_unknown = false;
             loop {
                 // What waits for a connection could still be sent when no caller expects it.
                 let is_alive = || self.store.is_connected();
@@ -290,17 +291,22 @@ impl Records {
                     .messages
                     .append_once(&subject, event, None, &it.key, is_alive);
                 match appending.await {
-                    Err(StoreError::Conflict) => sleep(AGAIN).await,
-                    stored => return stored,
+                    Err(StoreError::Conflict) => {
+                        is_unknown = true;
+                        sleep(AGAIN).await;
+                    }
+                    stored => return (stored, is_unknown),
                 }
             }
         };
         let left = it.until.saturating_duration_since(time::now());
         match timeout(left, storing).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(StoreError::Full { .. })) => Err(SendError::Full),
-            Ok(Err(StoreError::TooLarge)) => Err(SendError::TooLarge),
-            Ok(Err(_)) => Err(SendError::Refused),
+            Ok((Ok(_), _)) => Ok(()),
+            // What refuses it now may be another log than the one that has stored it.
+            Ok((Err(_), true)) => Err(SendError::Unknown),
+            Ok((Err(StoreError::Full { .. }), _)) => Err(SendError::Full),
+            Ok((Err(StoreError::TooLarge), _)) => Err(SendError::TooLarge),
+            Ok((Err(_), _)) => Err(SendError::Refused),
             Err(_) => Err(SendError::Unknown),
         }
     }
