@@ -301,8 +301,10 @@ async fn without_a_hook_the_first_common_subprotocol_is_selected() {
     let ours = WsConfig::default()
         .with_subprotocol("b")
         .and_then(|c| c.with_subprotocol("a"));
-    let mut config = HttpConfig::default();
-    config.ws = ours.unwrap();
+    let config = HttpConfig {
+        ws: ours.unwrap(),
+        ..HttpConfig::default()
+    };
     let server = start(config).await;
     let dialer = WsDialer::new(&server.url()).unwrap();
     let dialer = dialer

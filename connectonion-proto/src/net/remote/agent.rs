@@ -73,7 +73,7 @@ impl Client {
     /// Sends a prompt with images and files.
     ///
     /// # Cancel safety
-    /// As for [`input`](Self::input).
+    /// As for [`chat`](Self::chat).
     pub async fn send(&self, input: Input) -> Run {
         let (items, consumer) = self.shared.ends();
         let run = self.run(consumer);

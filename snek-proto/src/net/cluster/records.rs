@@ -303,11 +303,10 @@ impl Records {
         match timeout(left, storing).await {
             Ok((Ok(_), _)) => Ok(()),
             // What refuses it now may be another log than the one that has stored it.
-            Ok((Err(_), true)) => Err(SendError::Unknown),
+            Err(_) | Ok((Err(_), true)) => Err(SendError::Unknown),
             Ok((Err(StoreError::Full { .. }), _)) => Err(SendError::Full),
             Ok((Err(StoreError::TooLarge), _)) => Err(SendError::TooLarge),
             Ok((Err(_), _)) => Err(SendError::Refused),
-            Err(_) => Err(SendError::Unknown),
         }
     }
 
