@@ -172,7 +172,7 @@ export type Answer =
   /** A chat has ended. It may have failed: see `Reply::error`. */
   | { type: "chat.done"; reply: Reply }
   /** A chat has failed. */
-  | { type: "chat.error" } & ChatError
+  | { type: "chat.error" } & AppError
   /** Answers `chat.abort`. */
   | { type: "chat.abort.result" } & AbortResult
   /** Answers `task.status`; absent if the server does not know the task. */
@@ -252,7 +252,7 @@ export type Event =
    */
   | { type: "tasklist" } & Checklist
   /** The chat has failed. This ends a chat over HTTP; on a WebSocket, `chat.error` does. */
-  | { type: "error" } & ChatError
+  | { type: "error" } & AppError
   /** A message that does not end the chat. */
   | { type: "notice" } & Notice
   /** A skill was switched on. */
@@ -266,7 +266,7 @@ export type Event =
  *
  * It does not say whether repeating the chat is safe: its tools may have done their work.
  */
-export type ChatError = {
+export type AppError = {
   /** The message for people. */
   errorMessage?: string;
   /** The id of the failure in the server's log. An id of another form is left out. */
@@ -373,7 +373,7 @@ export type Notice = {
  * are often wrong: show them, but do not rely on them.
  */
 export type ErrorDetail = {
-  /** The same as `ChatError::code`. */
+  /** The same as `AppError::code`. */
   code?: string;
   /** Seen: `timeout`, `file-not-found`, `budget-exhausted`, `other`. */
   category?: string;

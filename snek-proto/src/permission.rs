@@ -61,7 +61,8 @@ pub fn should_respond(
         || (!own_username.is_empty() && message.contains(own_username))
 }
 
-#[cfg(all(test, feature = "triggers"))]
+#[cfg(test)]
+#[cfg(feature = "triggers")]
 mod tests {
     use super::*;
 
