@@ -19,14 +19,14 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use super::reach::SYSTEM;
 use super::supervise::{Plan, code, note_left};
-use super::view::{self, become_owner, open_real};
+use super::view::{self, Access, become_owner, open_real};
 use super::{Network, filter};
 
 /// The reason why a command cannot be confined.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Obstacle {
-    #[error("a supervisor was called with wrong arguments")]
-    Arguments,
+    #[error("a supervisor was called without a plan")]
+    Plan,
     #[error("/proc cannot be read: {0}")]
     Proc(io::Error),
     #[error("no process can be supervised: {0}")]
@@ -103,7 +103,7 @@ pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
     bound.map_err(Obstacle::session)?;
     restrict(plan)?;
     filter::apply(plan.network)?;
-    let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
+    let child = plan.command().spawn().map_err(Obstacle::Start)?;
     let child = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
@@ -144,9 +144,9 @@ fn restrict(plan: &Plan) -> Result<(), RulesetError> {
     rules
         .create()?
         .add_rules(path_beneath_rules(SYSTEM, AccessFs::ReadDir))?
-        .add_rules(real(&plan.readable, read))?
+        .add_rules(real(plan.seen(Access::Readable), read))?
         .add_rules(path_beneath_rules(DEVICES, all))?
-        .add_rules(real(plan.writable(), no_devices))?
+        .add_rules(real(plan.seen(Access::Write), no_devices))?
         .restrict_self()?;
     Ok(())
 }

@@ -60,7 +60,7 @@ pub(super) fn guarded(workspace: &Path) -> Vec<Mount> {
             continue;
         }
         if found != workspace {
-            mounts.push(Mount::new(Access::Write, &found, &found));
+            mounts.push(Mount::here(Access::Write, &found));
         }
         for path in EXECUTED.map(|name| found.join(name)) {
             let link = path

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::Output;
 
 /// How many of the last lines of a command are looked at.
@@ -39,19 +41,10 @@ impl Bounds<'_> {
         if let Some(git) = self.git.filter(|_| is_git(&line)) {
             return Some(format!("({git})"));
         }
-        let read_only = io::Error::from(rustix::io::Errno::ROFS).to_string();
-        let read_only = read_only
-            .split(" (")
-            .next()
-            .unwrap_or_default()
-            .to_lowercase();
-        let busy = io::Error::from(rustix::io::Errno::BUSY).to_string();
-        let busy = busy.split(" (").next().unwrap_or_default().to_lowercase();
         for text in said.into_iter().chain([line]) {
-            let text_in_lower_case = text.to_lowercase();
-            let is_read_only = text_in_lower_case.contains(&read_only);
+            let is_read_only = names(text, Errno::ROFS);
             // Its files are mounted, and so cannot be replaced.
-            let is_kept = is_read_only || text_in_lower_case.contains(&busy);
+            let is_kept = is_read_only || names(text, Errno::BUSY);
             if is_kept && !self.is_git_open && text.contains(".git") {
                 return Some(GIT.to_owned());
             }
@@ -103,6 +96,13 @@ impl Bounds<'_> {
             .any(|it| plain.starts_with(it));
         (is_outside && !is_kernel && !self.own.contains(&plain.as_path())).then_some(plain)
     }
+}
+
+/// Returns whether a text names an error as the system does.
+fn names(text: &str, error: Errno) -> bool {
+    let error = io::Error::from(error).to_string().to_lowercase();
+    let error = error.split(" (").next().unwrap_or_default();
+    text.to_lowercase().contains(error)
 }
 
 /// Returns the words of a text, without what usually surrounds them.

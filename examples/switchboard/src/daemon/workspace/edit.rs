@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
+use serde::{Deserialize, Serialize};
 
 use super::known::stale;
 use super::line_ends::{Lines, plain};
@@ -16,7 +17,7 @@ const BOM: char = '\u{feff}';
 const MAX_HINT: usize = 12;
 
 /// A change of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The file, seen from the folder.
     pub path: String,
@@ -27,8 +28,10 @@ pub struct Change {
     /// Its text afterwards.
     pub new: String,
     /// Whether it overwrites what a command of the conversation has made.
+    #[serde(skip)]
     pub is_over_command: bool,
     /// The difference.
+    #[serde(skip)]
     pub diff: Diff,
 }
 
