@@ -209,8 +209,8 @@ fn prepare() -> Result<(), Obstacle> {
         // One of them was the folder's.
         let _ = nix::unistd::close(file);
     }
-    setsid().map_err(Obstacle::session)?;
-    set_child_subreaper(Some(Pid::INIT)).map_err(Obstacle::session)
+    setsid().map_err(Obstacle::Session)?;
+    set_child_subreaper(Some(Pid::INIT)).map_err(Obstacle::Session)
 }
 
 /// Runs a program until it ends or is cancelled, and then kills the remaining processes.
@@ -219,7 +219,7 @@ fn watch(mut command: Command) -> Result<u8, Obstacle> {
     let ended = until_ended(Pid::from_child(&child));
     note_left();
     kill_all();
-    Ok(code(ended.map_err(Obstacle::session)?))
+    Ok(code(ended.map_err(Obstacle::Session)?))
 }
 
 /// Notes that the program has ended before what it has started.

@@ -74,30 +74,6 @@ impl Workspace {
         put: &str,
         all: bool,
     ) -> Result<Change, ToolError> {
-        let (path, old, new) = self.edited(name, find, put, all)?;
-        self.writable(name, &path)?;
-        Ok(self.change(&path, Some(old), new))
-    }
-
-    fn change(&self, path: &Path, old: Option<String>, new: String) -> Change {
-        Change {
-            path: shown(path),
-            file: self.root.join(path),
-            diff: Diff::new(old.as_deref().unwrap_or_default(), &new),
-            is_over_command: false,
-            old,
-            new,
-        }
-    }
-
-    /// Returns the path of a file, its text, and the text after an edit.
-    fn edited(
-        &self,
-        name: &str,
-        find: &str,
-        put: &str,
-        all: bool,
-    ) -> Result<(PathBuf, String, String), ToolError> {
         if find.is_empty() {
             return Err(ToolError::call("the text to be replaced is empty"));
         }
@@ -130,7 +106,19 @@ impl Workspace {
                 return Err(ToolError::new(Code::Edit, message));
             }
         };
-        Ok((path, old, new))
+        self.writable(name, &path)?;
+        Ok(self.change(&path, Some(old), new))
+    }
+
+    fn change(&self, path: &Path, old: Option<String>, new: String) -> Change {
+        Change {
+            path: shown(path),
+            file: self.root.join(path),
+            diff: Diff::new(old.as_deref().unwrap_or_default(), &new),
+            is_over_command: false,
+            old,
+            new,
+        }
     }
 
     /// Writes a whole file, and replaces one that is known. Creates its parent folders.

@@ -297,7 +297,8 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn check(&self) -> Result<(), ToolError> {
+    /// Fails if the flag is set.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
         match self.is_stopped() {
             true => Err(ToolError::new(Code::Aborted, "aborted")),
             false => Ok(()),

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::charge::Call;
 use super::{EngineParts, entry};
 use crate::assistant::conversation::without_middle;
-use crate::gateway::memory::{Entity, Turn, entities_in};
+use crate::gateway::memory::{Turn, entities_in};
 use crate::gateway::store::{Commit, GatewayStore, Learnt};
 use crate::gateway::usage::{Ending, UsageEntry};
 use crate::model::options::ModelArgs;
@@ -171,20 +171,6 @@ impl Learner {
             return;
         }
         reservation.settle(usage.total());
-        let commit = self.commit(&lesson, entities, ending, &call, usage);
-        if let Err(error) = self.store.commit(commit, None).await {
-            tracing::error!(session, %error, "what was learnt of a turn was not written down");
-        }
-    }
-
-    fn commit(
-        &self,
-        lesson: &Lesson,
-        entities: Vec<Entity>,
-        ending: Ending,
-        call: &Call,
-        usage: Usage,
-    ) -> Commit {
         let at = (self.clock)();
         let entry = UsageEntry {
             estimated: call.is_estimated(),
@@ -192,12 +178,14 @@ impl Learner {
             memory: true,
             ..entry(&self.args, &lesson.key, at, usage)
         };
-        let mut commit = Commit::new(lesson.key.as_str(), at).with_usage(entry);
+        let mut commit = Commit::new(session, at).with_usage(entry);
         commit.learnt = Some(Learnt {
-            turn: lesson.name.clone(),
+            turn: lesson.name,
             entities,
         });
-        commit
+        if let Err(error) = self.store.commit(commit, None).await {
+            tracing::error!(session, %error, "what was learnt of a turn was not written down");
+        }
     }
 
     /// Asks the model, and returns its whole answer.
