@@ -145,9 +145,7 @@ impl Worker {
         }
         let mut chat = Chat {
             worker: self,
-            toolbox: self
-                .toolbox
-                .of_session(request.session_id.as_ref().map(SessionId::as_str)),
+            toolbox: self.toolbox.of_session(session.map(SessionId::as_str)),
             model,
             turn: self.turn(request, &here, &workspace).await,
             workspace,

@@ -365,11 +365,9 @@ impl Commands {
         let scratch = self.scratch(workspace.path()).ok()?;
         let bounds = lack::Bounds {
             folder: workspace.path(),
-            own: [&scratch.home, &scratch.temporary],
-            writable: &self.config.writable,
+            scratch: &scratch,
             readable: &self.reach.get()?.readable,
-            git: self.config.git_remark.as_deref(),
-            is_git_open: self.config.git == GitAccess::Open,
+            config: &self.config,
         };
         bounds.remark(line, output)
     }

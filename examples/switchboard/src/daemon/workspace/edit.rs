@@ -77,13 +77,12 @@ impl Workspace {
         if find.is_empty() {
             return Err(ToolError::call("the text to be replaced is empty"));
         }
-        let end = if put.contains("\r\n") { "\r\n" } else { "\n" };
         let (plain_find, plain_put) = (plain(find), plain(put));
         if plain_find == plain_put && find != put {
             let message = "an edit keeps a file's line ends: it cannot change them";
             return Err(ToolError::new(Code::Edit, message));
         }
-        let (find, put) = (&*plain_find, &*plain_put);
+        let find = &*plain_find;
         let path = self.target(name)?;
         let old = self.load(name, &path)?;
         let lines = Lines::new(&old);
@@ -96,8 +95,11 @@ impl Workspace {
             found if found == 1 || all => {
                 // Known before it is made: a long text in many places may be more than any memory.
                 let kept = old.len().saturating_sub(found.saturating_mul(find.len()));
-                check_size(name, kept.saturating_add(found.saturating_mul(put.len())))?;
-                lines.replace(find, put, end)
+                check_size(
+                    name,
+                    kept.saturating_add(found.saturating_mul(plain_put.len())),
+                )?;
+                lines.replace(find, put)
             }
             found => {
                 let message = format!(
@@ -275,19 +277,13 @@ fn without_set_id(permissions: &Permissions) -> Permissions {
 
 /// Returns a new text with the line ends and the mark at the beginning of the old one.
 fn like(old: &str, new: &str) -> String {
-    let lines = Lines::new(old);
-    let text = plain(old);
     let marked = match old.starts_with(BOM) && !new.starts_with(BOM) {
         true => format!("{BOM}{new}"),
         false => new.to_owned(),
     };
-    match text.is_empty() {
+    match old.is_empty() {
         true => marked,
-        false => lines.replace(
-            &text,
-            &plain(&marked),
-            if new.contains("\r\n") { "\r\n" } else { "\n" },
-        ),
+        false => Lines::new(old).replace(&plain(old), &marked),
     }
 }
 

@@ -87,11 +87,8 @@ pub(super) struct Learner {
 impl Learner {
     /// Creates the learner of an engine; `None` if it has no model, or is to learn nothing.
     pub(super) fn new(parts: &EngineParts) -> Option<Arc<Self>> {
-        let model = parts
-            .model
-            .as_ref()
-            .ok()
-            .filter(|_| parts.memory.semantic)?;
+        let model = parts.model.as_ref().ok();
+        let model = model.filter(|_| parts.memory.semantic)?;
         Some(Arc::new(Self {
             model: Arc::clone(model),
             args: parts.agent.model.clone(),
