@@ -433,11 +433,8 @@ fn listed<T>(lines: &[String], found: &Found<T>) -> String {
 fn changed(change: &Change) -> String {
     let done = if change.is_new() { "wrote" } else { "changed" };
     let (added, removed) = (change.diff.added, change.diff.removed);
-    let remark = if change.is_over_command {
-        OVER_COMMAND
-    } else {
-        ""
-    };
+    let remark = change.is_over_command.then_some(OVER_COMMAND);
+    let remark = remark.unwrap_or_default();
     format!("{done} {} (+{added} -{removed}){remark}", change.path)
 }
 

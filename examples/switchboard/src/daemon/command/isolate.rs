@@ -90,10 +90,7 @@ pub(super) struct Attempts {
 /// Counts them in the network of this process.
 pub(super) fn attempts() -> Attempts {
     let read = |name| fs::read_to_string(Path::new("/proc/self/net").join(name));
-    let (old, new) = (
-        read("snmp").unwrap_or_default(),
-        read("snmp6").unwrap_or_default(),
-    );
+    let [old, new] = ["snmp", "snmp6"].map(|name| read(name).unwrap_or_default());
     // A line of names, and a line of numbers; or a line for each name.
     let (names, numbers) = (old.lines().step_by(2), old.lines().skip(1).step_by(2));
     let pairs = names.zip(numbers).flat_map(|(names, numbers)| {

@@ -191,25 +191,18 @@ pub(super) fn enter(plan: &mut Plan) -> rustix::io::Result<()> {
             done => done?,
         }
     }
+    let read_only = MountAttrFlags::MOUNT_ATTR_RDONLY;
     for closed in plan.seen(Access::Closed) {
-        put(
-            &filesystem(
-                "tmpfs",
-                Some(("mode", "0")),
-                MountAttrFlags::MOUNT_ATTR_RDONLY,
-            )?,
-            closed,
-        )?;
+        let empty = filesystem("tmpfs", Some(("mode", "0")), read_only)?;
+        put(&empty, closed)?;
     }
     let none = MountAttrFlags::empty();
     let memory = filesystem("tmpfs", Some(("mode", "1777")), none);
-    if memory
-        .and_then(|it| put(&it, SHARED_MEMORY.as_ref()))
-        .is_ok()
-    {
+    let memory = memory.and_then(|it| put(&it, SHARED_MEMORY.as_ref()));
+    if memory.is_ok() {
         plan.mounts.push(Mount::here(Access::Write, SHARED_MEMORY));
     }
-    let processes = filesystem("proc", None, MountAttrFlags::MOUNT_ATTR_RDONLY);
+    let processes = filesystem("proc", None, read_only);
     let has_own = processes.and_then(|it| put(&it, PROC.as_ref())).is_ok();
     let readable = of_the_kernel(has_own)?.into_iter();
     let readable = readable.map(|path| Mount::here(Access::Readable, path));
@@ -227,10 +220,10 @@ fn of_the_kernel(has_own: bool) -> rustix::io::Result<Vec<PathBuf>> {
         let is_public = it.permissions().mode() & 0o4 != 0 && entry.file_name() != "keys";
         match has_own {
             _ if !it.is_file() => {}
-            true if !is_public => put(
-                &copy_of(&open_real(Path::new("/dev/null"))?)?,
-                &entry.path(),
-            )?,
+            true if !is_public => {
+                let nothing = open_real("/dev/null".as_ref())?;
+                put(&copy_of(&nothing)?, &entry.path())?;
+            }
             false if is_public => readable.push(entry.path()),
             _ => {}
         }
