@@ -74,15 +74,11 @@ impl Pages {
     /// Returns the row that the next page ends before.
     fn page(&self) -> usize {
         let mut bytes = 0;
-        let rows = self
-            .rows
-            .iter()
-            .skip(self.read)
-            .take(PAGE)
-            .take_while(|row| {
-                bytes += row.len();
-                bytes <= PAGE_BYTES
-            });
+        let rows = self.rows.iter().skip(self.read).take(PAGE);
+        let rows = rows.take_while(|row| {
+            bytes += row.len();
+            bytes <= PAGE_BYTES
+        });
         (self.read + rows.count().max(1)).min(self.rows.len())
     }
 
@@ -91,17 +87,13 @@ impl Pages {
         let from = if self.is_read() { 0 } else { self.read };
         self.read = from;
         self.read = self.page();
-        let page = self
-            .rows
-            .get(from..self.read)
-            .unwrap_or_default()
-            .join("\n");
+        let page = self.rows.get(from..self.read).unwrap_or_default();
         let (about, to, rows) = (&self.about, self.read, self.rows.len());
         let next = match self.is_read() {
             true => "That was all.",
             false => "'d' shows more.",
         };
-        let page = fenced(self.language, &page);
+        let page = fenced(self.language, &page.join("\n"));
         format!(
             "{about}, lines {} to {to} of {rows}:\n\n{page}\n\n{next}",
             from + 1

@@ -35,35 +35,24 @@ const MAX_SESSIONS: usize = 64;
 /// How long a question can be answered.
 const EXPIRY: Duration = Duration::from_secs(60 * 60);
 
-/// Who runs by themselves what is written in these files, or in folders of these names.
-const RUN_BY: [(&str, &str); 9] = [
-    (
-        ".devcontainer",
-        "editors run what it names when the folder is opened",
-    ),
-    (".envrc", "direnv runs it when the folder is entered"),
-    (
-        ".githooks",
-        "Git may run what is in it, at commits and the like",
-    ),
-    (".github", "GitHub runs its workflows after a push"),
-    (".gitlab-ci.yml", "GitLab runs it after a push"),
-    (".husky", "Git runs what is in it, at commits and the like"),
-    (
-        ".idea",
-        "JetBrains' editors may run what it names when the folder is opened",
-    ),
-    (
-        ".pre-commit-config.yaml",
-        "pre-commit runs what it names at each commit",
-    ),
-    (
-        ".vscode",
-        "VS Code may run what it names when the folder is opened",
-    ),
-];
 /// What is said of any other file whose name begins with a dot.
 const SETTINGS: &str = "programs read such files by themselves, and some run what they hold";
+
+/// Returns who runs by themselves what is written in a file of this name, or in a folder.
+fn run_by(name: &str) -> &'static str {
+    match name {
+        ".devcontainer" => "editors run what it names when the folder is opened",
+        ".envrc" => "direnv runs it when the folder is entered",
+        ".githooks" => "Git may run what is in it, at commits and the like",
+        ".github" => "GitHub runs its workflows after a push",
+        ".gitlab-ci.yml" => "GitLab runs it after a push",
+        ".husky" => "Git runs what is in it, at commits and the like",
+        ".idea" => "JetBrains' editors may run what it names when the folder is opened",
+        ".pre-commit-config.yaml" => "pre-commit runs what it names at each commit",
+        ".vscode" => "VS Code may run what it names when the folder is opened",
+        _ => SETTINGS,
+    }
+}
 
 /// A kind of step that the user is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,14 +101,11 @@ impl Step {
             about.push_str(OVER_COMMAND);
         }
         let mut parts = change.path.split('/').filter(|part| part.starts_with('.'));
-        let read_by = parts.next().map(|part| {
-            let known = RUN_BY.iter().find(|(name, _)| part == *name);
-            (part, known.map_or(SETTINGS, |(_, who)| who))
-        });
-        if let Some((part, who)) = read_by {
-            about = format!("{about} – {}: {who}", code(part));
+        let mut kind = Kind::Edit;
+        if let Some(part) = parts.next() {
+            about = format!("{about} – {}: {}", code(part), run_by(part));
+            kind = Kind::Settings;
         }
-        let kind = read_by.map_or(Kind::Edit, |_| Kind::Settings);
         let effect = Effect::Change(change.file.clone(), change.old.clone(), change.new.clone());
         let text = change.diff.unified(&change.path, change.is_new());
         let pages = Pages::new(about, "diff", &text);
@@ -132,14 +118,11 @@ impl Step {
 
     /// Creates the step that runs a line of the shell.
     pub fn command(line: &str) -> Self {
+        let about = "I want to run this command".to_owned();
         Self {
             kind: Kind::Command,
             effect: Effect::Command(line.to_owned()),
-            pages: Pages::new(
-                "I want to run this command".to_owned(),
-                "sh",
-                &printable_lines(line),
-            ),
+            pages: Pages::new(about, "sh", &printable_lines(line)),
         }
     }
 }

@@ -31,11 +31,8 @@ pub(crate) fn folders(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut seen) = (Vec::new(), 0);
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
-        let names: Vec<_> = fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
+        let names = fs::read_dir(&folder).into_iter().flatten();
+        let names: Vec<_> = names.flatten().collect();
         seen += names.len();
         let has = |name: &str| names.iter().any(|it| it.file_name() == *name);
         let is_repository = is_folder(has);

@@ -1,8 +1,6 @@
 //! The output of tools as clients see it: the header of a call, lines, and how much was left out.
 
-use acolyte_proto::event::{
-    Diff, EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated,
-};
+use acolyte_proto::event::{EditHeader, FileHeader, Part, ScopeHeader, ToolHeader, Truncated};
 use rpc_core::Str;
 use serde_json::{Map, Value};
 
@@ -133,11 +131,9 @@ pub(super) fn change(change: &Change) -> Vec<Part> {
         files: Some(1),
     });
     let lines = diff.lines.iter().take(MAX_CHANGE).map(|line| {
-        let text = shortened(&line.text, MAX_LINE).into_owned().into();
-        Part::Diff(Diff {
-            text,
-            ..line.clone()
-        })
+        let mut line = line.clone();
+        line.text = shortened(&line.text, MAX_LINE).into_owned().into();
+        Part::Diff(line)
     });
     let more = left_out(diff.lines.len().saturating_sub(MAX_CHANGE), "lines");
     std::iter::once(header).chain(lines).chain(more).collect()

@@ -113,7 +113,7 @@ impl Toolbox {
             FILE_EDIT | FILE_CREATE => {
                 let (workspace, name, arguments) =
                     (workspace.clone(), name.to_owned(), arguments.clone());
-                let look = move || previewed(&workspace, &name, &arguments);
+                let look = move || change(&workspace, &name, &arguments, false);
                 let change = tokio::task::spawn_blocking(look).await;
                 let change = change.unwrap_or_else(|_| Err(panicked()))?;
                 Ok((!change.is_nothing()).then(|| Step::edit(&change)))
@@ -186,7 +186,7 @@ impl Toolbox {
     ) -> Result<String, ToolError> {
         let line = required(arguments, "command")?;
         let timeout = number(arguments, "timeout")?;
-        let timeout = timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
+        let timeout = timeout.map(|seconds| Duration::from_secs(seconds.max(1) as u64));
         show(Shown::Part(tool_output::command(line)));
         let mut is_silent = true;
         let mut news = |news: News| {
@@ -228,16 +228,17 @@ impl fmt::Debug for Toolbox {
 fn files() -> Vec<ToolDefinition> {
     let text = |name, what| Param::new(name, ParamType::String).with_description(what);
     let number = |name, what| Param::new(name, ParamType::Integer).with_description(what);
+    let flag = |name, what| {
+        let flag = Param::new(name, ParamType::Boolean).with_description(what);
+        flag.with_default(false)
+    };
     let path = || text("path", "The file, as seen from the workspace.");
     let folder = || text("folder", "The folder to look in.").with_default(".");
     let glob = || text("glob", "Only files like this: src/**/*.rs").with_default("*");
     let limit = || number("limit", "Most matches.").with_default(100);
     let ignored = || {
-        Param::new("ignored", ParamType::Boolean)
-            .with_description(
-                "Whether to look also into what .gitignore names, which is left out otherwise.",
-            )
-            .with_default(false)
+        let what = "Whether to look also into what .gitignore names, which is left out otherwise.";
+        flag("ignored", what)
     };
     vec![
         ToolDefinition::new(FILE_READ, "Reads a text file, or some of its lines.")
@@ -246,11 +247,7 @@ fn files() -> Vec<ToolDefinition> {
             .param(number("lines", "How many lines.").with_default(2_000)),
         ToolDefinition::new(FILE_SEARCH, "Finds lines that hold a text.")
             .param(text("query", "The text."))
-            .param(
-                Param::new("regex", ParamType::Boolean)
-                    .with_description("Whether the text is a regular expression.")
-                    .with_default(false),
-            )
+            .param(flag("regex", "Whether the text is a regular expression."))
             .param(glob())
             .param(folder())
             .param(ignored())
@@ -267,11 +264,7 @@ fn files() -> Vec<ToolDefinition> {
         .param(path())
         .param(text("find", "The text to be replaced."))
         .param(text("replace", "What takes its place."))
-        .param(
-            Param::new("all", ParamType::Boolean)
-                .with_description("Replace it wherever it stands.")
-                .with_default(false),
-        ),
+        .param(flag("all", "Replace it wherever it stands.")),
         ToolDefinition::new(
             FILE_CREATE,
             "Writes a whole file, in place of the one of that name, which must have been read before. Makes folders where needed.",
@@ -316,10 +309,8 @@ async fn blocking(
     let (workspace, name, arguments) = (workspace.clone(), name.to_owned(), arguments.clone());
     let work = move || {
         // No one may want it any more when there is a thread for it.
-        match stop.is_stopped() {
-            true => Err(ToolError::new(Code::Aborted, "aborted")),
-            false => on_files(&workspace, &name, &arguments, &stop),
-        }
+        stop.check()?;
+        on_files(&workspace, &name, &arguments, &stop)
     };
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| Err(panicked()))
@@ -329,21 +320,27 @@ fn panicked() -> ToolError {
     ToolError::new(Code::Other, "the tool has panicked")
 }
 
-/// Returns the change that a call would make.
-fn previewed(
+/// Returns the change that a call makes, or would make.
+fn change(
     workspace: &Workspace,
     name: &str,
     arguments: &Map<String, Value>,
+    is_made: bool,
 ) -> Result<Change, ToolError> {
-    let path = required(arguments, "path")?;
+    let text = |name| required(arguments, name);
+    let path = text("path")?;
     if name == FILE_CREATE {
-        return workspace.preview_write(path, required(arguments, "content")?);
+        let content = text("content")?;
+        return match is_made {
+            true => workspace.write(path, content),
+            false => workspace.preview_write(path, content),
+        };
     }
-    let (find, put) = (
-        required(arguments, "find")?,
-        required(arguments, "replace")?,
-    );
-    workspace.preview_edit(path, find, put, flag(arguments, "all")?)
+    let (find, put, all) = (text("find")?, text("replace")?, flag(arguments, "all")?);
+    match is_made {
+        true => workspace.edit(path, find, put, all),
+        false => workspace.preview_edit(path, find, put, all),
+    }
 }
 
 /// Stops blocking work when it is dropped.
@@ -363,13 +360,11 @@ fn on_files(
 ) -> Result<(Vec<Shown>, String), ToolError> {
     let (parts, text) = match name {
         FILE_READ => {
-            let mut range = Range::default();
-            if let Some(first) = number(arguments, "from")? {
-                range.first = usize::try_from(first).unwrap_or(usize::MAX);
-            }
-            if let Some(count) = number(arguments, "lines")? {
-                range.count = usize::try_from(count).unwrap_or(usize::MAX);
-            }
+            let all = Range::default();
+            let range = Range {
+                first: number(arguments, "from")?.unwrap_or(all.first),
+                count: number(arguments, "lines")?.unwrap_or(all.count),
+            };
             let excerpt = workspace.read(required(arguments, "path")?, range, stop)?;
             (tool_output::read(&excerpt), read(&excerpt))
         }
@@ -392,17 +387,7 @@ fn on_files(
             )
         }
         FILE_EDIT | FILE_CREATE => {
-            let path = required(arguments, "path")?;
-            let change = match name {
-                FILE_CREATE => workspace.write(path, required(arguments, "content")?)?,
-                _ => {
-                    let (find, put) = (
-                        required(arguments, "find")?,
-                        required(arguments, "replace")?,
-                    );
-                    workspace.edit(path, find, put, flag(arguments, "all")?)?
-                }
-            };
+            let change = change(workspace, name, arguments, true)?;
             let (parts, text) = (tool_output::change(&change), changed(&change));
             let shown = parts.into_iter().map(Shown::Part);
             return Ok((
@@ -419,12 +404,11 @@ fn on_files(
 fn places(arguments: &Map<String, Value>) -> Result<Query, ToolError> {
     let glob = optional(arguments, "glob")?.filter(|glob| !["", "*"].contains(glob));
     let folder = optional(arguments, "folder")?.filter(|folder| !["", "."].contains(folder));
-    let limit = number(arguments, "limit")?;
     Ok(Query {
         glob: glob.map(str::to_owned),
         folder: folder.map(str::to_owned),
         has_ignored: flag(arguments, "ignored")?,
-        limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+        limit: number(arguments, "limit")?,
         ..Query::default()
     })
 }
@@ -449,11 +433,8 @@ fn listed<T>(lines: &[String], found: &Found<T>) -> String {
 fn changed(change: &Change) -> String {
     let done = if change.is_new() { "wrote" } else { "changed" };
     let (added, removed) = (change.diff.added, change.diff.removed);
-    let remark = if change.is_over_command {
-        OVER_COMMAND
-    } else {
-        ""
-    };
+    let remark = change.is_over_command.then_some(OVER_COMMAND);
+    let remark = remark.unwrap_or_default();
     format!("{done} {} (+{added} -{removed}){remark}", change.path)
 }
 
@@ -469,11 +450,7 @@ fn optional<'a>(
     arguments: &'a Map<String, Value>,
     name: &str,
 ) -> Result<Option<&'a str>, ToolError> {
-    match arguments.get(name) {
-        Some(Value::String(text)) => Ok(Some(text)),
-        None | Some(Value::Null) => Ok(None),
-        Some(_) => Err(ToolError::call(format!("{name:?} has to be a string"))),
-    }
+    argument(arguments, name, "a string", Value::as_str)
 }
 
 fn required<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
@@ -482,21 +459,23 @@ fn required<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str
 }
 
 fn flag(arguments: &Map<String, Value>, name: &str) -> Result<bool, ToolError> {
-    match arguments.get(name) {
-        Some(Value::Bool(flag)) => Ok(*flag),
-        None | Some(Value::Null) => Ok(false),
-        Some(_) => Err(ToolError::call(format!("{name:?} has to be true or false"))),
-    }
+    let flag = argument(arguments, name, "true or false", Value::as_bool)?;
+    Ok(flag.unwrap_or_default())
 }
 
-fn number(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, ToolError> {
-    match arguments.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            let number = value.as_u64();
-            let number =
-                number.ok_or_else(|| ToolError::call(format!("{name:?} has to be a whole number")));
-            number.map(Some)
-        }
-    }
+fn number(arguments: &Map<String, Value>, name: &str) -> Result<Option<usize>, ToolError> {
+    let number = argument(arguments, name, "a whole number", Value::as_u64)?;
+    Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
+}
+
+/// Returns an argument, which may be missing, of the kind that `read` takes.
+fn argument<'a, T>(
+    arguments: &'a Map<String, Value>,
+    name: &str,
+    kind: &str,
+    read: impl FnOnce(&'a Value) -> Option<T>,
+) -> Result<Option<T>, ToolError> {
+    let value = arguments.get(name).filter(|value| !value.is_null());
+    let wrong = || ToolError::call(format!("{name:?} has to be {kind}"));
+    value.map(|it| read(it).ok_or_else(wrong)).transpose()
 }

@@ -120,10 +120,8 @@ impl Worker {
         let known = session.map_or_else(Arc::default, |id| self.decisions.known(id));
         let here = self.here(known)?;
         if request.message.trim() == UNDO {
-            return Ok(Reply::new(
-                self.undo(session, &here).await,
-                named.to_owned(),
-            ));
+            let done = self.undo(session, &here).await;
+            return Ok(Reply::new(done, named.to_owned()));
         }
         let workspace = match request.workspace.as_deref() {
             Some(path) => here.within(path).map_err(|why| refused(&why))?,
@@ -145,9 +143,7 @@ impl Worker {
         }
         let mut chat = Chat {
             worker: self,
-            toolbox: self
-                .toolbox
-                .of_session(request.session_id.as_ref().map(SessionId::as_str)),
+            toolbox: self.toolbox.of_session(session.map(SessionId::as_str)),
             model,
             turn: self.turn(request, &here, &workspace).await,
             workspace,
@@ -184,11 +180,8 @@ impl Worker {
         };
         reply.output_streamed = Some(ended.is_streamed);
         reply.error = ended.error.map(Into::into);
-        reply.tool_calls = chat
-            .called
-            .iter()
-            .map(|name| name.as_str().into())
-            .collect();
+        let called = chat.called.iter().map(|name| name.as_str().into());
+        reply.tool_calls = called.collect();
         reply.model_calls = Some(chat.asked);
         reply.active_skills.clone_from(&request.active_skills);
         let (read, written) = (chat.usage.input_tokens, chat.usage.output_tokens);

@@ -362,8 +362,7 @@ impl Chats {
             let copied = self.engine.copy(&session(other), turn, &chat.session).await;
             if let Err(error) = copied {
                 self.open.leave(id);
-                let why = error.message().to_owned();
-                return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+                return failed(&error);
             }
         }
         let mut runs = self.runs.lock();
@@ -433,8 +432,7 @@ impl Chats {
         let chat = self.open.find(id).unwrap_or_else(|| Chat::new(id));
         chat.stop();
         if let Err(error) = self.engine.delete(&chat.session).await {
-            let why = error.message().to_owned();
-            return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+            return failed(&error);
         }
         let _ = chat.news.send(past(&[]));
         text(StatusCode::NO_CONTENT, "")
@@ -445,10 +443,9 @@ impl Chats {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn memory(&self, id: &str) -> Response<Bytes> {
-        let known = self.engine.entities(&Chat::new(id).session).await;
-        match known.map(|known| serde_json::to_vec(&known)) {
-            Ok(Ok(known)) => web::json(known),
-            _ => text(
+        match self.engine.entities(&session(id)).await {
+            Ok(known) => web::json(json!(known).to_string()),
+            Err(_) => text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "the memory cannot be read",
             ),
@@ -465,17 +462,14 @@ impl Chats {
             return text(StatusCode::BAD_REQUEST, why);
         };
         let asked = Forgotten {
-            session: Chat::new(id).session.clone(),
+            session: session(id),
             subject: known.subject,
             relation: known.relation,
         };
         match self.engine.forget(&asked).await {
             Ok(true) => text(StatusCode::NO_CONTENT, ""),
             Ok(false) => text(StatusCode::NOT_FOUND, "that is not known"),
-            Err(error) => text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                error.message().to_owned(),
-            ),
+            Err(error) => failed(&error),
         }
     }
 
@@ -490,6 +484,11 @@ impl Chats {
         runs.shutdown().await;
         count
     }
+}
+
+fn failed(error: &RpcError) -> Response<Bytes> {
+    let why = error.message().to_owned();
+    text(StatusCode::INTERNAL_SERVER_ERROR, why)
 }
 
 /// Answers a question, until it is stopped or has had no viewers for long. Returns the last event.

@@ -119,12 +119,8 @@ impl Agent {
             return Ok(());
         };
         let mut text = text;
-        if let Some(preview) = self
-            .steps
-            .preview
-            .as_mut()
-            .filter(|_| !out.is_json() && question.allow().is_some())
-        {
+        let is_paged = !out.is_json() && question.allow().is_some();
+        if let Some(preview) = self.steps.preview.as_mut().filter(|_| is_paged) {
             match preview.meant(&text.to_lowercase()) {
                 pages::Meant::More => {
                     let page = preview.turn();

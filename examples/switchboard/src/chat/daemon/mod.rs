@@ -321,10 +321,8 @@ impl Peer for Daemon<'_> {
     async fn about(&self) -> Vec<String> {
         let model = &*self.connection.status.model;
         let model = (!model.is_empty()).then(|| format!("model {}", printable(model)));
-        let folder = self
-            .wishes
-            .workspace()
-            .map(|folder| format!("folder {}", printable(folder)));
+        let folder = self.wishes.workspace();
+        let folder = folder.map(|folder| format!("folder {}", printable(folder)));
         let session = format!("session {}", self.session);
         model.into_iter().chain(folder).chain([session]).collect()
     }

@@ -106,10 +106,7 @@ impl Server {
         }
         let first = urls(self.url.expose()).next()?;
         let place = first.split_once("://").map_or(first, |(_, place)| place);
-        let path = place
-            .find('/')
-            .and_then(|at| place.get(at..))
-            .unwrap_or_default();
+        let path = place.find('/').map_or("", |at| place.split_at(at).1);
         let path = path.trim_end_matches('/').trim_end_matches(WS_PATH);
         let path = format!("{path}/models");
         let asked = dialer.get(&path, MAX_ABOUT);
@@ -287,21 +284,18 @@ pub(crate) async fn ask(
                 .await?;
             let mut forgotten = Vec::new();
             for fact in &facts {
-                let (Some(subject), Some(relation)) = (&fact.subject, &fact.relation) else {
-                    continue;
-                };
-                if format!("{subject}, {relation}").to_lowercase() != name.to_lowercase() {
-                    continue;
+                if let (Some(subject), Some(relation)) = (&fact.subject, &fact.relation)
+                    && format!("{subject}, {relation}").to_lowercase() == name.to_lowercase()
+                {
+                    let asked = Forgotten {
+                        session: session.clone(),
+                        subject: subject.to_string(),
+                        relation: relation.to_string(),
+                    };
+                    client.call(MEMORY_FORGET, &asked).await?;
+                    let words = || format!("forgotten: {}", printable(&fact.text));
+                    forgotten.push(answer(json, fact, words));
                 }
-                let asked = Forgotten {
-                    session: session.clone(),
-                    subject: subject.to_string(),
-                    relation: relation.to_string(),
-                };
-                client.call(MEMORY_FORGET, &asked).await?;
-                forgotten.push(answer(json, fact, || {
-                    format!("forgotten: {}", printable(&fact.text))
-                }));
             }
             forgotten
         }

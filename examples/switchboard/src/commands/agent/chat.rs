@@ -121,7 +121,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if args.relay.is_none() {
         dialer(place.unwrap_or(&args.agent).expose(), &options)?;
     }
-    let Whereabouts { url, host, about } = whereabouts(&args, &line).await?;
+    let (url, host, about) = whereabouts(&args, &line).await?;
     options.host = host;
     let code = cli::secret_or("--invite", args.invite.as_ref(), "AGENT_INVITE")?;
     let offers_code = code.is_some();
@@ -183,28 +183,19 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Where the agent is, and what is known of it.
-struct Whereabouts {
-    url: Urls,
-    host: Option<Address>,
-    about: Vec<String>,
-}
-
 /// What an agent says of itself, for people.
 fn about(found: &Found) -> Vec<String> {
     let info: Value = found.info.parse().unwrap_or_default();
-    let named = ["name", "model", "folder"]
-        .into_iter()
-        .filter_map(|member| {
-            let text = printable(info[member].as_str()?).into_owned();
-            Some(if member == "name" {
-                text
-            } else {
-                format!("{member} {text}")
-            })
-        });
+    let members = [("name", ""), ("model", "model "), ("folder", "folder ")];
+    let named = members.into_iter().filter_map(|(member, label)| {
+        let text = printable(info[member].as_str()?);
+        Some(format!("{label}{text}"))
+    });
     named.collect()
 }
+
+/// Where an agent is, its address as far as it is known, and what it says of itself.
+type Whereabouts = (Urls, Option<Address>, Vec<String>);
 
 async fn whereabouts(args: &Args, line: &Line) -> Result<Whereabouts, Failure> {
     let wanted = Address::parse(args.agent.expose()).ok();
@@ -225,20 +216,15 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<Whereabouts, Failure> {
         }
     };
     match found {
-        Ok(found) => Ok(Whereabouts {
-            about: about(&found),
-            host: Some(found.address),
-            url: found.url.into(),
-        }),
+        Ok(found) => {
+            let about = about(&found);
+            Ok((found.url.into(), Some(found.address), about))
+        }
         // It need not say who it is, unless that matters.
         Err(FindError::Status(_) | FindError::Document(_))
             if wanted.is_none() || is_elsewhere(place.expose()) =>
         {
-            Ok(Whereabouts {
-                url: place.clone(),
-                host: wanted,
-                about: Vec::new(),
-            })
+            Ok((place.clone(), wanted, Vec::new()))
         }
         Err(FindError::Dial(error @ DialError::BadUrl { .. })) => Err(Failure::usage(error)),
         Err(error) => {

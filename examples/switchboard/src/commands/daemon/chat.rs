@@ -58,16 +58,12 @@ pub(crate) async fn undo(args: UndoArgs) -> Result<(), Failure> {
     let mut wishes = ChatOptions::default();
     (wishes.session, wishes.yes) = (args.session, true);
     let UndoArgs { server, json, .. } = args;
-    chat(
-        &Common {
-            server,
-            wishes,
-            json,
-        },
-        Some(UNDO.to_owned()),
-        None,
-    )
-    .await
+    let args = Common {
+        json,
+        wishes,
+        server,
+    };
+    chat(&args, Some(UNDO.to_owned()), None).await
 }
 
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
@@ -83,12 +79,10 @@ pub(crate) async fn chat(
 ) -> Result<(), Failure> {
     // Who sits there lets the agent think as long as it likes.
     let idle: Option<Duration> = once.is_some().then_some(CHAT_IDLE_TIMEOUT);
-    let peer = Daemon::open(&args.server, &args.wishes, idle).await;
-    let is_undo = once.as_deref() == Some(UNDO);
-    let peer = peer.and_then(|peer| match is_undo {
-        true => peer.check_undo().map(|()| peer),
-        false => Ok(peer),
-    });
+    let mut peer = Daemon::open(&args.server, &args.wishes, idle).await;
+    if let (Ok(daemon), Some(UNDO)) = (&peer, once.as_deref()) {
+        peer = daemon.check_undo().and(peer);
+    }
     let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
     let options = Options {
         once,

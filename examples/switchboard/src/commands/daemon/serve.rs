@@ -1,6 +1,5 @@
 //! `switchboard daemon serve`: serves a coding agent on a folder.
 
-use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use crate::chat::terminal::state_folder;
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
 use crate::daemon::{Worker, worker};
 use crate::fsync::FsyncArgs;
+use crate::gateway::store::make_folder;
 use crate::model::options::ModelArgs;
 use crate::model::provider::Provider;
 use crate::model::scripted::Scripted;
@@ -156,9 +156,9 @@ fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failur
     }
     let opened = state_folder().map(|folder| {
         let digest = hex(&Sha256::digest(workspace.as_os_str().as_encoded_bytes()));
-        make_folder(&folder)?;
-        open(&folder.join(format!("daemon-{}.redb", beginning(&digest, 16))))
-            .map_err(|it| it.to_string())
+        let path = folder.join(format!("daemon-{}.redb", beginning(&digest, 16)));
+        let opened = make_folder(&folder).and_then(|()| open(&path));
+        opened.map_err(|it| it.to_string())
     });
     match opened.unwrap_or_else(|| Err("there is no HOME".to_owned())) {
         Ok(store) => Ok(Some(Arc::new(store))),
@@ -169,17 +169,6 @@ fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failur
             Ok(None)
         }
     }
-}
-
-/// Makes a folder that only this user can read, where the system has such.
-fn make_folder(folder: &Path) -> Result<(), String> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(folder)
-        .map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 fn options(args: &Args) -> Result<ServerOptions, Failure> {

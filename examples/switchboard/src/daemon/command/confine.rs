@@ -19,18 +19,18 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use super::reach::SYSTEM;
 use super::supervise::{Plan, code, note_left};
-use super::view::{self, become_owner, open_real};
+use super::view::{self, Access, become_owner, open_real};
 use super::{Network, filter};
 
 /// The reason why a command cannot be confined.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Obstacle {
-    #[error("a supervisor was called with wrong arguments")]
-    Arguments,
+    #[error("a supervisor was called without a plan")]
+    Plan,
     #[error("/proc cannot be read: {0}")]
     Proc(io::Error),
     #[error("no process can be supervised: {0}")]
-    Session(io::Error),
+    Session(Errno),
     #[error(
         "no namespaces (user namespaces may be switched off, or forbidden by AppArmor or a container): {0}"
     )]
@@ -38,9 +38,9 @@ pub(super) enum Obstacle {
     #[error(
         "what lies outside cannot be mounted read-only (a container or AppArmor may forbid it): {0}"
     )]
-    Mounts(io::Error),
+    Mounts(Errno),
     #[error("capabilities cannot be dropped: {0}")]
-    Capabilities(io::Error),
+    Capabilities(Errno),
     #[error("no Landlock (Linux 6.2 or newer has it, unless it is switched off): {0}")]
     Landlock(#[from] RulesetError),
     #[error("no filter for system calls: {0}")]
@@ -50,20 +50,8 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
-    pub(super) fn session(error: Errno) -> Self {
-        Self::Session(error.into())
-    }
-
     pub(super) fn namespaces(error: nix::errno::Errno) -> Self {
         Self::Namespaces(error.into())
-    }
-
-    pub(super) fn mounts(error: Errno) -> Self {
-        Self::Mounts(error.into())
-    }
-
-    pub(super) fn capabilities(error: Errno) -> Self {
-        Self::Capabilities(error.into())
     }
 }
 
@@ -94,16 +82,16 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
     // The command must not see its open files.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    hidden.map_err(Obstacle::session)?;
-    view::enter(plan).map_err(Obstacle::mounts)?;
-    become_owner(&plan.folder).map_err(Obstacle::capabilities)?;
-    give_up_capabilities().map_err(Obstacle::capabilities)?;
+    hidden.map_err(Obstacle::Session)?;
+    view::enter(plan).map_err(Obstacle::Mounts)?;
+    become_owner(&plan.folder).map_err(Obstacle::Capabilities)?;
+    give_up_capabilities().map_err(Obstacle::Capabilities)?;
     // Whatever becomes of the supervisor.
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
-    bound.map_err(Obstacle::session)?;
+    bound.map_err(Obstacle::Session)?;
     restrict(plan)?;
     filter::apply(plan.network)?;
-    let child = plan.command()?.spawn().map_err(Obstacle::Start)?;
+    let child = plan.command().spawn().map_err(Obstacle::Start)?;
     let child = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
@@ -113,7 +101,7 @@ pub(super) fn run(plan: &mut Plan) -> Result<u8, Obstacle> {
             }
             // Others that have lost their parents.
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(Obstacle::session(error)),
+            Err(error) => return Err(Obstacle::Session(error)),
         }
     }
 }
@@ -144,9 +132,9 @@ fn restrict(plan: &Plan) -> Result<(), RulesetError> {
     rules
         .create()?
         .add_rules(path_beneath_rules(SYSTEM, AccessFs::ReadDir))?
-        .add_rules(real(&plan.readable, read))?
+        .add_rules(real(plan.seen(Access::Readable), read))?
         .add_rules(path_beneath_rules(DEVICES, all))?
-        .add_rules(real(plan.writable(), no_devices))?
+        .add_rules(real(plan.seen(Access::Write), no_devices))?
         .restrict_self()?;
     Ok(())
 }

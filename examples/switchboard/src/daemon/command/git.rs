@@ -60,13 +60,10 @@ pub(super) fn guarded(workspace: &Path) -> Vec<Mount> {
             continue;
         }
         if found != workspace {
-            mounts.push(Mount::new(Access::Write, &found, &found));
+            mounts.push(Mount::here(Access::Write, &found));
         }
         for path in EXECUTED.map(|name| found.join(name)) {
-            let link = path
-                .is_symlink()
-                .then(|| path.canonicalize().ok())
-                .flatten();
+            let link = path.read_link().and_then(|_| path.canonicalize()).ok();
             let leads_to = link.filter(|to| to.starts_with(workspace));
             mounts.extend(leads_to.iter().chain([&path]).map(|path| Mount::kept(path)));
         }
@@ -93,19 +90,12 @@ fn linked(top: &Path, file: &Path) -> Option<Vec<PathBuf>> {
     let mut above = folder.ancestors().skip(1);
     let superproject = above.find(|it| it.ends_with(".git"))?.parent()?;
     let mut git = Command::new("git");
-    let asked = git
-        .args(["config", "--no-includes", "--file"])
-        .arg(folder.join("config"));
-    let answer = asked
-        .arg("core.worktree")
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
+    git.args(["config", "--no-includes", "--file"]);
+    git.arg(folder.join("config")).arg("core.worktree");
+    let answer = git.stdin(Stdio::null()).output().ok()?;
     let back = String::from_utf8(answer.stdout).ok()?;
     let back = folder.join(back.trim_end()).canonicalize().ok()?;
-    let is_module = folder
-        .strip_prefix(superproject.join(".git/modules"))
-        .is_ok();
+    let is_module = folder.starts_with(superproject.join(".git/modules"));
     (back == top && is_module && top.starts_with(superproject)).then(|| vec![folder])
 }
 

@@ -28,15 +28,6 @@ pub(crate) enum Note {
     LeftRunning = 3,
 }
 
-#[cfg(target_os = "linux")]
-impl Note {
-    const ALL: [u8; 3] = [
-        Self::NoNamespace as u8,
-        Self::LacksNetwork as u8,
-        Self::LeftRunning as u8,
-    ];
-}
-
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Child,
@@ -100,7 +91,8 @@ impl Group {
         if let Some(line) = &mut self.line {
             let mut why = Vec::new();
             line.take(MAX_REASON).read_to_end(&mut why).await?;
-            let end = why.iter().position(|byte| Note::ALL.contains(byte));
+            // No letter of a reason is less.
+            let end = why.iter().position(|it| *it <= Note::LeftRunning as u8);
             self.notes = why.split_off(end.unwrap_or(why.len()));
             if !why.is_empty() {
                 let why = String::from_utf8_lossy(&why).into_owned();

@@ -21,13 +21,13 @@ use super::view::become_owner;
 /// Returns the network that there is.
 pub(super) fn isolate(network: Network, folder: &Path) -> Result<Network, Obstacle> {
     let mut own = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;
-    let sets = capabilities(None).map_err(Obstacle::capabilities)?;
+    let sets = capabilities(None).map_err(Obstacle::Capabilities)?;
     // Who may do this anyway stays who he is, so that files of others can still be given away.
     let is_admin = sets.effective.contains(CapabilitySet::SYS_ADMIN);
     own.set(CloneFlags::CLONE_NEWUSER, !is_admin);
     if !is_admin {
         // A namespace of its own knows no other user.
-        become_owner(folder).map_err(Obstacle::capabilities)?;
+        become_owner(folder).map_err(Obstacle::Capabilities)?;
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let with_network = own | CloneFlags::CLONE_NEWNET;
@@ -45,10 +45,10 @@ pub(super) fn isolate(network: Network, folder: &Path) -> Result<Network, Obstac
         }
     }
     let mounts = CapabilitySet::SYS_ADMIN;
-    let mut sets = capabilities(None).map_err(Obstacle::capabilities)?;
+    let mut sets = capabilities(None).map_err(Obstacle::Capabilities)?;
     sets.inheritable |= mounts;
-    set_capabilities(None, sets).map_err(Obstacle::capabilities)?;
-    configure_capability_in_ambient_set(mounts, true).map_err(Obstacle::capabilities)?;
+    set_capabilities(None, sets).map_err(Obstacle::Capabilities)?;
+    configure_capability_in_ambient_set(mounts, true).map_err(Obstacle::Capabilities)?;
     Ok(match network {
         Network::Own if !has_own || loopback().is_err() => Network::Nothing,
         network => network,
@@ -90,10 +90,7 @@ pub(super) struct Attempts {
 /// Counts them in the network of this process.
 pub(super) fn attempts() -> Attempts {
     let read = |name| fs::read_to_string(Path::new("/proc/self/net").join(name));
-    let (old, new) = (
-        read("snmp").unwrap_or_default(),
-        read("snmp6").unwrap_or_default(),
-    );
+    let [old, new] = ["snmp", "snmp6"].map(|name| read(name).unwrap_or_default());
     // A line of names, and a line of numbers; or a line for each name.
     let (names, numbers) = (old.lines().step_by(2), old.lines().skip(1).step_by(2));
     let pairs = names.zip(numbers).flat_map(|(names, numbers)| {

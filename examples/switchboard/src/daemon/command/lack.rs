@@ -3,7 +3,10 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::Output;
+use rustix::io::Errno;
+
+use super::scratch::Scratch;
+use super::{CommandConfig, GitAccess, Output};
 
 /// How many of the last lines of a command are looked at.
 const LINES: usize = 40;
@@ -12,14 +15,10 @@ const LINES: usize = 40;
 pub(super) struct Bounds<'a> {
     /// Where it started.
     pub(super) folder: &'a Path,
-    /// The home and the folder for temporary files, which are its own.
-    pub(super) own: [&'a Path; 2],
-    pub(super) writable: &'a [PathBuf],
+    /// What is its own.
+    pub(super) scratch: &'a Scratch,
     pub(super) readable: &'a [PathBuf],
-    /// What to say of Git's folder, if that is out of reach.
-    pub(super) git: Option<&'a str>,
-    /// Whether it could write what Git executes.
-    pub(super) is_git_open: bool,
+    pub(super) config: &'a CommandConfig,
 }
 
 /// What a program should know that seems to have tried to write what Git executes.
@@ -29,30 +28,17 @@ const GIT: &str =
 impl Bounds<'_> {
     /// Returns the remark on a failed command that has named something out of its reach.
     pub(super) fn remark(&self, line: &str, output: &Output) -> Option<String> {
-        let said = output
-            .first
-            .iter()
-            .chain(&output.last)
-            .map(|it| it.text.as_str());
-        let said: Vec<_> = said.rev().take(LINES).collect();
-        let is_git = |text: &&str| words(text).any(|word| word == "git" || word.ends_with(".git"));
-        if let Some(git) = self.git.filter(|_| is_git(&line)) {
+        let said = output.first.iter().chain(&output.last).rev();
+        let said = said.take(LINES).map(|it| it.text.as_str());
+        let is_git = words(line).any(|word| word == "git" || word.ends_with(".git"));
+        if let Some(git) = self.config.git_remark.as_ref().filter(|_| is_git) {
             return Some(format!("({git})"));
         }
-        let read_only = io::Error::from(rustix::io::Errno::ROFS).to_string();
-        let read_only = read_only
-            .split(" (")
-            .next()
-            .unwrap_or_default()
-            .to_lowercase();
-        let busy = io::Error::from(rustix::io::Errno::BUSY).to_string();
-        let busy = busy.split(" (").next().unwrap_or_default().to_lowercase();
-        for text in said.into_iter().chain([line]) {
-            let text_in_lower_case = text.to_lowercase();
-            let is_read_only = text_in_lower_case.contains(&read_only);
+        for text in said.chain([line]) {
+            let is_read_only = names(text, Errno::ROFS);
             // Its files are mounted, and so cannot be replaced.
-            let is_kept = is_read_only || text_in_lower_case.contains(&busy);
-            if is_kept && !self.is_git_open && text.contains(".git") {
+            let is_kept = is_read_only || names(text, Errno::BUSY);
+            if is_kept && self.config.git != GitAccess::Open && text.contains(".git") {
                 return Some(GIT.to_owned());
             }
             for path in words(text).filter_map(|word| self.path(word)) {
@@ -91,18 +77,21 @@ impl Bounds<'_> {
                 part => plain.push(part),
             }
         }
-        let mut inside = self
-            .writable
-            .iter()
-            .map(PathBuf::as_path)
-            .chain([self.folder]);
-        let is_outside =
-            !inside.any(|it| plain.starts_with(it)) && !self.folder.starts_with(&plain);
-        let is_kernel = ["/dev", "/proc", "/sys"]
-            .iter()
-            .any(|it| plain.starts_with(it));
-        (is_outside && !is_kernel && !self.own.contains(&plain.as_path())).then_some(plain)
+        let mut writable = self.config.writable.iter();
+        let is_inside = plain.starts_with(self.folder)
+            || self.folder.starts_with(&plain)
+            || writable.any(|it| plain.starts_with(it));
+        let mut kernel = ["/dev", "/proc", "/sys"].iter();
+        let is_own = [&self.scratch.home, &self.scratch.temporary].contains(&&plain);
+        (!is_inside && !is_own && !kernel.any(|it| plain.starts_with(it))).then_some(plain)
     }
+}
+
+/// Returns whether a text names an error as the system does.
+fn names(text: &str, error: Errno) -> bool {
+    let error = io::Error::from(error).to_string().to_lowercase();
+    let error = error.split(" (").next().unwrap_or_default();
+    text.to_lowercase().contains(error)
 }
 
 /// Returns the words of a text, without what usually surrounds them.

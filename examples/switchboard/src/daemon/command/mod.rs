@@ -30,6 +30,7 @@ use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 use rpc_core::sync::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 use self::group::{Group, Note};
@@ -92,7 +93,9 @@ pub enum GitAccess {
 }
 
 /// The network of confined programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize,
+)]
 pub enum Network {
     /// One of their own, which is a loopback: the programs of one command reach each other there, and
     /// nothing else. Where the system has no namespace for it, they have [none](Self::Nothing).
@@ -110,24 +113,6 @@ pub enum Network {
 }
 
 impl Network {
-    #[cfg(target_os = "linux")]
-    const ALL: [Self; 3] = [Self::Own, Self::Nothing, Self::On];
-
-    /// Returns the word for it in a plan.
-    #[cfg(target_os = "linux")]
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Nothing => "nothing",
-            Self::On => "on",
-        }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.word() == word)
-    }
-
     /// Returns what a program that fails for want of a network should know.
     pub(super) const fn remark(self) -> &'static str {
         match self {
@@ -280,7 +265,8 @@ impl Commands {
             return Err(ToolError::call("commands are not run here"));
         }
         let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
-        let mut group = self.start(workspace, line)?;
+        let started = self.spawn(workspace.path(), line);
+        let mut group = started.map_err(|error| not_run(&error))?;
         let mut heard = output::Capture::default();
         let (out, err) = group.take_pipes();
         let ended = {
@@ -342,11 +328,6 @@ impl Commands {
         Ok(output.network)
     }
 
-    fn start(&self, workspace: &Workspace, line: &str) -> Result<Group, ToolError> {
-        self.spawn(workspace.path(), line)
-            .map_err(|error| not_run(&error))
-    }
-
     fn spawn(&self, folder: &Path, line: &str) -> io::Result<Group> {
         let scratch = self.scratch(folder)?;
         let (shell, option) = match cfg!(windows) {
@@ -384,11 +365,9 @@ impl Commands {
         let scratch = self.scratch(workspace.path()).ok()?;
         let bounds = lack::Bounds {
             folder: workspace.path(),
-            own: [&scratch.home, &scratch.temporary],
-            writable: &self.config.writable,
+            scratch: &scratch,
             readable: &self.reach.get()?.readable,
-            git: self.config.git_remark.as_deref(),
-            is_git_open: self.config.git == GitAccess::Open,
+            config: &self.config,
         };
         bounds.remark(line, output)
     }
@@ -409,21 +388,15 @@ impl Commands {
             Confinement::Open => supervise::OPEN,
             _ => supervise::CONFINED,
         };
-        let reach = self.reach.get();
-        let mut mounts = scratch.mounts.clone();
         let kept = self.kept();
-        mounts.extend_from_slice(&kept);
-        mounts.sort_by_key(view::Mount::depth);
         let plan = supervise::Plan {
             network: self.config.network,
             is_git_open: self.config.git == GitAccess::Open,
             folder: folder.to_owned(),
-            mounts,
-            readable: reach.map_or_else(Vec::new, |it| it.readable.clone()),
-            closed: reach.map_or_else(Vec::new, |it| it.closed.clone()),
-            program: ["/bin/sh", "-c", line].map(Into::into).into(),
+            mounts: [&*scratch.mounts, &*kept].concat(),
+            line: line.into(),
         };
-        command.arg0("daemon").arg(role).args(plan.to_args());
+        command.arg0("daemon").arg(role).envs(plan.variables());
         Group::supervised(command, kept)
     }
 
@@ -449,7 +422,7 @@ impl Commands {
                 let reach = self.reach.get_or_init(|| Reach::new(further, folder));
                 let mut writable = vec![folder.to_owned()];
                 writable.extend_from_slice(&self.config.writable);
-                scratch.confine(&writable, &reach.readable)?
+                scratch.confine(&writable, reach)?
             }
             _ => scratch,
         };

@@ -343,11 +343,10 @@ impl vte::Perform for Row {
         let number = number.map_or(0, |it| usize::from(*it));
         match (action, number) {
             ('K', 0) => self.cells.truncate(self.at),
-            ('K', 1) => self
-                .cells
-                .iter_mut()
-                .take(self.at + 1)
-                .for_each(|cell| *cell = ' '),
+            ('K', 1) => {
+                let end = self.cells.len().min(self.at + 1);
+                self.cells.splice(..end, vec![' '; end]);
+            }
             ('K', _) => self.cells.clear(),
             ('G', column) => self.at = MAX_LINE.min(column.max(1) - 1),
             ('C', columns) => self.at = MAX_LINE.min(self.at + columns.max(1)),

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use std::{fs, io};
 
 #[cfg(target_os = "linux")]
-use super::view::{self, Mount};
+use super::reach::Reach;
+#[cfg(target_os = "linux")]
+use super::view::{self, Access, Mount};
 
 /// The folder of the programs of one workspace in one session. It is removed with the value.
 #[derive(Debug)]
@@ -54,11 +56,7 @@ impl Scratch {
 
     /// Prepares the folder for programs that can write and read this only. The workspace is the first that they write.
     #[cfg(target_os = "linux")]
-    pub(super) fn confine(
-        mut self,
-        writable: &[PathBuf],
-        readable: &[PathBuf],
-    ) -> io::Result<Self> {
+    pub(super) fn confine(mut self, writable: &[PathBuf], reach: &Reach) -> io::Result<Self> {
         let usual = |place: Option<PathBuf>| place?.canonicalize().ok();
         let home = usual(std::env::home_dir()).filter(|home| home.parent().is_some());
         let temporary = usual(Some("/tmp".into()));
@@ -66,8 +64,15 @@ impl Scratch {
             (self.home.clone(), home),
             (self.temporary.clone(), temporary),
         ];
-        ([self.home, self.temporary], self.mounts) = view::layout(writable, readable, own);
+        ([self.home, self.temporary], self.mounts) = view::layout(writable, &reach.readable, own);
         view::prepare(&self.mounts, &self.path)?;
+        for (access, paths) in [
+            (Access::Readable, &reach.readable),
+            (Access::Closed, &reach.closed),
+        ] {
+            let more = paths.iter().map(|path| Mount::here(access, path));
+            self.mounts.extend(more);
+        }
         let owner = writable.first().map(|it| view::owner(it)).transpose()?;
         if let Some((user, group)) = owner.flatten() {
             let (user, group) = (user.as_raw(), group.as_raw());

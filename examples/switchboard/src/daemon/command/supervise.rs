@@ -1,6 +1,6 @@
 //! The process that supervises one command: no process that the command has started outlives it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -13,6 +13,8 @@ use rustix::process::{
     set_child_subreaper, setsid, wait,
 };
 use rustix::stdio::stdin;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::confine::{self, Obstacle};
 use super::group::Note;
@@ -25,10 +27,8 @@ pub(super) const OPEN: &str = "__supervise";
 pub(super) const CONFINED: &str = "__supervise-confined";
 /// The first argument of the first process of a confined command.
 const FIRST: &str = "__confine";
-/// The beginning of the variables that tell the first process its plan: commands see its arguments.
+/// The beginning of the variables that hold a plan: commands see the arguments of the first process.
 const PLAN: &str = "__PLAN_";
-/// The separator of lists of arguments.
-const END: &str = "--";
 
 /// How often to reap orphaned processes.
 const REAP: Timespec = Timespec {
@@ -47,98 +47,82 @@ pub(super) struct Plan {
     pub(super) is_git_open: bool,
     /// The workspace, where the program starts.
     pub(super) folder: PathBuf,
-    /// What is seen elsewhere, or not read-only as all else is.
+    /// What is seen.
     pub(super) mounts: Vec<Mount>,
-    /// Readable as well, with all below.
-    pub(super) readable: Vec<PathBuf>,
-    /// Folders that appear to be empty.
-    pub(super) closed: Vec<PathBuf>,
-    pub(super) program: Vec<OsString>,
+    /// The line of the shell.
+    pub(super) line: OsString,
 }
 
 impl Plan {
-    /// Converts the plan to arguments.
-    pub(super) fn to_args(&self) -> Vec<OsString> {
-        let paths = |paths: &[PathBuf]| paths.iter().map(OsString::from).collect::<Vec<_>>();
+    /// Returns the plan as variables: paths may have any bytes.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, OsString)> {
+        let head = to_json(&(self.network, self.is_git_open));
+        let head = [head, self.folder.clone().into(), self.line.clone()];
         let mounts = self.mounts.iter().flat_map(|it| {
-            let access = OsString::from((it.access as u8).to_string());
-            [access, it.source.clone().into(), it.target.clone().into()]
+            let (source, target) = (it.source.clone(), it.target.clone());
+            [to_json(&it.access), source.into(), target.into()]
         });
-        [
-            vec![
-                self.network.word().into(),
-                self.is_git_open.to_string().into(),
-                self.folder.clone().into(),
-            ],
-            mounts.collect(),
-            paths(&self.readable),
-            paths(&self.closed),
-            self.program.clone(),
-        ]
-        .join(&OsString::from(END))
+        let values = head.into_iter().chain(mounts).enumerate();
+        values.map(|(index, value)| (format!("{PLAN}{index}"), value))
     }
 
-    fn from_args(args: &[OsString]) -> Option<Self> {
-        let mut parts = args.splitn(5, |arg| arg == END);
-        let [word, is_git_open, folder] = parts.next()? else {
+    fn from_variables() -> Option<Self> {
+        let values = (0..).map_while(|index| std::env::var_os(format!("{PLAN}{index}")));
+        let values: Vec<_> = values.collect();
+        let [head, folder, line, mounts @ ..] = &*values else {
             return None;
         };
-        let mounts = parts.next()?.chunks(3).map(|mount| {
-            let [access, source, target] = mount else {
-                return None;
-            };
-            let access = Access::ALL
-                .into_iter()
-                .find(|it| (*it as u8).to_string().as_str() == access)?;
-            Some(Mount::new(access, source, target))
+        let (network, is_git_open) = from_json(head)?;
+        let mounts = mounts.chunks(3).map(|mount| match mount {
+            [access, source, target] => Some(Mount::new(from_json(access)?, source, target)),
+            _ => None,
         });
-        let mounts = mounts.collect::<Option<_>>()?;
-        let mut paths = || Some(parts.next()?.iter().map(PathBuf::from).collect());
         Some(Self {
-            network: Network::from_word(word.to_str()?)?,
-            is_git_open: is_git_open == "true",
+            network,
+            is_git_open,
             folder: folder.into(),
-            mounts,
-            readable: paths()?,
-            closed: paths()?,
-            program: parts.next()?.to_vec(),
+            mounts: mounts.collect::<Option<_>>()?,
+            line: line.clone(),
         })
     }
 
-    /// Returns where it can write.
-    pub(super) fn writable(&self) -> impl Iterator<Item = &PathBuf> {
-        let written = |mount: &&Mount| mount.access == Access::Write;
-        self.mounts.iter().filter(written).map(|it| &it.target)
+    /// Returns the paths that are seen in this way.
+    pub(super) fn seen(&self, access: Access) -> impl Iterator<Item = &PathBuf> {
+        let mounts = self.mounts.iter().filter(move |it| it.access == access);
+        mounts.map(|it| &it.target)
     }
 
-    /// Returns the program, not yet started.
-    pub(super) fn command(&self) -> Result<Command, Obstacle> {
-        let (program, args) = self.program.split_first().ok_or(Obstacle::Arguments)?;
-        let mut command = Command::new(program);
-        command.args(args).stdin(Stdio::null()).process_group(0);
-        let plan = std::env::vars_os().map(|(name, _)| name);
-        for name in plan.filter(|it| it.as_encoded_bytes().starts_with(PLAN.as_bytes())) {
+    /// Returns the shell, not yet started.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(&self.line);
+        command.stdin(Stdio::null()).process_group(0);
+        let names = std::env::vars_os().map(|(name, _)| name);
+        for name in names.filter(|it| it.as_encoded_bytes().starts_with(PLAN.as_bytes())) {
             command.env_remove(name);
         }
-        Ok(command)
+        command
     }
+}
+
+fn to_json(value: &impl Serialize) -> OsString {
+    serde_json::to_string(value).unwrap_or_default().into()
+}
+
+fn from_json<T: DeserializeOwned>(text: &OsStr) -> Option<T> {
+    serde_json::from_str(text.to_str()?).ok()
 }
 
 /// Supervises a command, if this process was started for that.
 pub(super) fn main() -> Option<ExitCode> {
-    let mut args = std::env::args_os().skip(1);
-    let role = args.next()?;
+    let role = std::env::args_os().nth(1)?;
     let work = match role.to_str()? {
         OPEN => supervise_open,
         CONFINED => supervise_confined,
         FIRST => confine::run,
         _ => return None,
     };
-    let mut args: Vec<_> = args.collect();
-    if args.is_empty() {
-        args.extend((0..).map_while(|index| std::env::var_os(format!("{PLAN}{index}"))));
-    }
-    let plan = Plan::from_args(&args).ok_or(Obstacle::Arguments);
+    let plan = Plan::from_variables().ok_or(Obstacle::Plan);
     let code = plan
         .and_then(|mut plan| work(&mut plan))
         .unwrap_or_else(|why| {
@@ -155,7 +139,7 @@ fn tell(bytes: &[u8]) {
 
 fn supervise_open(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
-    watch(plan.command()?)
+    watch(plan.command())
 }
 
 /// Gives what a command has made where nothing is to be, or in the place of a link, another name, which nothing looks
@@ -165,7 +149,7 @@ fn set_aside(plan: &Plan) {
         let is_as_before = match mount.access {
             Access::Absent => false,
             Access::Link => fs::read_link(&mount.target).is_ok_and(|link| link == mount.source),
-            Access::Write | Access::Read | Access::Keep => true,
+            _ => true,
         };
         if is_as_before {
             continue;
@@ -187,13 +171,11 @@ fn supervise_confined(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
     if !plan.is_git_open {
         plan.mounts.extend(git::guarded(&plan.folder));
-        plan.mounts.sort_by_key(Mount::depth);
     }
+    plan.mounts.sort_by_key(Mount::depth);
     plan.network = isolate::isolate(plan.network, &plan.folder)?;
     let mut first = Command::new("/proc/self/exe");
-    let plan_in_order = plan.to_args().into_iter().enumerate();
-    let variables = plan_in_order.map(|(index, arg)| (format!("{PLAN}{index}"), arg));
-    first.arg0("switchboard").arg(FIRST).envs(variables);
+    first.arg0("switchboard").arg(FIRST).envs(plan.variables());
     let code = watch(first)?;
     set_aside(plan);
     let lacks_network = match plan.network {
@@ -227,8 +209,8 @@ fn prepare() -> Result<(), Obstacle> {
         // One of them was the folder's.
         let _ = nix::unistd::close(file);
     }
-    setsid().map_err(Obstacle::session)?;
-    set_child_subreaper(Some(Pid::INIT)).map_err(Obstacle::session)
+    setsid().map_err(Obstacle::Session)?;
+    set_child_subreaper(Some(Pid::INIT)).map_err(Obstacle::Session)
 }
 
 /// Runs a program until it ends or is cancelled, and then kills the remaining processes.
@@ -237,7 +219,7 @@ fn watch(mut command: Command) -> Result<u8, Obstacle> {
     let ended = until_ended(Pid::from_child(&child));
     note_left();
     kill_all();
-    Ok(code(ended.map_err(Obstacle::session)?))
+    Ok(code(ended.map_err(Obstacle::Session)?))
 }
 
 /// Notes that the program has ended before what it has started.

@@ -18,6 +18,7 @@ use rustix::mount::{
 use rustix::process::{Gid, Uid, fchdir, geteuid};
 use rustix::stdio::{stderr, stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use serde::{Deserialize, Serialize};
 
 use super::supervise::Plan;
 
@@ -25,7 +26,7 @@ const PROC: &str = "/proc";
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// How a file or folder can be used where it is seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Access {
     /// Read and written. It has to be there.
     Write,
@@ -37,16 +38,10 @@ pub(super) enum Access {
     Absent,
     /// A link, whose text is the source, and which stays as it is.
     Link,
-}
-
-impl Access {
-    pub(super) const ALL: [Self; 5] = [
-        Self::Write,
-        Self::Read,
-        Self::Keep,
-        Self::Absent,
-        Self::Link,
-    ];
+    /// Read where it is, with all below: nothing is mounted.
+    Readable,
+    /// A folder that appears to be empty.
+    Closed,
 }
 
 /// A file or folder, and where it is seen.
@@ -70,12 +65,17 @@ impl Mount {
         }
     }
 
+    /// Returns a file or folder that is seen where it is.
+    pub(super) fn here(access: Access, path: impl AsRef<Path>) -> Self {
+        Self::new(access, path.as_ref(), path.as_ref())
+    }
+
     /// Returns what keeps a file or folder as it is, also if there is none.
     pub(super) fn kept(path: &Path) -> Self {
         match (path.read_link(), path.symlink_metadata()) {
             (Ok(text), _) => Self::new(Access::Link, text, path),
-            (_, Ok(_)) => Self::new(Access::Keep, path, path),
-            _ => Self::new(Access::Absent, path, path),
+            (_, Ok(_)) => Self::here(Access::Keep, path),
+            _ => Self::here(Access::Absent, path),
         }
     }
 
@@ -88,8 +88,8 @@ impl Mount {
         let copy = || open_real(&self.source).and_then(|it| copy_of(&it));
         match self.access {
             Access::Read => Ok(copy().ok()),
-            Access::Absent | Access::Link => Ok(None),
             Access::Write | Access::Keep => copy().map(Some),
+            _ => Ok(None),
         }
     }
 }
@@ -131,14 +131,11 @@ pub(super) fn layout(
     }
     for path in readable {
         if cover_of(path).is_some() && !writable.iter().any(|it| path.starts_with(it)) {
-            mounts.push(Mount::new(Access::Read, path, path));
+            mounts.push(Mount::here(Access::Read, path));
         }
     }
-    mounts.extend(
-        writable
-            .iter()
-            .map(|path| Mount::new(Access::Write, path, path)),
-    );
+    let writable = writable.iter();
+    mounts.extend(writable.map(|path| Mount::here(Access::Write, path)));
     mounts.sort_by_key(Mount::depth);
     mounts.dedup();
     let places = covers.clone().map(|it| it.target);
@@ -194,28 +191,22 @@ pub(super) fn enter(plan: &mut Plan) -> rustix::io::Result<()> {
             done => done?,
         }
     }
-    for closed in &plan.closed {
-        put(
-            &filesystem(
-                "tmpfs",
-                Some(("mode", "0")),
-                MountAttrFlags::MOUNT_ATTR_RDONLY,
-            )?,
-            closed,
-        )?;
+    let read_only = MountAttrFlags::MOUNT_ATTR_RDONLY;
+    for closed in plan.seen(Access::Closed) {
+        let empty = filesystem("tmpfs", Some(("mode", "0")), read_only)?;
+        put(&empty, closed)?;
     }
     let none = MountAttrFlags::empty();
     let memory = filesystem("tmpfs", Some(("mode", "1777")), none);
-    if memory
-        .and_then(|it| put(&it, SHARED_MEMORY.as_ref()))
-        .is_ok()
-    {
-        plan.mounts
-            .push(Mount::new(Access::Write, SHARED_MEMORY, SHARED_MEMORY));
+    let memory = memory.and_then(|it| put(&it, SHARED_MEMORY.as_ref()));
+    if memory.is_ok() {
+        plan.mounts.push(Mount::here(Access::Write, SHARED_MEMORY));
     }
-    let processes = filesystem("proc", None, MountAttrFlags::MOUNT_ATTR_RDONLY);
+    let processes = filesystem("proc", None, read_only);
     let has_own = processes.and_then(|it| put(&it, PROC.as_ref())).is_ok();
-    plan.readable.extend(of_the_kernel(has_own)?);
+    let readable = of_the_kernel(has_own)?.into_iter();
+    let readable = readable.map(|path| Mount::here(Access::Readable, path));
+    plan.mounts.extend(readable);
     // The way there leads over what has been mounted only now.
     fchdir(open_real(&plan.folder)?)
 }
@@ -229,10 +220,10 @@ fn of_the_kernel(has_own: bool) -> rustix::io::Result<Vec<PathBuf>> {
         let is_public = it.permissions().mode() & 0o4 != 0 && entry.file_name() != "keys";
         match has_own {
             _ if !it.is_file() => {}
-            true if !is_public => put(
-                &copy_of(&open_real(Path::new("/dev/null"))?)?,
-                &entry.path(),
-            )?,
+            true if !is_public => {
+                let nothing = open_real("/dev/null".as_ref())?;
+                put(&copy_of(&nothing)?, &entry.path())?;
+            }
             false if is_public => readable.push(entry.path()),
             _ => {}
         }

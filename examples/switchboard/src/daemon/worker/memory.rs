@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,18 +68,16 @@ struct Chat {
 }
 
 /// A change of a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Changed {
     session: Option<String>,
-    path: String,
-    file: PathBuf,
-    old: Option<String>,
-    new: String,
+    #[serde(flatten)]
+    change: Change,
 }
 
 impl Changed {
     fn bytes(&self) -> usize {
-        self.old.as_ref().map_or(0, String::len) + self.new.len()
+        self.change.old.as_ref().map_or(0, String::len) + self.change.new.len()
     }
 }
 
@@ -184,10 +181,11 @@ impl Memory {
     pub(super) async fn changed(&self, session: Option<&SessionId>, change: &Change) {
         let changed = Changed {
             session: session.map(|id| id.as_str().to_owned()),
-            path: change.path.clone(),
-            file: change.file.clone(),
-            old: change.old.clone(),
-            new: change.new.clone(),
+            change: Change {
+                is_over_command: false,
+                diff: Diff::default(),
+                ..change.clone()
+            },
         };
         let new = Kept {
             changes: [changed].into(),
@@ -202,21 +200,12 @@ impl Memory {
         let is_its =
             |it: &Changed| session.is_none_or(|id| it.session.as_deref() == Some(id.as_str()));
         let changes = kept.changes.into_iter().filter(is_its);
-        let changes = changes.map(|it| Change {
-            path: it.path,
-            file: it.file,
-            old: it.old,
-            new: it.new,
-            is_over_command: false,
-            diff: Diff::default(),
-        });
-        changes.collect()
+        changes.map(|it| it.change).collect()
     }
 
     /// Forgets a change that is undone.
     pub(super) async fn undone(&self, change: &Change) {
-        let is_other =
-            |it: &Changed| (&it.file, &it.old, &it.new) != (&change.file, &change.old, &change.new);
+        let is_other = |it: &Changed| it.change != *change;
         self.kept(CHANGES, Kept::default(), is_other).await;
     }
 

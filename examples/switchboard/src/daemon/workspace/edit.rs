@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Metadata, OpenOptions, Permissions};
+use serde::{Deserialize, Serialize};
 
 use super::known::stale;
 use super::line_ends::{Lines, plain};
@@ -16,7 +17,7 @@ const BOM: char = '\u{feff}';
 const MAX_HINT: usize = 12;
 
 /// A change of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The file, seen from the folder.
     pub path: String,
@@ -27,8 +28,10 @@ pub struct Change {
     /// Its text afterwards.
     pub new: String,
     /// Whether it overwrites what a command of the conversation has made.
+    #[serde(skip)]
     pub is_over_command: bool,
     /// The difference.
+    #[serde(skip)]
     pub diff: Diff,
 }
 
@@ -71,7 +74,40 @@ impl Workspace {
         put: &str,
         all: bool,
     ) -> Result<Change, ToolError> {
-        let (path, old, new) = self.edited(name, find, put, all)?;
+        if find.is_empty() {
+            return Err(ToolError::call("the text to be replaced is empty"));
+        }
+        let (plain_find, plain_put) = (plain(find), plain(put));
+        if plain_find == plain_put && find != put {
+            let message = "an edit keeps a file's line ends: it cannot change them";
+            return Err(ToolError::new(Code::Edit, message));
+        }
+        let find = &*plain_find;
+        let path = self.target(name)?;
+        let old = self.load(name, &path)?;
+        let lines = Lines::new(&old);
+        let new = match lines.count(find) {
+            0 => {
+                let hint = nearest(&old, find).unwrap_or_default();
+                let message = format!("{name:?} does not hold the text to be replaced{hint}");
+                return Err(ToolError::new(Code::Edit, message));
+            }
+            found if found == 1 || all => {
+                // Known before it is made: a long text in many places may be more than any memory.
+                let kept = old.len().saturating_sub(found.saturating_mul(find.len()));
+                check_size(
+                    name,
+                    kept.saturating_add(found.saturating_mul(plain_put.len())),
+                )?;
+                lines.replace(find, put)
+            }
+            found => {
+                let message = format!(
+                    "{name:?} holds the text {found} times: say more of what stands around it"
+                );
+                return Err(ToolError::new(Code::Edit, message));
+            }
+        };
         self.writable(name, &path)?;
         Ok(self.change(&path, Some(old), new))
     }
@@ -85,49 +121,6 @@ impl Workspace {
             old,
             new,
         }
-    }
-
-    /// Returns the path of a file, its text, and the text after an edit.
-    fn edited(
-        &self,
-        name: &str,
-        find: &str,
-        put: &str,
-        all: bool,
-    ) -> Result<(PathBuf, String, String), ToolError> {
-        if find.is_empty() {
-            return Err(ToolError::call("the text to be replaced is empty"));
-        }
-        let end = if put.contains("\r\n") { "\r\n" } else { "\n" };
-        let (plain_find, plain_put) = (plain(find), plain(put));
-        if plain_find == plain_put && find != put {
-            let message = "an edit keeps a file's line ends: it cannot change them";
-            return Err(ToolError::new(Code::Edit, message));
-        }
-        let (find, put) = (&*plain_find, &*plain_put);
-        let path = self.target(name)?;
-        let old = self.load(name, &path)?;
-        let lines = Lines::new(&old);
-        let new = match lines.count(find) {
-            0 => {
-                let hint = nearest(&old, find).unwrap_or_default();
-                let message = format!("{name:?} does not hold the text to be replaced{hint}");
-                return Err(ToolError::new(Code::Edit, message));
-            }
-            found if found == 1 || all => {
-                // Known before it is made: a long text in many places may be more than any memory.
-                let kept = old.len().saturating_sub(found.saturating_mul(find.len()));
-                check_size(name, kept.saturating_add(found.saturating_mul(put.len())))?;
-                lines.replace(find, put, end)
-            }
-            found => {
-                let message = format!(
-                    "{name:?} holds the text {found} times: say more of what stands around it"
-                );
-                return Err(ToolError::new(Code::Edit, message));
-            }
-        };
-        Ok((path, old, new))
     }
 
     /// Writes a whole file, and replaces one that is known. Creates its parent folders.
@@ -284,19 +277,13 @@ fn without_set_id(permissions: &Permissions) -> Permissions {
 
 /// Returns a new text with the line ends and the mark at the beginning of the old one.
 fn like(old: &str, new: &str) -> String {
-    let lines = Lines::new(old);
-    let text = plain(old);
     let marked = match old.starts_with(BOM) && !new.starts_with(BOM) {
         true => format!("{BOM}{new}"),
         false => new.to_owned(),
     };
-    match text.is_empty() {
+    match old.is_empty() {
         true => marked,
-        false => lines.replace(
-            &text,
-            &plain(&marked),
-            if new.contains("\r\n") { "\r\n" } else { "\n" },
-        ),
+        false => Lines::new(old).replace(&plain(old), &marked),
     }
 }
 

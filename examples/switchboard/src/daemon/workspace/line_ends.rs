@@ -51,9 +51,11 @@ impl<'a> Lines<'a> {
         self.text.matches(find).count()
     }
 
-    /// Returns the source with `find` replaced by `put`, both [plain](plain). New lines end like
-    /// those that they replace, otherwise like the nearest one; in a text of one line, with `end`.
-    pub(super) fn replace(&self, find: &str, put: &str, end: &str) -> String {
+    /// Returns the source with `find`, which is [plain](plain), replaced by `put`. New lines end like
+    /// those that they replace, otherwise like the nearest one; in a text of one line, like those of `put`.
+    pub(super) fn replace(&self, find: &str, put: &str) -> String {
+        let end = if put.contains("\r\n") { "\r\n" } else { "\n" };
+        let put = &*plain(put);
         // What both have in common is not touched.
         let before = common(find.chars().zip(put.chars()));
         let rest = |text: &'_ str| text.len() - before;
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     fn replaced(source: &str, find: &str, put: &str) -> String {
-        Lines::new(source).replace(&plain(find), &plain(put), "\n")
+        Lines::new(source).replace(&plain(find), &plain(put))
     }
 
     #[test]
@@ -159,7 +161,7 @@ mod tests {
         let lines = Lines::new("x\r\ny\nx\r\ny\r\n");
         assert_eq!(lines.count("x\ny"), 2);
         assert_eq!(
-            lines.replace("x\ny", "1\n2\n3", "\n"),
+            lines.replace("x\ny", "1\n2\n3"),
             "1\r\n2\r\n3\n1\r\n2\r\n3\r\n"
         );
     }

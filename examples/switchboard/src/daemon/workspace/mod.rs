@@ -135,12 +135,7 @@ impl Workspace {
         let inside = self.dir.canonicalize(&inside).map_err(told)?;
         let dir = self.dir.open_dir(or_here(inside.clone())).map_err(told)?;
         Ok(Self {
-            root: self
-                .root
-                .join(inside)
-                .components()
-                .collect::<PathBuf>()
-                .into(),
+            root: without_here(&self.root.join(inside)).into(),
             dir: Arc::new(dir),
             edits: Arc::clone(&self.edits),
             known: Arc::clone(&self.known),
@@ -204,11 +199,8 @@ impl Workspace {
                 continue;
             }
             let entries = self.dir.read_dir(or_here(spelled.clone()));
-            let names = entries
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|entry| entry.file_name());
+            let entries = entries.into_iter().flatten().flatten();
+            let names = entries.map(|entry| entry.file_name());
             let wanted = part.as_os_str().to_string_lossy();
             let mut like =
                 names.filter(|name| composed(&name.to_string_lossy()) == composed(&wanted));
@@ -251,21 +243,17 @@ impl Workspace {
 
     /// Refuses what Git runs by itself: its folders, and what would make one.
     fn not_gits(&self, name: &str, path: &Path) -> Result<(), ToolError> {
-        let mut parts = self
-            .root
-            .join(path)
-            .components()
-            .map(|it| git::is_name(it.as_os_str()))
-            .collect::<Vec<_>>();
+        let whole = self.root.join(path);
+        let mut is_gits = whole.iter().any(git::is_name);
         let mut folder = PathBuf::new();
         for part in path.components() {
             let has = |name: &str| {
                 part.as_os_str() == name || self.dir.symlink_metadata(folder.join(name)).is_ok()
             };
-            parts.push(git::is_folder(has));
+            is_gits |= git::is_folder(has);
             folder.push(part);
         }
-        match parts.contains(&true) {
+        match is_gits {
             true => Err(ToolError::new(
                 Code::Git,
                 format!(
@@ -297,7 +285,8 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn check(&self) -> Result<(), ToolError> {
+    /// Fails if the flag is set.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
         match self.is_stopped() {
             true => Err(ToolError::new(Code::Aborted, "aborted")),
             false => Ok(()),

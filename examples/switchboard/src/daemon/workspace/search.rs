@@ -193,10 +193,8 @@ impl Workspace {
             found.is_without_ignored |= !query.has_ignored && entry.file_name() == IGNORE;
             // Pipes, sockets and devices are nothing to read.
             let kind = entry.file_type();
-            let [is_file, is_link] = [
-                kind.is_some_and(|it| it.is_file()),
-                kind.is_some_and(|it| it.is_symlink()),
-            ];
+            let is_link = kind.is_some_and(|it| it.is_symlink());
+            let is_file = kind.is_some_and(|it| it.is_file());
             if !is_file && !is_link || glob.as_ref().is_some_and(|it| !it.matches(&shown(path))) {
                 continue;
             }

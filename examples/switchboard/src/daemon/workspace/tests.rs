@@ -42,6 +42,10 @@ impl Drop for Place {
     }
 }
 
+fn read_all(workspace: &Workspace, name: &str) -> Result<Excerpt, ToolError> {
+    workspace.read(name, Range::default(), &Stop::default())
+}
+
 fn code<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Code {
     result.unwrap_err().code
 }
@@ -50,9 +54,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Code {
 fn a_file_is_read_whole_or_in_part() {
     let (place, workspace) = Place::new("read");
     place.put("a.txt", "one\ntwo\nthree\nfour");
-    let whole = workspace
-        .read("./a.txt", Range::default(), &Stop::default())
-        .unwrap();
+    let whole = read_all(&workspace, "./a.txt").unwrap();
     assert_eq!(whole.text, "one\ntwo\nthree\nfour");
     assert_eq!((whole.path.as_str(), whole.total), ("a.txt", 4));
     let range = |first, count| Range { first, count };
@@ -69,9 +71,7 @@ fn a_file_is_read_whole_or_in_part() {
         .unwrap_err();
     assert!(why.message.contains("4 lines"), "{why}");
     place.put("empty", "");
-    let empty = workspace
-        .read("empty", Range::default(), &Stop::default())
-        .unwrap();
+    let empty = read_all(&workspace, "empty").unwrap();
     assert_eq!((empty.text.as_str(), empty.total), ("", 0));
 }
 
@@ -81,7 +81,7 @@ fn does_not_read_binary_files() {
     place.put("zeros", "a\0b");
     place.put("latin", b"\xe4");
     place.put("large", vec![b'x'; usize::try_from(MAX_FILE).unwrap() + 1]);
-    let read = |name| code(workspace.read(name, Range::default(), &Stop::default()));
+    let read = |name| code(read_all(&workspace, name));
     assert_eq!(read("zeros"), Code::NotText);
     assert_eq!(read("latin"), Code::NotText);
     assert_eq!(read("large"), Code::TooLarge);
@@ -133,13 +133,7 @@ fn no_name_leads_out() {
     let whole = workspace.path().join("a.txt").display().to_string();
     place.put("b/c", "");
     for name in ["./b/.././a.txt", &whole] {
-        assert_eq!(
-            workspace
-                .read(name, Range::default(), &Stop::default())
-                .unwrap()
-                .text,
-            "a"
-        );
+        assert_eq!(read_all(&workspace, name).unwrap().text, "a");
     }
     assert!(place.is_untouched());
 }
@@ -156,11 +150,7 @@ fn no_link_leads_out() {
     symlink("../new.txt", inside.join("dangling")).unwrap();
     symlink("loop", inside.join("loop")).unwrap();
     for name in ["whole", "relative", "up/secret.txt"] {
-        assert_eq!(
-            code(workspace.read(name, Range::default(), &Stop::default())),
-            Code::Sandbox,
-            "{name}"
-        );
+        assert_eq!(code(read_all(&workspace, name)), Code::Sandbox, "{name}");
         assert_eq!(code(workspace.write(name, "x")), Code::Sandbox, "{name}");
         assert_eq!(
             code(workspace.edit(name, "s", "x", false)),
@@ -208,10 +198,7 @@ fn does_not_wait_for_a_pipe() {
     let path = place.0.join("inside/pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(made.unwrap().success());
-    assert_eq!(
-        code(workspace.read("pipe", Range::default(), &Stop::default())),
-        Code::NotFile
-    );
+    assert_eq!(code(read_all(&workspace, "pipe")), Code::NotFile);
     let found = workspace
         .search(&Query::new("x"), &Stop::default())
         .unwrap();
@@ -238,7 +225,7 @@ fn a_folder_replaced_by_a_link_meanwhile_is_not_followed() {
         }
     });
     while !turning.is_finished() {
-        if let Ok(read) = workspace.read("folder/secret.txt", Range::default(), &Stop::default()) {
+        if let Ok(read) = read_all(&workspace, "folder/secret.txt") {
             assert_eq!(read.text, "harmless");
         }
         let _ = workspace.edit("folder/secret.txt", "less", "less", true);
@@ -445,11 +432,7 @@ fn a_list_counts_the_large_files_and_links_that_it_leaves_out() {
     assert_eq!(files.items, [r"a\nb.txt", "large.txt", "long.txt"]);
     for name in ["a\nb.txt", "a\u{1b}[2J", "x/\r/y"] {
         assert_eq!(code(workspace.write(name, "x")), Code::Call, "{name:?}");
-        assert_eq!(
-            code(workspace.read(name, Range::default(), &Stop::default())),
-            Code::Call,
-            "{name:?}"
-        );
+        assert_eq!(code(read_all(&workspace, name)), Code::Call, "{name:?}");
     }
 }
 

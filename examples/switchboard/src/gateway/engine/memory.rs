@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::charge::Call;
 use super::{EngineParts, entry};
 use crate::assistant::conversation::without_middle;
-use crate::gateway::memory::{Entity, Turn, entities_in};
+use crate::gateway::memory::{Turn, entities_in};
 use crate::gateway::store::{Commit, GatewayStore, Learnt};
 use crate::gateway::usage::{Ending, UsageEntry};
 use crate::model::options::ModelArgs;
@@ -87,11 +87,8 @@ pub(super) struct Learner {
 impl Learner {
     /// Creates the learner of an engine; `None` if it has no model, or is to learn nothing.
     pub(super) fn new(parts: &EngineParts) -> Option<Arc<Self>> {
-        let model = parts
-            .model
-            .as_ref()
-            .ok()
-            .filter(|_| parts.memory.semantic)?;
+        let model = parts.model.as_ref().ok();
+        let model = model.filter(|_| parts.memory.semantic)?;
         Some(Arc::new(Self {
             model: Arc::clone(model),
             args: parts.agent.model.clone(),
@@ -171,20 +168,6 @@ impl Learner {
             return;
         }
         reservation.settle(usage.total());
-        let commit = self.commit(&lesson, entities, ending, &call, usage);
-        if let Err(error) = self.store.commit(commit, None).await {
-            tracing::error!(session, %error, "what was learnt of a turn was not written down");
-        }
-    }
-
-    fn commit(
-        &self,
-        lesson: &Lesson,
-        entities: Vec<Entity>,
-        ending: Ending,
-        call: &Call,
-        usage: Usage,
-    ) -> Commit {
         let at = (self.clock)();
         let entry = UsageEntry {
             estimated: call.is_estimated(),
@@ -192,12 +175,14 @@ impl Learner {
             memory: true,
             ..entry(&self.args, &lesson.key, at, usage)
         };
-        let mut commit = Commit::new(lesson.key.as_str(), at).with_usage(entry);
+        let mut commit = Commit::new(session, at).with_usage(entry);
         commit.learnt = Some(Learnt {
-            turn: lesson.name.clone(),
+            turn: lesson.name,
             entities,
         });
-        commit
+        if let Err(error) = self.store.commit(commit, None).await {
+            tracing::error!(session, %error, "what was learnt of a turn was not written down");
+        }
     }
 
     /// Asks the model, and returns its whole answer.

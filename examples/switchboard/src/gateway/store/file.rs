@@ -16,18 +16,25 @@ pub const FILE_NAME: &str = "gateway.redb";
 
 /// Opens the store in a folder. Creates the folder and the file if they are missing, readable by this user only.
 fn open_file(folder: &Path, fsync: Fsync) -> Result<Arc<dyn Store>, Failure> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(folder)
-        .map_err(|error| failed(folder, &error))?;
+    make_folder(folder)?;
     let config = FileConfig {
         fsync,
         ..FileConfig::default()
     };
     Ok(Arc::new(FileStore::open(&folder.join(FILE_NAME), config)?))
+}
+
+/// Makes a folder that only this user can read, where the system has such, unless it is there.
+///
+/// # Errors
+/// [`Failure`] with the path and the system's error.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    let made = builder.create(folder);
+    made.map_err(|error| failed(folder, &error))
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {

@@ -181,11 +181,8 @@ impl Next {
         let is_whole = self.is_whole || is_due;
         let body = match &*self.new {
             _ if is_whole => {
-                let turns = self
-                    .contents
-                    .turns
-                    .iter()
-                    .map(|it| Item::Turn(Cow::Borrowed(&**it)));
+                let turns = self.contents.turns.iter();
+                let turns = turns.map(|it| Item::Turn(Cow::Borrowed(&**it)));
                 let entities = self.contents.entities.iter();
                 let entities = entities.map(|it| Item::Entity(Cow::Borrowed(it)));
                 serde_json::to_vec(&turns.chain(entities).collect::<Vec<_>>())?

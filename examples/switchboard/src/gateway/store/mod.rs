@@ -37,6 +37,7 @@ use super::usage::UsageEntry;
 
 pub use budget::{NotAdmitted, Reservation};
 pub use error::StoreError;
+pub(crate) use file::make_folder;
 pub use file::{FILE_NAME, empty_file, open_folder, probe};
 pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
 pub use import::OLD_FILE_NAME;

@@ -99,18 +99,15 @@ rpc_core::debug_fields!([] HttpModel, this => {
 /// Returns where a server lists its models, beside the interface at this address.
 fn list_of(url: &Url) -> Url {
     let mut list = url.clone();
-    let path = url.path();
-    let root = |end| path.strip_suffix(end).map(str::to_owned);
-    let path = match root("/api/chat") {
-        Some(root) => root + "/api/tags",
-        None => {
-            root("/chat/completions")
-                .or_else(|| root("/messages"))
-                .unwrap_or_default()
-                + "/models"
-        }
+    let root = |end| url.path().strip_suffix(end);
+    let (root, end) = match root("/api/chat") {
+        Some(root) => (Some(root), "/api/tags"),
+        None => (
+            root("/chat/completions").or_else(|| root("/messages")),
+            "/models",
+        ),
     };
-    list.set_path(&path);
+    list.set_path(&format!("{}{end}", root.unwrap_or_default()));
     list
 }
 
@@ -121,12 +118,8 @@ fn names(list: &[u8]) -> Vec<String> {
     };
     let models = members.values().find_map(Value::as_array);
     let name = |model: &Value| {
-        Some(
-            ["id", "name"]
-                .iter()
-                .find_map(|it| model[*it].as_str())?
-                .to_owned(),
-        )
+        let name = model["id"].as_str().or(model["name"].as_str());
+        name.map(str::to_owned)
     };
     models.into_iter().flatten().filter_map(name).collect()
 }

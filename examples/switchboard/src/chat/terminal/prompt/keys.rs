@@ -75,11 +75,7 @@ impl Prompt {
             KeyCode::Char('r') if is_control => goes_back = true,
             KeyCode::Backspace => drop(words.pop()),
             KeyCode::Char(c) if !is_control && key.modifiers != KeyModifiers::ALT => words.push(c),
-            KeyCode::Esc => {
-                self.leave_search();
-                return true;
-            }
-            KeyCode::Char('c' | 'g') if is_control => {
+            KeyCode::Esc | KeyCode::Char('c' | 'g') if is_control || key.code == KeyCode::Esc => {
                 self.leave_search();
                 return true;
             }

@@ -69,11 +69,7 @@ fn a_whole_file_is_written_over_what_was_read_only() {
         why.code == Code::Stale && why.message.contains("read it first"),
         "{why}"
     );
-    let read = || {
-        workspace
-            .read("./a.txt", Range::default(), &Stop::default())
-            .unwrap()
-    };
+    let read = || read_all(&workspace, "./a.txt").unwrap();
     read();
     assert!(!write("two\n").unwrap().is_over_command);
     write("three\n").unwrap();
@@ -126,9 +122,7 @@ fn read_only_files_and_those_with_several_names_are_not_written() {
     let (place, workspace) = Place::new("not-writable");
     for name in ["locked", "linked"] {
         place.put(name, "one\n");
-        workspace
-            .read(name, Range::default(), &Stop::default())
-            .unwrap();
+        read_all(&workspace, name).unwrap();
     }
     let at = |name: &str| workspace.path().join(name);
     fs::set_permissions(at("locked"), fs::Permissions::from_mode(0o444)).unwrap();
@@ -158,9 +152,7 @@ fn a_whole_file_keeps_its_line_ends_and_its_mark() {
         ("one", "1\r\n2", "1\r\n2"),
     ] {
         place.put("a.txt", old);
-        workspace
-            .read("a.txt", Range::default(), &Stop::default())
-            .unwrap();
+        read_all(&workspace, "a.txt").unwrap();
         workspace.write("a.txt", new).unwrap();
         assert_eq!(place.text("a.txt"), expected, "{new:?} over {old:?}");
     }
@@ -195,9 +187,7 @@ fn files_of_any_size_are_read_by_line_and_searched() {
         (read.text.as_str(), read.total),
         ("line 399998\nline 399999\n", 400_000)
     );
-    let all = workspace
-        .read("huge.txt", Range::default(), &Stop::default())
-        .unwrap();
+    let all = read_all(&workspace, "huge.txt").unwrap();
     assert!(all.text.len() as u64 <= MAX_FILE && all.lines < all.total);
     let found = workspace
         .search(&Query::new("line 399998"), &Stop::default())
@@ -210,7 +200,7 @@ fn composed_names_and_their_parts_find_each_other() {
     let (place, workspace) = Place::new("names-nfc");
     place.put("cafe\u{301}/re\u{301}sume\u{301}.txt", "x");
     let composed = "caf\u{e9}/r\u{e9}sum\u{e9}.txt";
-    let read = |name| workspace.read(name, Range::default(), &Stop::default());
+    let read = |name| read_all(&workspace, name);
     assert_eq!(read(composed).unwrap().text, "x");
     workspace.edit(composed, "x", "y", false).unwrap();
     let glob = Some("r\u{e9}*.txt".to_owned());

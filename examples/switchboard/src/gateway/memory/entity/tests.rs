@@ -61,13 +61,6 @@ fn an_entity_is_one_short_line_without_control_characters() {
 }
 
 #[test]
-fn a_turn_adds_twenty_entities_at_most() {
-    let many = (0..10_000).map(|n| format!(r#"{{"subject":"s{n}","relation":"r","value":"v"}}"#));
-    let text = format!("[{}]", many.collect::<Vec<_>>().join(","));
-    assert_eq!(read_from(&text).len(), MAX_LEARNT);
-}
-
-#[test]
 fn a_newer_entity_takes_the_place_of_what_is_about_the_same() {
     let mut known = Vec::new();
     let mut say = |subject, relation, value, at| {
@@ -84,16 +77,6 @@ fn a_newer_entity_takes_the_place_of_what_is_about_the_same() {
     // An earlier turn whose answer came late.
     assert_eq!(say("user", "home town", "Bern", 1), moved);
     assert_eq!(say("Rex", "name", "Rex", 2).len(), 3);
-}
-
-#[test]
-fn a_hundred_entities_are_kept() {
-    let mut known = Vec::new();
-    for number in 0..MAX_ENTITIES + 5 {
-        learn(&mut known, entity("user", &format!("r{number}"), "v"));
-    }
-    assert_eq!(known.len(), MAX_ENTITIES);
-    assert_eq!((&*known[0].relation, &*known[99].relation), ("r5", "r104"));
 }
 
 #[test]
