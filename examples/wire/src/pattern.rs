@@ -323,16 +323,10 @@ impl Pattern {
                 let start = raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
                 return object(patterns, &members, start, whole, bound);
             }
-            Kind::Items(patterns) => {
-                let Some(items) = items().filter(|items| items.len() == patterns.len()) else {
-                    return differs();
-                };
-                let mut pairs = patterns.iter().zip(&items).enumerate();
-                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, bound))?;
-                true
-            }
-            Kind::Begin(patterns) => {
-                let Some(items) = items() else {
+            Kind::Items(patterns) | Kind::Begin(patterns) => {
+                let may_be_more = matches!(self.kind, Kind::Begin(_));
+                let fits = |items: &Vec<_>| may_be_more || items.len() == patterns.len();
+                let Some(items) = items().filter(fits) else {
                     return differs();
                 };
                 let mut pairs = patterns.iter().zip(&items).enumerate();
