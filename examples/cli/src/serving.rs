@@ -87,21 +87,19 @@ impl TlsArgs {
 
 /// Where the help has the options of pings.
 const PINGS: &str = "Pings";
+
 /// Returns the configuration with the socket that systemd listens on for this program, if it does (`LISTEN_FDS`).
 ///
 /// # Errors
 /// [`Failure`] if what systemd gives is no TCP socket.
 pub fn activated(mut http: HttpConfig) -> Result<HttpConfig, Failure> {
-    #[cfg(unix)]
-    {
-        let listener = listenfd::ListenFd::from_env().take_tcp_listener(0);
-        let listener = listener.map_err(|error| {
-            Failure::usage(format_args!(
-                "the socket from systemd (LISTEN_FDS): {error}"
-            ))
-        })?;
-        http.listener = listener.map(Into::into).or(http.listener);
-    }
+    let listener = listenfd::ListenFd::from_env().take_tcp_listener(0);
+    let listener = listener.map_err(|error| {
+        Failure::usage(format_args!(
+            "the socket from systemd (LISTEN_FDS): {error}"
+        ))
+    })?;
+    http.listener = listener.map(Into::into).or(http.listener);
     Ok(http)
 }
 

@@ -105,6 +105,7 @@ fn open(file: &Path) -> Result<File, Failure> {
 }
 
 /// Marks a recording as one that is still being written, for as long as it is open.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "only Unix marks files"))]
 fn mark_written(file: &File) {
     #[cfg(unix)]
     // Without the mark, readers take what is missing for lost.
@@ -112,6 +113,7 @@ fn mark_written(file: &File) {
 }
 
 /// Returns whether a recording is still being written.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "only Unix marks files"))]
 fn is_written(file: &File) -> bool {
     #[cfg(unix)]
     {

@@ -190,6 +190,7 @@ impl Editor {
     }
 
     /// Reads lines until the receiver is dropped.
+    #[cfg_attr(not(unix), expect(unused_variables, reason = "only Unix suspends"))]
     fn read(&mut self, lines: &mpsc::Sender<Line>, raw: &mut Option<RawMode>) -> io::Result<()> {
         let mut held: Option<Line> = None;
         loop {

@@ -11,8 +11,10 @@ use super::view::{Access, Mount};
 use crate::daemon::git::folders;
 
 /// What of a repository's folder Git executes, or where it looks for that.
+#[cfg(target_os = "linux")]
 const EXECUTED: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 /// What leads to other repositories from one that is outside of the workspace.
+#[cfg(target_os = "linux")]
 const LEADING: [&str; 3] = ["gitdir", "modules", "worktrees"];
 
 /// What Git needs outside of a workspace that belongs to it.
@@ -72,6 +74,7 @@ pub(super) fn guarded(workspace: &Path) -> Vec<Mount> {
 }
 
 /// Returns what is read-only in a writable folder of Git, or in the one of a writable repository.
+#[cfg(target_os = "linux")]
 pub(super) fn kept(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let folders = [folder.to_owned(), folder.join(".git")].into_iter();
     let folders = folders.filter(|folder| folder.join("HEAD").is_file());
