@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client_conformance;
 mod client_recordings;
 mod daemon;
@@ -13,7 +12,6 @@ mod faults_sse;
 mod frames;
 mod frames_props;
 mod losses;
-mod memory;
 mod mounted;
 mod net_client;
 mod nodes;

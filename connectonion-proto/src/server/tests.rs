@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rpc_core::rate::RateLimit;
 use rpc_core::{Limits, Refused, Text};
 
 use super::*;
@@ -303,32 +302,6 @@ fn pings_are_sent_every_30_seconds_from_the_start() {
 }
 
 #[test]
-fn an_interval_of_zero_does_not_spin() {
-    let mut rig = Rig::with(ServerConfig {
-        ping_interval: Some(Duration::ZERO),
-        ..ServerConfig::default()
-    });
-    rig.conn.handle_timeout(rig.now);
-    assert!(rig.conn.poll_timeout() > Some(rig.now));
-}
-
-#[test]
-fn a_silent_connection_is_closed() {
-    let mut rig = Rig::with(ServerConfig {
-        ping_interval: None,
-        ..ServerConfig::default()
-    });
-    rig.wait(SECOND * 20);
-    assert_eq!(rig.heard(), ["Ping(0 bytes)"]);
-    rig.conn.handle_message(Incoming::Pong(b""), rig.now);
-    rig.wait(SECOND * 20);
-    rig.wait(SECOND * 20);
-    let heard = rig.heard();
-    assert!(heard.iter().any(|it| it.contains("1001")), "{heard:?}");
-    assert!(rig.conn.is_closed());
-}
-
-#[test]
 fn a_client_that_does_not_connect_in_time_is_closed() {
     let config = ServerConfig {
         handshake_timeout: Some(SECOND),
@@ -357,28 +330,6 @@ fn binary_messages_are_answered_with_an_error() {
 }
 
 #[test]
-fn oversized_and_too_many_messages_close_the_connection() {
-    let limits = Limits {
-        max_message_bytes: 50,
-        max_message_rate: Some(RateLimit::new(2, SECOND)),
-        ..defaults()
-    };
-    let config = ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    };
-    let mut rig = Rig::with(config.clone());
-    rig.say(&"x".repeat(51));
-    assert!(rig.heard()[0].contains("1009"));
-    let mut rig = Rig::with(config);
-    for _ in 0..3 {
-        rig.say(r#"{"type":"PONG"}"#);
-    }
-    assert!(rig.heard().last().unwrap().contains("1008"));
-    assert_eq!(rig.names().last().unwrap(), "Closed");
-}
-
-#[test]
 fn a_full_outbox_refuses_and_reports_writability() {
     let limits = Limits {
         max_outbox_frames: 4,
@@ -399,46 +350,6 @@ fn a_full_outbox_refuses_and_reports_writability() {
     rig.heard();
     assert_eq!(rig.names(), ["Writable"]);
     assert!(rig.conn.has_room());
-}
-
-#[test]
-fn a_closed_connection_reports_no_writability() {
-    let limits = Limits {
-        max_outbox_frames: 4,
-        ..defaults()
-    };
-    let mut rig = Rig::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    rig.say(CONNECT);
-    rig.accept();
-    rig.events();
-    for _ in 0..3 {
-        rig.conn.send(Text::from("{}")).unwrap();
-    }
-    rig.conn.close(rig.now);
-    assert!(!rig.conn.has_room());
-    assert_eq!(rig.conn.in_flight(), 0);
-    rig.heard();
-    assert_eq!(rig.names(), ["Closed"]);
-}
-
-#[test]
-fn a_client_that_reads_no_errors_is_closed() {
-    let limits = Limits {
-        max_outbox_frames: 4,
-        ..defaults()
-    };
-    let mut rig = Rig::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..5 {
-        rig.say("{}");
-    }
-    assert!(rig.conn.is_closed());
-    assert_eq!(rig.names().last().unwrap(), "Closed");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client;
 mod conformance;
 mod crowd;
@@ -14,10 +13,8 @@ mod gateway;
 mod harness;
 mod limits;
 mod losses;
-mod memory;
 mod mounted;
 mod net_client;
-mod nodes;
 mod serve;
 mod server;
 mod spec;

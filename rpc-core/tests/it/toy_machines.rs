@@ -1,6 +1,6 @@
 //! The toy machines under virtual time: rules, timeouts, late answers, random schedules.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rpc_core::testing::conformance::{self, Calls};
 use rpc_core::testing::{Pair, Side};
@@ -10,56 +10,6 @@ use switchboard_testing::sim;
 use crate::toy::guest::{Guest, GuestEvent};
 use crate::toy::host::{Host, HostEvent};
 use crate::toy::{ANSWER, HANDSHAKE, pair};
-
-fn ids(events: &[GuestEvent]) -> Vec<String> {
-    events
-        .iter()
-        .filter_map(|event| match event {
-            GuestEvent::Asked { id, .. } => Some(id.clone()),
-            _ => None,
-        })
-        .collect()
-}
-
-#[test]
-fn a_reply_reaches_its_call() {
-    let mut pair = pair(Instant::now(), 7);
-    let first = pair.server.ask("one?", pair.now()).unwrap();
-    let second = pair.server.ask("two?", pair.now()).unwrap();
-    pair.settle();
-    let asked = ids(&pair.take_client_events());
-    pair.client.answer(&asked[1], Ok("2")).unwrap();
-    pair.client.answer(&asked[0], Err("no")).unwrap();
-    pair.settle();
-    let expected = [
-        HostEvent::Ready("ann".into()),
-        HostEvent::Answer(second, Ok("2".into())),
-        HostEvent::Answer(first, Err(CallError::Remote("no".into()))),
-    ];
-    assert_eq!(pair.take_server_events(), expected);
-}
-
-#[test]
-fn a_late_reply_is_dropped_after_the_timeout() {
-    let mut pair = pair(Instant::now(), 7);
-    let call = pair.server.ask("?", pair.now()).unwrap();
-    pair.advance(ANSWER - Duration::from_millis(1));
-    pair.take_server_events();
-    assert_eq!(pair.server.in_flight(), 1);
-    pair.advance(Duration::from_millis(1));
-    let error = CallError::TimedOut {
-        delivery: Delivery::Unknown,
-    };
-    assert_eq!(
-        pair.take_server_events(),
-        [HostEvent::Answer(call, Err(error))]
-    );
-    let asked = ids(&pair.take_client_events());
-    pair.client.answer(&asked[0], Ok("late")).unwrap();
-    pair.settle();
-    assert_eq!(pair.take_server_events(), []);
-    assert_eq!(pair.server.late, 1);
-}
 
 #[test]
 fn a_cut_ends_every_call_with_its_delivery() {

@@ -37,24 +37,6 @@ async fn a_client_says_hello_and_answers() {
 }
 
 #[tokio::test]
-async fn many_clients_are_asked_at_once() {
-    let mut house = House::open().await;
-    let mut rooms = Vec::new();
-    for n in 0..100 {
-        rooms.push(house.echoing(&n.to_string()).await);
-    }
-    let asked = rooms.iter().enumerate().map(|(n, room)| async move {
-        let calls = (0..20).map(|m| async move {
-            let text = format!("{n}.{m}");
-            assert_eq!(ask(room, &text).await, Ok(text));
-        });
-        futures_util::future::join_all(calls).await;
-    });
-    futures_util::future::join_all(asked).await;
-    assert_eq!(house.counters.open(), 100);
-}
-
-#[tokio::test]
 async fn a_client_reconnects_when_its_server_returns() {
     let mut house = House::open().await;
     let guest = house.guest("ann", eager());
@@ -117,18 +99,6 @@ async fn calls_in_flight_end_with_the_servers_close_reason() {
         ),
         "{error:?}"
     );
-}
-
-#[tokio::test]
-async fn a_refused_client_does_not_reconnect() {
-    let house = House::open().await;
-    let guest = house.guest("mallory", eager());
-    let cause = CloseReason::Authentication {
-        message: "not you".to_owned(),
-    };
-    assert_eq!(guest.link.closed().await, cause);
-    assert_eq!(guest.link.state(), LinkState::GaveUp { cause });
-    assert_eq!(house.counters.upgraded(), 1);
 }
 
 /// Whatever is dropped half way, the next question is answered over the same line.

@@ -11,7 +11,7 @@ use rpc_core::{CallError, CloseFrame, CloseReason, Outgoing, Refused, Text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::toy::house::{DEADLINE, House, Room, config, eager, guest};
+use crate::toy::house::{DEADLINE, House, Room, config, guest};
 use crate::toy::net::{End, HostSide, echo};
 
 const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
@@ -290,48 +290,6 @@ async fn a_connection_stalled_after_the_upgrade_ends_at_the_handshake_timeout() 
     let proxy = Proxy::start(house.address, pass, true).await;
     let reason = guest(proxy.address, "ann", config()).task.await.unwrap();
     assert_eq!(reason, CloseReason::HandshakeTimeout { after: DEADLINE });
-}
-
-#[tokio::test]
-async fn a_client_reconnects_once_the_network_recovers() {
-    let mut house = House::open().await;
-    let pass = answer_length(house.address).await;
-    drop(house.rooms.recv().await);
-    let proxy = Proxy::start(house.address, pass, true).await;
-    let guest = guest(proxy.address, "ann", eager());
-    let mut states = guest.link.states();
-    states
-        .wait_for(|state| matches!(state, rpc_core::net::LinkState::Lost { .. }))
-        .await
-        .unwrap();
-    proxy.dead.store(false, Ordering::SeqCst);
-    assert_eq!(guest.link.ready().await, Ok(1));
-    tokio::spawn(echo(guest));
-    loop {
-        // Rooms of the dead attempts come first.
-        let room = house.rooms.recv().await.unwrap();
-        if room.link.ready().await.is_ok() && ask(&room, "hi").await == Ok("hi".into()) {
-            break;
-        }
-    }
-}
-
-#[tokio::test]
-async fn an_unanswered_close_ends_at_its_deadline() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let guest = guest(address, "ann", config());
-    let (tcp, _) = listener.accept().await.unwrap();
-    let mut ws = rpc_core::net::ws::WsStream::accept(tcp, &rpc_core::net::ws::WsConfig::default())
-        .await
-        .unwrap();
-    ws.next().await.unwrap().unwrap();
-    let welcome = Text::from(r#"{"welcome":"ann"}"#);
-    ws.send(Outgoing::Text(welcome)).await.unwrap();
-    guest.link.ready().await.unwrap();
-    guest.link.close();
-    assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
-    drop(ws);
 }
 
 #[tokio::test]

@@ -475,26 +475,6 @@ fn a_client_that_never_reads_its_replies_is_disconnected() {
 }
 
 #[test]
-fn reading_stops_while_events_are_unread() {
-    let mut played = Played::ready(limited(Limits {
-        max_event_bytes: 2 * ACK.len(),
-        ..Limits::default()
-    }));
-    played.take(ACK);
-    assert!(played.conn.wants_input());
-    played.take(ACK);
-    assert!(!played.conn.wants_input());
-    assert_eq!(played.conn.poll_event(), Some(ack("msg-1")));
-    assert!(played.conn.wants_input());
-    let mut played = Played::ready(limited(Limits {
-        max_events: 1,
-        ..Limits::default()
-    }));
-    played.take("junk");
-    assert!(!played.conn.wants_input());
-}
-
-#[test]
 fn a_client_is_pinged_every_30_seconds() {
     let mut played = Played::ready(ServerConfig::default());
     for _ in 0..3 {

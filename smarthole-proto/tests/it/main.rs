@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client;
 mod client_limits;
 mod conformance;
@@ -22,10 +21,8 @@ mod hub_model;
 mod hub_naive;
 mod hub_play;
 mod losses;
-mod memory;
 mod mounted;
 mod net_client;
-mod nodes;
 mod pair;
 mod played;
 mod plugin;

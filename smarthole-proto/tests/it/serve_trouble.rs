@@ -278,14 +278,3 @@ async fn a_slow_listener_loses_the_oldest_events_and_their_count() {
     assert!(lost >= 2, "{lost}");
     assert!(matches!(slow.next().await, Some(Queued::Item(_))));
 }
-
-#[tokio::test]
-async fn without_clients_messages_are_refused() {
-    let server = open().await;
-    let _unregistered = Wire::open(server.address).await;
-    let refused = server.runtime.ask(Input::text("a")).await;
-    assert_eq!(refused, Err(HubError::NoClients));
-    let _notes = Wire::client(server.address, "notes").await;
-    let refused = server.runtime.ask(Input::text(" ")).await;
-    assert_eq!(refused, Err(HubError::Blank));
-}

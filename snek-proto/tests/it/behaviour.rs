@@ -13,7 +13,7 @@ use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
-use snek_proto::frame::{Call, Channel, Final, Joined, Message, NoKwargs, OtherEvent, User};
+use snek_proto::frame::{Call, Channel, Joined, Message, NoKwargs, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with};
 use snek_proto::server::ServerEvent;
@@ -90,18 +90,6 @@ fn a_message_over_4_mib_is_skipped() {
         hand.events()[..],
         [ClientEvent::Reply { result: Ok(_), .. }]
     ));
-}
-
-#[test]
-fn an_oversized_message_is_refused_before_sending() {
-    let mut config = config();
-    config.limits.max_message_bytes = 300;
-    let mut hand = Hand::ready(config);
-    let refused = hand
-        .conn
-        .send_message("ch1", &"x".repeat(300), Final::Yes, hand.now);
-    assert!(matches!(refused, Err(Refused::TooLarge { .. })));
-    assert_eq!((hand.text(), hand.conn.in_flight()), (None, 0));
 }
 
 #[test]

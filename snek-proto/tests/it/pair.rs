@@ -84,31 +84,6 @@ fn pings_alone_keep_a_connection_open() {
 }
 
 #[test]
-fn a_half_open_connection_is_detected_by_both_ends() {
-    let mut pair = ready(3, Instant::now());
-    pair.take_client_events();
-    let now = pair.now();
-    pair.client.ping(now).unwrap();
-    serve(&mut pair);
-    pair.set_latency(Duration::from_secs(100_000));
-    pair.advance(Duration::from_secs(60));
-    let after = Duration::from_secs(15);
-    let reason = CloseReason::KeepAlive { after };
-    let events = pair.take_client_events();
-    let [
-        ClientEvent::Reply {
-            result: Err(error), ..
-        },
-        ClientEvent::Closed(closed),
-    ] = &events[..]
-    else {
-        panic!("{events:?}")
-    };
-    assert_eq!((error.delivery(), closed), (Delivery::Unknown, &reason));
-    assert_eq!(pair.take_server_events(), [ServerEvent::Closed(reason)]);
-}
-
-#[test]
 fn an_unanswered_call_does_not_end_the_connection() {
     let mut pair = ready(4, Instant::now());
     pair.take_client_events();
