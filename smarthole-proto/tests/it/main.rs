@@ -5,7 +5,6 @@
 mod client;
 mod client_limits;
 mod conformance;
-mod crowd;
 mod decode_props;
 mod examples;
 mod faults_client;
@@ -29,6 +28,7 @@ mod plugin;
 mod runtime;
 mod serve;
 mod serve_trouble;
+mod sim;
 mod spec;
 mod vectors;
 mod wire;

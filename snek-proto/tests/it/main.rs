@@ -27,6 +27,7 @@ mod order;
 mod pair;
 mod played;
 mod scripted;
+mod sim;
 mod spec;
 mod stream;
 mod telemetry;

@@ -15,8 +15,8 @@ use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CloseFrame, Limits, Machine as _, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
-use crate::host::{Host, OWNER, Verdict};
-use crate::user::User;
+use crate::sim::host::{Host, OWNER, Verdict};
+use crate::sim::user::User;
 
 /// The first two users share a session.
 const SESSIONS: [&str; 3] = ["s-0", "s-0", "s-1"];
