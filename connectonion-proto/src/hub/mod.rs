@@ -389,7 +389,7 @@ impl Hub {
     }
 
     /// Sends a connection a frame other than an answer to CONNECT or INPUT.
-    pub(crate) fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
+    pub(crate) fn send_to(&mut self, conn: ConnId, frame: &impl Serialize) {
         // Its own frames are JSON.
         if let Ok(text) = encode(frame) {
             self.reply(conn, Reply::Frame(text));

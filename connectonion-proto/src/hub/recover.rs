@@ -97,7 +97,7 @@ impl Hub {
             }
             let words = "the agent was stopped: its conversation has gone on elsewhere";
             for conn in sockets {
-                self.tell(conn, &ErrorFrame::new(words));
+                self.send_to(conn, &ErrorFrame::new(words));
             }
             self.line(console::agent_error(words));
         }

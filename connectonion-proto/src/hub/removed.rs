@@ -141,7 +141,7 @@ impl Hub {
             (Some(run), _) if run.phase != Phase::Beginning => {
                 self.events.push_back(HubEvent::Cancel(run.id));
                 for conn in session.sockets {
-                    self.tell(conn, &ErrorFrame::new(words));
+                    self.send_to(conn, &ErrorFrame::new(words));
                 }
                 self.line(console::agent_error(words));
                 if run.is_running() {

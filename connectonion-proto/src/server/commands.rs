@@ -123,22 +123,22 @@ impl ServerConn {
     /// # Errors
     /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`].
     /// Nothing has changed then.
-    pub fn tell(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
+    pub fn send_frame(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
         self.core.send_json(frame).map(drop)
     }
 
-    /// Like [`tell`](Self::tell), for an already encoded frame, sharing its bytes.
+    /// Like [`send_frame`](Self::send_frame), for an already encoded frame, sharing its bytes.
     ///
     /// # Errors
-    /// As for [`tell`](Self::tell).
-    pub fn tell_text(&mut self, frame: Text) -> Result<(), Refused> {
+    /// As for [`send_frame`](Self::send_frame).
+    pub fn send_text(&mut self, frame: Text) -> Result<(), Refused> {
         self.core.send_text(frame).map(drop)
     }
 
     /// Sends an already encoded event or OUTPUT, sharing its bytes.
     ///
     /// # Errors
-    /// As for [`tell`](Self::tell), and [`Refused::NotReady`] if the client is not admitted.
+    /// As for [`send_frame`](Self::send_frame), and [`Refused::NotReady`] if the client is not admitted.
     pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
         match self.stage {
             _ if self.is_closed() => Err(Refused::Closed),

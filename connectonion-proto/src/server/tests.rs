@@ -356,7 +356,7 @@ fn a_full_outbox_refuses_and_reports_writability() {
 fn events_go_to_ready_clients_only() {
     let mut rig = gated();
     assert_eq!(rig.conn.send(Text::from("{}")), Err(Refused::NotReady));
-    rig.conn.tell_text(Text::from("{}")).unwrap();
+    rig.conn.send_text(Text::from("{}")).unwrap();
     rig.conn.close(rig.now);
     assert_eq!(rig.conn.send(Text::from("{}")), Err(Refused::Closed));
     assert_eq!(rig.conn.refuse(&ErrorFrame::new("x")), Err(Refused::Closed));

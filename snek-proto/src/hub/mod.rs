@@ -256,7 +256,7 @@ impl Hub {
             member.channels.retain(|uid| *uid != data.channel_uid);
             Event::Leave { data }
         };
-        self.tell(user, &event);
+        self.send_to(user, &event);
         Ok(true)
     }
 
@@ -486,7 +486,7 @@ impl Hub {
     }
 
     /// Sends an event to every connection of one user.
-    fn tell(&mut self, username: &str, event: &Event) {
+    fn send_to(&mut self, username: &str, event: &Event) {
         let Some(member) = self.users.get(username) else {
             return;
         };

@@ -279,7 +279,7 @@ impl Caller {
             }
             (Err(error), _) => {
                 let error = ErrorFrame::new(error.to_string());
-                self.alive(|hub, conn| hub.tell(conn, &error));
+                self.alive(|hub, conn| hub.send_to(conn, &error));
             }
         }
         self.resume();
@@ -311,8 +311,8 @@ impl Caller {
             Err(error) => Err(error),
         };
         self.alive(|hub, conn| match &result {
-            Ok(result) => hub.tell(conn, result),
-            Err(error) => hub.tell(conn, &**error),
+            Ok(result) => hub.send_to(conn, result),
+            Err(error) => hub.send_to(conn, &**error),
         });
         self.resume();
     }
@@ -470,7 +470,7 @@ impl ConnectionHandler for Handler {
                     let nobody = || runtime.shared.access.lock().nobody();
                     let asker = caller.owner.get().copied().or_else(nobody);
                     let status = runtime.status(asker, query.session_id).await;
-                    runtime.with_hub(|hub, _| hub.tell(caller.conn, &status));
+                    runtime.with_hub(|hub, _| hub.send_to(caller.conn, &status));
                 });
             }
             ServerEvent::Pong => caller.alive(|_, _| {}),

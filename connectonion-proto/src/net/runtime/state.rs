@@ -38,7 +38,7 @@ impl HubState for State {
                 continue;
             }
             self.connections
-                .write(conn.0, |machine| tell(machine, reply));
+                .write(conn.0, |machine| send(machine, reply));
         }
         while let Some(conn) = self.hub.poll_ready() {
             self.connections.write(conn.0, |machine| {
@@ -72,7 +72,7 @@ impl HubState for State {
     }
 }
 
-fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
+fn send(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
     match reply {
         Reply::Accept(connected) => match machine.accept(&connected) {
             // The conversation is with the client too, as it was.
@@ -82,7 +82,7 @@ fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
         Reply::Refuse(error) => machine.refuse(&error),
         Reply::Begun => machine.begun(),
         Reply::Acknowledge(ack) => machine.acknowledge(&ack),
-        Reply::Frame(text) => machine.tell_text(text),
+        Reply::Frame(text) => machine.send_text(text),
         Reply::Close(_) => Ok(()),
     }
 }

@@ -290,8 +290,8 @@ impl Life {
                 self.host.verdicts.insert(prompt.clone(), verdict);
                 talk.asked = None;
             }
-            let told = tell(&mut talk.line.server.machine, reply);
-            talk.check(told, self.now)?;
+            let sent = send(&mut talk.line.server.machine, reply);
+            talk.check(sent, self.now)?;
         }
         while let Some(conn) = self.host.hub.poll_ready() {
             active = true;
@@ -308,8 +308,8 @@ impl Life {
                 && let Some(frame) = self.host.hub.next_frame(ConnId(*id), now)
             {
                 active = true;
-                let told = talk.line.server.machine.send(frame);
-                talk.check(told, self.now)?;
+                let sent = talk.line.server.machine.send(frame);
+                talk.check(sent, self.now)?;
             }
         }
         Ok(active)
@@ -450,13 +450,13 @@ impl Connection {
     }
 }
 
-fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
+fn send(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
     match reply {
         Reply::Accept(connected) => machine.accept(&connected),
         Reply::Refuse(error) => machine.refuse(&error),
         Reply::Begun => machine.begun(),
         Reply::Acknowledge(ack) => machine.acknowledge(&ack),
-        Reply::Frame(text) => machine.tell_text(text),
+        Reply::Frame(text) => machine.send_text(text),
         other => unreachable!("{other:?}"),
     }
 }
