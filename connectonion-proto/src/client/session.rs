@@ -335,7 +335,7 @@ impl ClientSession {
             self.pass();
             if asks {
                 self.replaying &= was_shown;
-                return self.questions.hold(step, was_shown);
+                return self.questions.keep_last(step, was_shown);
             }
         }
         if was_shown {

@@ -37,8 +37,8 @@ impl Hub {
         };
         let unknown = id.filter(|_| is_unknown).map(SessionId::from);
         let refused = self.check_size(handed);
-        let hold = || self.hold(request.caller, id, handed - held, 0, now);
-        if let Some(error) = refused.or_else(hold) {
+        let reserve = || self.reserve_bytes(request.caller, id, handed - held, 0, now);
+        if let Some(error) = refused.or_else(reserve) {
             return self.refuse_connect(conn, error);
         }
         let Some(unknown) = unknown else {
@@ -100,7 +100,7 @@ impl Hub {
         // One that is stored already may be shown, however long it is.
         let known = known.min(self.config.max_session_bytes);
         let id = connect.session_id.as_deref();
-        if let Some(error) = self.hold(request.caller, id, known, 0, now) {
+        if let Some(error) = self.reserve_bytes(request.caller, id, known, 0, now) {
             return self.refuse_connect(conn, error);
         }
         let handed = connect.session.as_ref();
@@ -141,7 +141,7 @@ impl Hub {
         session.learn(stored, now.unix);
         if request.caller.is_some() && session.caller != request.caller {
             session.caller = request.caller;
-            self.held.add(request.caller, session.bytes());
+            self.reserved.add(request.caller, session.bytes());
         }
         let is_running = session.started().is_some();
         let ours = session.settled().map(|it| it.get().to_owned());

@@ -65,8 +65,8 @@ impl Hub {
         let brought = prompt.size() + len_of(session.as_ref());
         let size = entry.bytes() + brought + recalled;
         let refused = self.check_size(size);
-        let hold = || self.hold(caller, Some(id.as_str()), brought, recalled, now);
-        match refused.or_else(hold) {
+        let reserve = || self.reserve_bytes(caller, Some(id.as_str()), brought, recalled, now);
+        match refused.or_else(reserve) {
             None => Ok((id, session)),
             Some(error) => {
                 let error = error.with_code(INPUT_REFUSED);

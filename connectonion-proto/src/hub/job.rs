@@ -116,7 +116,7 @@ impl Hub {
                     it.stored = if size > 0 { size } else { it.stored };
                     it.caller
                 });
-                self.held.add(caller, size);
+                self.reserved.add(caller, size);
             }
             Request::Load(_) | Request::Recall(_) => {
                 *self.loading.entry(session_id.clone()).or_default() += 1;

@@ -49,7 +49,7 @@ use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Cursor, EventLog};
 pub use crate::replay::{Entry, LogLimits};
 use crate::storage::{Record, RecordStatus};
-use bytes::Held;
+use bytes::Reserved;
 use job::Entering;
 use run::{Phase, Run};
 
@@ -225,7 +225,7 @@ pub struct Hub {
     /// When to store again what was not stored.
     store_again_at: Option<Instant>,
     /// The bytes of conversations.
-    held: Held,
+    reserved: Reserved,
     /// The bytes of all logs.
     log_bytes: usize,
     ids: UniqueBits,
@@ -254,7 +254,7 @@ impl Hub {
             moved: HashSet::new(),
             starved: VecDeque::new(),
             store_again_at: None,
-            held: Held::default(),
+            reserved: Reserved::default(),
             log_bytes: 0,
             ids: UniqueBits::new(seed),
             ready: VecDeque::new(),

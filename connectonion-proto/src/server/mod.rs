@@ -148,7 +148,7 @@ impl ServerConn {
         }
     }
 
-    fn hold(&mut self, text: &str) {
+    fn buffer(&mut self, text: &str) {
         let has_room =
             self.held.len() < MAX_HELD && self.held_bytes < self.config.limits.max_event_bytes;
         if !has_room {

@@ -12,7 +12,7 @@ use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, MAX_PAYLOAD_BYTES, PROMPT
 impl ServerConn {
     pub(super) fn on_text(&mut self, text: &str) {
         if self.awaited.is_some() {
-            return self.hold(text);
+            return self.buffer(text);
         }
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
