@@ -33,7 +33,7 @@ impl Hub {
     ///
     /// Ignores other events.
     pub fn command(&mut self, conn: ConnId, command: ServerEvent, now: Now) {
-        self.heard(conn, now.instant);
+        self.touch(conn, now.instant);
         match command {
             ServerEvent::Response(response) => self.respond(conn, response),
             ServerEvent::Interrupt => {

@@ -20,7 +20,7 @@ impl Hub {
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*. `session` is the conversation, from clients that only send it here.
     pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
-        self.heard(conn, now.instant);
+        self.touch(conn, now.instant);
         prompt.conn = Some(conn);
         let (id, session) = match self.check_prompt(&prompt, session, now) {
             Ok(checked) => checked,

@@ -26,7 +26,7 @@ impl Hub {
     }
 
     /// Notes that a connection has sent something: its session is alive.
-    pub fn heard(&mut self, conn: ConnId, now: Instant) {
+    pub fn touch(&mut self, conn: ConnId, now: Instant) {
         if let Some(id) = self.session_of(conn).cloned() {
             self.rest(&id, now);
         }

@@ -40,7 +40,7 @@ impl Rig {
         rig.say(CONNECT);
         rig.accept();
         assert_eq!(
-            rig.heard(),
+            rig.written(),
             [r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#]
         );
         rig.events();
@@ -62,7 +62,7 @@ impl Rig {
     }
 
     /// What the client gets.
-    fn heard(&mut self) -> Vec<String> {
+    fn written(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.conn.poll_transmit())
             .map(|frame| match frame {
                 Outgoing::Text(text) => text.as_str().to_owned(),
@@ -73,9 +73,9 @@ impl Rig {
 
     /// The message of the one ERROR that the client gets.
     fn error(&mut self) -> String {
-        let heard = self.heard();
-        let [error] = &heard[..] else {
-            panic!("{heard:?}");
+        let written = self.written();
+        let [error] = &written[..] else {
+            panic!("{written:?}");
         };
         let error: serde_json::Value = serde_json::from_str(error).unwrap();
         assert_eq!(error["type"], "ERROR");
@@ -123,7 +123,7 @@ fn frames_during_authentication_are_kept_in_order() {
         .unwrap();
     assert_eq!(rig.names(), ["Pong", "Warning"]);
     assert_eq!(
-        rig.heard(),
+        rig.written(),
         [
             r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
             r#"{"type":"RUNTIME_INPUT_ACK","session_id":"s","id":"r1"}"#,
@@ -173,7 +173,7 @@ fn gated() -> Rig {
     let mut rig = Rig::new();
     rig.say(CONNECT);
     gate(&mut rig);
-    rig.heard();
+    rig.written();
     rig.events();
     rig
 }
@@ -196,7 +196,7 @@ fn the_last_connect_waits_during_onboarding() {
     rig.say(r#"{"type":"CONNECT","session_id":"other"}"#);
     gate(&mut rig);
     rig.wait(SECOND * 86_400);
-    rig.heard();
+    rig.written();
     rig.events();
     rig.say(OFFER);
     let event = rig.events().pop().unwrap();
@@ -239,7 +239,7 @@ fn one_empty_input_right_after_onboarding_is_swallowed() {
             rig.say(r#"{"type":"PONG"}"#);
             rig.say(empty);
         }
-        assert_eq!(rig.heard().len(), 2);
+        assert_eq!(rig.written().len(), 2);
         assert!(
             rig.events()
                 .contains(&ServerEvent::Warning(Warning::EmptyInput))
@@ -284,20 +284,20 @@ fn pings_are_sent_every_30_seconds_from_the_start() {
     let mut rig = Rig::new();
     let ping = r#"{"type":"PING"}"#;
     rig.wait(SECOND * 29);
-    assert!(rig.heard().is_empty());
+    assert!(rig.written().is_empty());
     rig.wait(SECOND);
-    assert_eq!(rig.heard(), [ping]);
+    assert_eq!(rig.written(), [ping]);
     rig.say(CONNECT);
     rig.accept();
-    rig.heard();
+    rig.written();
     // A late one does not move those that follow.
     rig.wait(SECOND * 35);
-    assert_eq!(rig.heard(), [ping]);
+    assert_eq!(rig.written(), [ping]);
     rig.wait(SECOND * 25);
-    assert_eq!(rig.heard(), [ping]);
+    assert_eq!(rig.written(), [ping]);
     // After a long sleep there is one, not many.
     rig.wait(SECOND * 1000);
-    assert_eq!(rig.heard(), [ping]);
+    assert_eq!(rig.written(), [ping]);
     assert!(!rig.conn.is_closed(), "nobody has to answer");
 }
 
@@ -309,8 +309,8 @@ fn a_client_that_does_not_connect_in_time_is_closed() {
     };
     let mut rig = Rig::with(config.clone());
     rig.wait(SECOND);
-    let heard = rig.heard();
-    assert!(heard[0].contains("1008"), "{heard:?}");
+    let written = rig.written();
+    assert!(written[0].contains("1008"), "{written:?}");
     let mut rig = Rig::with(config);
     rig.say(CONNECT);
     rig.accept();
@@ -347,7 +347,7 @@ fn a_full_outbox_refuses_and_reports_writability() {
         rig.conn.send(Text::from("{}")).unwrap();
     }
     assert!(rig.events().is_empty());
-    rig.heard();
+    rig.written();
     assert_eq!(rig.names(), ["Writable"]);
     assert!(rig.conn.has_room());
 }

@@ -145,7 +145,7 @@ fn an_idle_session_ends_after_ten_minutes() {
     let mut play = Play::new();
     let (conn, id) = play.alice();
     play.wait(9 * MINUTE);
-    play.heard(conn);
+    play.touch(conn);
     play.wait(10 * MINUTE - Duration::from_millis(1));
     assert_eq!(play.status(&id), SessionState::Connected);
     play.wait(Duration::from_millis(1));
@@ -230,7 +230,7 @@ fn a_silent_run_ends_after_an_hour() {
     play.wait(59 * MINUTE);
     play.event(run, "a");
     play.wait(59 * MINUTE);
-    play.heard(conn);
+    play.touch(conn);
     play.wait(59 * MINUTE);
     assert_eq!(play.status(&id), SessionState::Running);
     play.replies.clear();
@@ -303,7 +303,7 @@ fn unconnected_clients_are_ignored() {
     let nobody = ConnId(77);
     let refused = "authenticate first (send CONNECT)".to_owned();
     assert_eq!(play.input(nobody, "hi"), Err(refused.clone()));
-    play.heard(nobody);
+    play.touch(nobody);
     assert!(play.frames(nobody).is_empty());
     assert_eq!(play.answer(nobody, None), Err(refused));
 }
@@ -324,7 +324,7 @@ fn clients_that_miss_pongs_are_disconnected() {
     let conns: Vec<ConnId> = (0..1_000).map(|_| play.alice().0).collect();
     for _ in 0..30 {
         for conn in conns.iter().take(500) {
-            play.heard(*conn);
+            play.touch(*conn);
         }
         play.wait(MINUTE);
     }

@@ -18,7 +18,7 @@ pub enum Op {
         last: Option<usize>,
     },
     Disconnect(u64),
-    Heard(u64),
+    Touch(u64),
     Input(u64),
     Answer(u64, bool),
     Event(u64, usize),
@@ -272,7 +272,7 @@ impl Model {
                     self.rest(at);
                 }
             }
-            Op::Heard(conn) => {
+            Op::Touch(conn) => {
                 if let Some((_, at)) = self.seat(conn) {
                     self.rest(at);
                 }

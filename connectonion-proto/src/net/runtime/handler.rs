@@ -68,7 +68,7 @@ impl Caller {
     /// Notes that the connection is alive, and calls the hub.
     fn alive(&self, act: impl FnOnce(&mut Hub, ConnId)) {
         self.runtime.with_hub(|hub, now| {
-            hub.heard(self.conn, now.instant);
+            hub.touch(self.conn, now.instant);
             act(hub, self.conn);
         });
     }

@@ -389,7 +389,7 @@ impl HostRuntime {
         let blocked = &access.book().blocked;
         let is_blocked = matches!(request.owner, Owner::Key(key) if blocked.contains(&key));
         self.with_hub(|hub, now| {
-            hub.heard(conn, now.instant);
+            hub.touch(conn, now.instant);
             match is_blocked {
                 false => hub.connect(conn, request, now),
                 true => {

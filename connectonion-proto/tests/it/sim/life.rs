@@ -247,7 +247,7 @@ impl Life {
         }
         let (conn, now) = (ConnId(id), self.host.clocks(self.now));
         let hub = &mut self.host.hub;
-        hub.heard(conn, self.now);
+        hub.touch(conn, self.now);
         match event {
             ServerEvent::Connect(connect) => {
                 let random = u128::from(self.rng.next_u64()) << 64 | u128::from(id);
