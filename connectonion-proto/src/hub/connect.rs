@@ -128,8 +128,8 @@ impl Hub {
             is_stopped = true;
         }
         let stored_owner = stored.as_ref().and_then(|record| record.owner);
-        let (id, is_new) = match self.seat(conn, request, stored_owner, now) {
-            Ok(seat) => seat,
+        let (id, is_new) = match self.attach(conn, request, stored_owner, now) {
+            Ok(attached) => attached,
             Err(error) => return self.refuse_connect(conn, error),
         };
         let last_msg_id = connect.last_msg_id.as_deref();
@@ -199,7 +199,7 @@ impl Hub {
     /// Chooses the session of a connection, and makes it if there is none. Returns whether it did.
     ///
     /// A second CONNECT of the same connection must ask for the same session again.
-    fn seat(
+    fn attach(
         &mut self,
         conn: ConnId,
         request: &ConnectRequest,

@@ -222,7 +222,7 @@ proptest! {
             prop_assert_eq!(hub.poll_timeout(), ends);
             // Whoever has frames to take was told so, or has begun to take them.
             while let Some(conn) = hub.poll_ready() {
-                prop_assert!(model.seats.iter().any(|seat| seat.0 == conn.0));
+                prop_assert!(model.attached.iter().any(|entry| entry.0 == conn.0));
             }
             // Nothing is kept that everyone has.
             if model.sessions.iter().all(|it| it.run.is_none() && it.sockets.is_empty()) {
