@@ -101,7 +101,7 @@ impl Progress {
             self.requests.pop_front();
         }
         if self.requests.len().max(self.steps.len()) > 2 * self.open + SLACK {
-            self.tidy();
+            self.compact();
         }
     }
 
@@ -128,7 +128,7 @@ impl Progress {
     }
 
     /// Removes requests that have ended, and steps that no open one needs.
-    fn tidy(&mut self) {
+    fn compact(&mut self) {
         self.requests.retain(|request| request.is_open);
         let mut steps = Vec::new();
         for Request { frame, .. } in &self.requests {

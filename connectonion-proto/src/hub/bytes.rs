@@ -147,7 +147,7 @@ impl Hub {
                 Err(error) => Some(error),
             };
             then(hub, id, error, now);
-            hub.tidy(id);
+            hub.free_unneeded(id);
         });
         self.ask_storage(id.clone(), Request::Recall(then));
     }

@@ -294,7 +294,7 @@ impl Hub {
             is_ready,
         };
         self.connections.insert(conn, entry);
-        self.rest(id, now.instant);
+        self.evict_if_idle(id, now.instant);
         (has_gap, failure)
     }
 }

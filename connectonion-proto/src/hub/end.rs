@@ -157,9 +157,9 @@ impl Hub {
             self.line(console::agent_error(&message));
             self.keep_unstored(id, &error, record, now);
         }
-        self.rest(id, now.instant);
+        self.evict_if_idle(id, now.instant);
         self.next_prompt(id, now);
-        self.tidy(id);
+        self.free_unneeded(id);
         self.feed_starved(now);
     }
 }

@@ -120,7 +120,7 @@ impl Hub {
             let next = prompts.find(|it| session.run.is_none() || it.conn.is_some());
             let Some(prompt) = next.cloned() else {
                 self.save(id, now);
-                return self.tidy(id);
+                return self.free_unneeded(id);
             };
             if !session.is_known {
                 if !std::mem::replace(&mut session.is_recalled, true) {
@@ -259,7 +259,7 @@ impl Hub {
             let line = console::runtime_input(id.as_str(), words);
             (line, Reply::Acknowledge(ack))
         };
-        self.rest(id, now.instant);
+        self.evict_if_idle(id, now.instant);
         self.line(line);
         let (images, files) = (prompt.images.len(), prompt.files.len());
         if images + files > 0 {

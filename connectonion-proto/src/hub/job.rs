@@ -177,7 +177,7 @@ impl Hub {
             self.keep_unstored(id, &error, record, now);
         }
         self.save(id, now);
-        self.tidy(id);
+        self.free_unneeded(id);
     }
 
     /// Keeps the session of a record that was not stored, and the record if it may be stored later.

@@ -401,7 +401,7 @@ impl Hub {
     }
 
     /// Restarts a session's time, and notes whether it may be evicted.
-    fn rest(&mut self, id: &SessionId, now: Instant) {
+    fn evict_if_idle(&mut self, id: &SessionId, now: Instant) {
         let next = self.next_number();
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
@@ -424,7 +424,7 @@ impl Hub {
 
     /// Frees what is no longer needed: events that all sockets have read, and the conversation of a session
     /// without sockets and runs.
-    fn tidy(&mut self, id: &SessionId) {
+    fn free_unneeded(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };

@@ -92,7 +92,7 @@ impl Model {
         self.sessions.iter().position(|it| it.run == Some(run))
     }
 
-    fn rest(&mut self, at: usize) {
+    fn evict_if_idle(&mut self, at: usize) {
         let session = &mut self.sessions[at];
         let wait = match (session.run, session.sockets.is_empty()) {
             (Some(_), _) => STUCK,
@@ -145,7 +145,7 @@ impl Model {
         self.attached.push((conn, name.clone(), place));
         let failed = failure.is_some();
         self.line(format!("connected {name} {status} {failed}"));
-        self.rest(at);
+        self.evict_if_idle(at);
     }
 
     fn connect(&mut self, conn: u64, owner: u8, name: Option<&str>, last: Option<&str>) {
@@ -204,7 +204,7 @@ impl Model {
         let Some((_, at)) = self.find(conn) else {
             return self.line("refused authenticate first (send CONNECT)");
         };
-        self.rest(at);
+        self.evict_if_idle(at);
         let running = self.sessions.iter().filter(|it| it.run.is_some()).count();
         let session = &mut self.sessions[at];
         if let Some(run) = session.run {
@@ -215,7 +215,7 @@ impl Model {
         } else {
             self.begin(at);
         }
-        self.rest(at);
+        self.evict_if_idle(at);
     }
 
     /// Begins a run, which reports its prompt.
@@ -239,7 +239,7 @@ impl Model {
             session.frames.push(("user_input".to_owned(), None));
         }
         if taken > 0 {
-            self.rest(at);
+            self.evict_if_idle(at);
         }
         taken
     }
@@ -250,7 +250,7 @@ impl Model {
         session.run = None;
         session.inputs = 0;
         session.asked = 0;
-        self.rest(at);
+        self.evict_if_idle(at);
     }
 
     pub fn step(&mut self, op: Op) {
@@ -269,12 +269,12 @@ impl Model {
                 let session = &mut self.sessions[at];
                 session.sockets.retain(|one| *one != conn);
                 if session.sockets.is_empty() && session.run.is_none() {
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
             }
             Op::Touch(conn) => {
                 if let Some((_, at)) = self.find(conn) {
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
             }
             Op::Input(conn) => self.input(conn),
@@ -282,7 +282,7 @@ impl Model {
                 let Some((_, at)) = self.find(conn) else {
                     return self.line("answer authenticate first (send CONNECT)");
                 };
-                self.rest(at);
+                self.evict_if_idle(at);
                 let session = &mut self.sessions[at];
                 // The questions of a run are called 0, 1 ..; the first one is named.
                 let line = match (session.run, session.asked, named) {
@@ -300,7 +300,7 @@ impl Model {
                     let session = &mut self.sessions[at];
                     let text = format!("event {}", session.frames.len());
                     session.frames.push((text, Some(IDS[id])));
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
                 None => self.line("over"),
             },
@@ -309,7 +309,7 @@ impl Model {
                     let session = &mut self.sessions[at];
                     session.asked += 1;
                     session.frames.push(("approval_needed".to_owned(), None));
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
                 None => self.line("over"),
             },
@@ -339,7 +339,7 @@ impl Model {
                     if let Some(waiting) = unread.checked_sub(1) {
                         self.begin(at);
                         self.sessions[at].inputs = waiting;
-                        self.rest(at);
+                        self.evict_if_idle(at);
                     }
                 }
                 None => self.line("over"),
