@@ -8,7 +8,7 @@ use rpc_core::{CloseFrame, Json};
 
 use super::event::{ConnId, Now};
 use super::job::{Loaded, Request, Then};
-use super::recover::revive;
+use super::recover::restore;
 use super::{Hub, Prompt, Session};
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
@@ -183,8 +183,8 @@ impl Hub {
         for (_, session) in sessions.filter(|(_, it)| it.is_known || it.stored > 0) {
             held.add(session.caller, session.held() + session.log.bytes());
         }
-        for entering in self.entering.values() {
-            held.add(entering.caller, entering.bytes);
+        for connecting in self.connecting.values() {
+            held.add(connecting.caller, connecting.bytes);
         }
         for (caller, bytes) in self.uploading.values() {
             held.add(*caller, *bytes);
@@ -220,7 +220,7 @@ impl Session {
     /// Takes the conversation of a record, unless it is known.
     pub(super) fn learn(&mut self, record: Option<Record>, now: f64) {
         if !std::mem::replace(&mut self.is_known, true) {
-            self.copy = record.and_then(|record| revive(record, now));
+            self.copy = record.and_then(|record| restore(record, now));
             self.stored = len_of(self.copy.as_ref());
             (self.away, self.is_handed) = (0, false);
         }

@@ -5,7 +5,7 @@ use rpc_core::{Json, Text};
 use super::bytes::len_of;
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
-use super::job::{Entering, Loaded, Request, Then, not_available};
+use super::job::{Connecting, Loaded, Request, Then, not_available};
 use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
 use crate::chat_items::chat_items;
@@ -45,13 +45,13 @@ impl Hub {
             return self.enter(conn, &request, None, now);
         };
         let number = self.next_number();
-        let entering = Entering {
+        let connecting = Connecting {
             number,
             owner,
             caller: request.caller,
             bytes: handed,
         };
-        self.entering.insert(conn, entering);
+        self.connecting.insert(conn, connecting);
         let then: Then<_> = Box::new(move |hub, id, found, now| {
             hub.entered(conn, number, &request, id, found, now);
         });
@@ -76,9 +76,9 @@ impl Hub {
         found: Loaded,
         now: Now,
     ) {
-        let entering = self.entering.get(&conn);
-        if entering.is_some_and(|it| it.number == number) {
-            self.entering.remove(&conn);
+        let connecting = self.connecting.get(&conn);
+        if connecting.is_some_and(|it| it.number == number) {
+            self.connecting.remove(&conn);
             match found {
                 Ok(record) => self.enter(conn, request, record, now),
                 Err(StorageError::Fenced) => return self.reply(conn, Reply::Close(elsewhere())),

@@ -131,7 +131,7 @@ impl Hub {
             if session.run.is_none() && is_full {
                 if prompt.conn.is_none() {
                     // It was acknowledged, so it waits.
-                    return self.starved.push_back(id.clone());
+                    return self.waiting_for_room.push_back(id.clone());
                 }
                 session.prompts.pop_front();
                 self.refuse_prompt(prompt, busy(id, "too many agents are running"));
@@ -290,11 +290,11 @@ impl Hub {
 
     /// Starts waiting acknowledged prompts, after an agent has ended.
     pub(super) fn feed_starved(&mut self, now: Now) {
-        for _ in 0..self.starved.len() {
+        for _ in 0..self.waiting_for_room.len() {
             if self.runs.len() >= self.config.max_running {
                 return;
             }
-            if let Some(id) = self.starved.pop_front() {
+            if let Some(id) = self.waiting_for_room.pop_front() {
                 self.next_prompt(&id, now);
             }
         }

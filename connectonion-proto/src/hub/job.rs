@@ -46,7 +46,7 @@ pub(crate) type NotStored = Option<(StorageError, Box<Record>)>;
 pub(crate) type Deleted = Box<dyn FnOnce(Result<bool, StorageError>) + Send + Sync>;
 
 /// A connection whose CONNECT waits for the storage.
-pub(super) struct Entering {
+pub(super) struct Connecting {
     /// The number of the job.
     pub(super) number: u64,
     pub(super) owner: Owner,

@@ -50,7 +50,7 @@ use crate::replay::{Cursor, EventLog};
 pub use crate::replay::{Entry, LogLimits};
 use crate::storage::{Record, RecordStatus};
 use bytes::Reserved;
-use job::Entering;
+use job::Connecting;
 use run::{Phase, Run};
 
 /// The longest session id of a client, in bytes; a longer one is replaced.
@@ -215,13 +215,13 @@ pub struct Hub {
     /// The number of sessions that are being taken over.
     recovering: usize,
     /// Connections whose CONNECT waits for the storage.
-    entering: HashMap<ConnId, Entering>,
+    connecting: HashMap<ConnId, Connecting>,
     /// The bytes of files that are being saved, with where they come from.
     uploading: HashMap<ConnId, (Option<IpAddr>, usize)>,
     /// Connections that are being closed because this host does not serve their session.
     moved: HashSet<ConnId>,
     /// Sessions with acknowledged prompts that wait until fewer agents run.
-    starved: VecDeque<SessionId>,
+    waiting_for_room: VecDeque<SessionId>,
     /// When to store again what was not stored.
     store_again_at: Option<Instant>,
     /// The bytes of conversations.
@@ -249,10 +249,10 @@ impl Hub {
             jobs: 0,
             loading: HashMap::new(),
             recovering: 0,
-            entering: HashMap::new(),
+            connecting: HashMap::new(),
             uploading: HashMap::new(),
             moved: HashSet::new(),
-            starved: VecDeque::new(),
+            waiting_for_room: VecDeque::new(),
             store_again_at: None,
             reserved: Reserved::default(),
             log_bytes: 0,
@@ -332,7 +332,7 @@ impl Hub {
     /// Returns whether nothing is being run or stored, so that the host may end without losing
     /// work.
     pub fn is_idle(&self) -> bool {
-        self.runs.is_empty() && self.jobs == 0 && self.starved.is_empty()
+        self.runs.is_empty() && self.jobs == 0 && self.waiting_for_room.is_empty()
     }
 
     /// Returns whether there are [events](Self::poll_event).

@@ -103,8 +103,8 @@ impl Hub {
             closed.extend(sockets);
         }
         self.feed_starved(now);
-        let entering = self.entering.extract_if(|_, it| ends(it.owner));
-        closed.extend(entering.map(|(conn, _)| conn));
+        let connecting = self.connecting.extract_if(|_, it| ends(it.owner));
+        closed.extend(connecting.map(|(conn, _)| conn));
         for conn in closed {
             self.reply(conn, Reply::Close(why.clone()));
         }

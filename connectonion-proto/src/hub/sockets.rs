@@ -11,7 +11,7 @@ use crate::replay::Next;
 impl Hub {
     /// Removes a closed connection. Its run goes on.
     pub fn disconnect(&mut self, conn: ConnId, now: Now) {
-        self.entering.remove(&conn);
+        self.connecting.remove(&conn);
         self.moved.remove(&conn);
         let Some(entry) = self.connections.remove(&conn) else {
             return;
