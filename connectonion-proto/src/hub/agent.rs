@@ -159,8 +159,8 @@ impl Hub {
                 return;
             };
             state.push_message(user_message(prompt));
-            let said = UserInput::interjected(prompt.text.clone(), state.turn, state.iteration);
-            let kind = EventKind::UserInput(said);
+            let event = UserInput::interjected(prompt.text.clone(), state.turn, state.iteration);
+            let kind = EventKind::UserInput(event);
             self.emit_own(run, kind, Some(prompt.id.as_str()), now);
         }
     }

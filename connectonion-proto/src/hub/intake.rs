@@ -235,11 +235,11 @@ impl Hub {
         run.is_base_unstored = is_unstored;
         let words = written(&prompt);
         // Clients may know the event that reports it: then only the trace of this run needs it.
-        let said = rerun.as_ref().and_then(|it| it.said.clone());
-        let is_said = said.is_some();
+        let prompt_event = rerun.as_ref().and_then(|it| it.prompt_event.clone());
+        let has_prompt_event = prompt_event.is_some();
         let (line, reply) = if is_first {
             run.phase = Phase::Running;
-            if let Some(event) = said {
+            if let Some(event) = prompt_event {
                 run.push_trace(event, max);
             }
             session.used = true;
@@ -268,9 +268,9 @@ impl Hub {
         if let Some(conn) = conn {
             self.reply(conn, reply);
         }
-        if is_first && !is_said {
-            let said = UserInput::new(prompt.text.clone(), turn);
-            self.emit_own(run_id, EventKind::UserInput(said), None, now);
+        if is_first && !has_prompt_event {
+            let event = UserInput::new(prompt.text.clone(), turn);
+            self.emit_own(run_id, EventKind::UserInput(event), None, now);
         }
         if files > 0
             && let Ok(files) = FilesReceived::new(&prompt.files, turn)
