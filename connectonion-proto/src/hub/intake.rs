@@ -141,8 +141,13 @@ impl Hub {
             let prompt_id = prompt.id.clone();
             let run = match &session.run {
                 Some(run) => {
-                    let told = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
-                    record.inputs = session.prompts.iter().filter(told).cloned().collect();
+                    let is_announced = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
+                    record.inputs = session
+                        .prompts
+                        .iter()
+                        .filter(is_announced)
+                        .cloned()
+                        .collect();
                     record.session = run.base().filter(|_| run.is_base_unstored).cloned();
                     run
                 }
@@ -208,8 +213,8 @@ impl Hub {
             }
             // What was acknowledged is stored already, but maybe not as a part of the conversation.
             None => {
-                let told = self.announce(id, place, is_unstored, now);
-                self.events.extend(told);
+                let events = self.announce(id, place, is_unstored, now);
+                self.events.extend(events);
             }
         }
         self.next_prompt(id, now);

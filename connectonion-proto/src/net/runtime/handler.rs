@@ -105,12 +105,12 @@ impl Caller {
                 self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }
             Ok(Admission::Gate { identity, required }) => {
-                let mut told = Ok(());
+                let mut sent = Ok(());
                 self.runtime.write(self.conn, |machine| {
-                    told = machine.gate(identity, &required);
-                    told.clone()
+                    sent = machine.gate(identity, &required);
+                    sent.clone()
                 });
-                if let Err(Refused::TooLarge { .. }) = told {
+                if let Err(Refused::TooLarge { .. }) = sent {
                     let words = "the conversation is too long: come in without it first";
                     self.refuse_connect(ErrorFrame::new(words));
                 }

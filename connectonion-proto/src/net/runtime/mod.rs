@@ -296,8 +296,8 @@ impl HostRuntime {
             let spent = self.spend(&signature).await;
             spent.map_err(AuthError::of_command)?;
         }
-        let (told, outcome) = tokio::sync::oneshot::channel();
-        let then = move |outcome| drop(told.send(outcome));
+        let (sender, outcome) = tokio::sync::oneshot::channel();
+        let then = move |outcome| drop(sender.send(outcome));
         self.with_hub(|hub, now| hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
         let mut outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));

@@ -77,7 +77,7 @@ fn send(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
         Reply::Accept(connected) => match machine.accept(&connected) {
             // The conversation is with the client too, as it was.
             Err(Refused::TooLarge { .. }) => machine.accept(&connected.with_newer(None)),
-            told => told,
+            sent => sent,
         },
         Reply::Refuse(error) => machine.refuse(&error),
         Reply::Begun => machine.begun(),
