@@ -26,7 +26,7 @@ use super::subject::{check_len, check_message, check_pattern};
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
 use hub::{Hub, Subscriber};
 use log::LocalLog;
-use logs::{Logs, Wanted};
+use logs::{Logs, OpenLog};
 
 use crate::sync::Mutex;
 #[cfg(feature = "file-store")]
@@ -94,7 +94,7 @@ pub struct LocalStore<T> {
     table: Arc<T>,
     node: Node,
     /// The logs that this node has opened.
-    opened: Arc<Mutex<BTreeMap<String, Arc<Wanted>>>>,
+    opened: Arc<Mutex<BTreeMap<String, Arc<OpenLog>>>>,
 }
 
 /// A connection to an engine.
@@ -400,7 +400,7 @@ impl<T: Table> Store for LocalStore<T> {
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError> {
         config.check(name)?;
         let name = name.to_owned();
-        let wanted = Arc::new(Wanted { name, config });
+        let wanted = Arc::new(OpenLog { name, config });
         let opened = Arc::clone(&wanted);
         let opening = self.node.request(false, move |logs| {
             logs.open(&opened)?;
