@@ -215,7 +215,7 @@ impl ClientSession {
     /// Notes that a step was shown: another program need not get it again, unless it asks
     /// something or is part of a text. A question is done with when it is answered, and a text when
     /// it is whole.
-    pub fn shown(&mut self, step: &Step) {
+    pub fn mark_delivered(&mut self, step: &Step) {
         if step.number > self.shown
             && let Some(id) = step.is_done()
         {

@@ -104,7 +104,7 @@ impl Harness {
         let mut names = Vec::new();
         while let Some(event) = self.session.poll_event() {
             if let ClientEvent::Step(step) = &event {
-                self.session.shown(step);
+                self.session.mark_delivered(step);
             }
             names.push(name(&event));
         }
