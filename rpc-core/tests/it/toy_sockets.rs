@@ -20,23 +20,6 @@ async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
 }
 
 #[tokio::test]
-async fn a_client_says_hello_and_answers() {
-    let mut house = House::open().await;
-    let guest = house.guest("ann", config());
-    assert_eq!(guest.link.ready().await, Ok(1));
-    let mut room = house.room().await;
-    let first = loop {
-        use rpc_core::net::LinkEvent;
-        if let LinkEvent::Event(event) = room.events.next_link().await.unwrap() {
-            break event;
-        }
-    };
-    assert_eq!(first, HostEvent::Ready("ann".to_owned()));
-    tokio::spawn(echo(guest));
-    assert_eq!(ask(&room, "hi").await, Ok("hi".to_owned()));
-}
-
-#[tokio::test]
 async fn a_client_reconnects_when_its_server_returns() {
     let mut house = House::open().await;
     let guest = house.guest("ann", eager());

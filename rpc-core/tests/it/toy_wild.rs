@@ -181,23 +181,6 @@ async fn a_violator_that_keeps_sending_gets_the_close_reason() {
 }
 
 #[tokio::test]
-async fn garbage_bytes_close_only_their_connection() {
-    let mut house = House::open().await;
-    let other = house.echoing("ann").await;
-    for bytes in [&[0xff; 14][..], b"\x81\x05hello", b"\x83\x80\0\0\0\0"] {
-        let mut tcp = deaf_guest(house.address).await;
-        let doomed = house.room().await;
-        tcp.write_all(bytes).await.unwrap();
-        let reason = doomed.link.closed().await;
-        assert!(
-            matches!(reason, CloseReason::Transport { .. }),
-            "{reason:?}"
-        );
-        assert_eq!(ask(&other, "hi").await, Ok("hi".into()));
-    }
-}
-
-#[tokio::test]
 async fn a_silent_client_is_closed_at_the_handshake_deadline() {
     let mut house = House::open().await;
     let _silent = house.socket().await;
