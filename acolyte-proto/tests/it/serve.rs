@@ -125,18 +125,6 @@ async fn chats_run_one_by_one_and_positions_are_sent() {
 }
 
 #[tokio::test]
-async fn a_running_chat_sees_waiting_ones() {
-    let server = serve(ServerOptions::default()).await;
-    let mut peer = server.client().await;
-    peer.start("rpc_a", "yield").await;
-    peer.until(&format!("a {RUNNING}")).await;
-    assert!(peer.is_silent().await);
-    peer.start("rpc_b", "hello").await;
-    peer.until("a chat.done").await;
-    peer.until("b chat.done").await;
-}
-
-#[tokio::test]
 async fn an_abort_during_a_tool_starts_no_further_tool() {
     let mut server = serve(patient()).await;
     let mut peer = server.client().await;
