@@ -110,29 +110,6 @@ async fn every_valid_key_authenticates_both_clients() {
     }
 }
 
-#[tokio::test]
-async fn dropping_a_chat_ends_the_work_over_both_transports() {
-    let (agent, _, mut hear) = puppet();
-    let server = Server::bind("127.0.0.1:0", agent, ServerOptions::default())
-        .await
-        .unwrap();
-    let url = server.url();
-    tokio::spawn(server.run());
-    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::default()).unwrap();
-    tokio::spawn(connection.run());
-    over_ws.ready().await.unwrap();
-    let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
-    for n in 0..2 {
-        let mut chat = match n {
-            0 => over_ws.chat(ask("hang")).await,
-            _ => over_sse.chat(ask("hang")).await,
-        };
-        while !matches!(chat.next().await, Some(ChatUpdate::Event(_))) {}
-        drop(chat);
-        assert_eq!(timeout(LONG, hear.recv()).await.unwrap().unwrap(), "hang");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_kept_alive_for_a_day() {
     let client = in_memory(ServerOptions::default());

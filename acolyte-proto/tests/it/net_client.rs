@@ -258,36 +258,6 @@ async fn a_task_can_be_queried_after_a_reconnect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_connection_a_chat_is_not_sent() {
-    let (client, _, mut listener) = open(ClientConfig::default());
-    let mut early = start(&client, "too early").await;
-    let outcome = early.finish().await;
-    assert_eq!(outcome, Outcome::NotSent(Refused::NotConnected));
-    assert!(!outcome.may_have_run() && early.id().is_none());
-    let _server = listener.accept().await.unwrap();
-    client.ready().await.unwrap();
-    let mut long = start(&client, &"x".repeat(100_001)).await;
-    let outcome = long.finish().await;
-    assert!(
-        matches!(outcome, Outcome::NotSent(Refused::Invalid { .. })),
-        "{outcome:?}"
-    );
-    client.close();
-    client.closed().await;
-    let mut late = start(&client, "too late").await;
-    assert_eq!(late.finish().await.delivery(), Delivery::NotSent);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_long_chat_waits_until_it_is_read() {
-    let client = served().await;
-    let words = "word ".repeat(5_000);
-    let mut waiting = start(&client, &words).await;
-    client.status().await.unwrap();
-    assert!(waiting.finish().await.is_done());
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_unread_chat_blocks_others_only_until_its_deadline() {
     let chats = QueueConfig {
         max_items: 2,

@@ -302,23 +302,6 @@ fn pings_are_sent_every_30_seconds_from_the_start() {
 }
 
 #[test]
-fn a_client_that_does_not_connect_in_time_is_closed() {
-    let config = ServerConfig {
-        handshake_timeout: Some(SECOND),
-        ..ServerConfig::default()
-    };
-    let mut rig = Rig::with(config.clone());
-    rig.wait(SECOND);
-    let written = rig.written();
-    assert!(written[0].contains("1008"), "{written:?}");
-    let mut rig = Rig::with(config);
-    rig.say(CONNECT);
-    rig.accept();
-    rig.wait(SECOND);
-    assert!(!rig.conn.is_closed());
-}
-
-#[test]
 fn binary_messages_are_answered_with_an_error() {
     let mut rig = Rig::new();
     rig.conn.handle_message(Incoming::Binary(&[0xff]), rig.now);

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
+use rpc_core::testing::Pair;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::{Pair, Side};
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Machine, Refused};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Machine};
 use switchboard_testing::sim;
 
 use crate::toy::guest::{Guest, GuestEvent};
 use crate::toy::host::{Host, HostEvent};
-use crate::toy::{ANSWER, HANDSHAKE, pair};
+use crate::toy::pair;
 
 #[test]
 fn a_cut_ends_every_call_with_its_delivery() {

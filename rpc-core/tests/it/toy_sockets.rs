@@ -8,7 +8,6 @@ use rpc_core::{CallError, CloseFrame, CloseReason, Machine as _, Outgoing, Refus
 
 use crate::link_drops::poll_times;
 use crate::toy::guest::GuestEvent;
-use crate::toy::host::HostEvent;
 use crate::toy::house::{DEADLINE, House, Room, config, eager};
 use crate::toy::net::{End, GuestSide, HostSide, echo};
 

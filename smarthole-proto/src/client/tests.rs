@@ -401,22 +401,6 @@ fn the_message_limit_does_not_apply_to_pings() {
 }
 
 #[test]
-fn an_oversized_response_leaves_the_message_open() {
-    let limits = Limits {
-        max_message_bytes: 256,
-        ..defaults()
-    };
-    let mut played = Played::ready(ClientConfig { limits, ..config() });
-    played.take(&message("m"));
-    let refused = played
-        .conn
-        .respond("m", Answer::reject(Some("x".repeat(256).into())));
-    assert!(matches!(refused, Err(Refused::TooLarge { max: 256, .. })));
-    assert!(played.conn.is_open("m"));
-    assert_eq!(played.sent(), [] as [Value; 0]);
-}
-
-#[test]
 fn reading_stops_while_too_many_messages_are_open() {
     let mut played = Played::ready(ClientConfig {
         limits: Limits {

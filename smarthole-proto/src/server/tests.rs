@@ -522,28 +522,6 @@ fn an_unregistered_client_has_no_deadline_by_default() {
 }
 
 #[test]
-fn registration_can_have_a_deadline() {
-    let timeout = Duration::from_secs(5);
-    let config = ServerConfig {
-        handshake_timeout: Some(timeout),
-        keep_alive: KeepAlive::off(),
-        ..ServerConfig::default()
-    };
-    let mut played = Played::with(config.clone());
-    assert_eq!(played.conn.next_timeout().unwrap().1, "registration");
-    played.refusal("{}");
-    played.wait(timeout);
-    let sent = played.sent();
-    assert!(sent[0].starts_with("close 1008 "), "{sent:?}");
-    let reason = CloseReason::HandshakeTimeout { after: timeout };
-    assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
-    let mut registered = Played::ready(config);
-    assert_eq!(registered.conn.poll_timeout(), None);
-    registered.wait(timeout);
-    assert!(!registered.conn.is_closed());
-}
-
-#[test]
 fn a_client_above_the_rate_limit_is_disconnected() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let mut played = Played::ready(limited(Limits {

@@ -146,25 +146,6 @@ async fn a_late_response_has_no_effect() {
     assert_eq!(runtime.in_flight(), 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_lost_client_delays_its_message_30_seconds() {
-    let runtime = runtime();
-    let mut notes = Client::new(&runtime, "notes").await;
-    let mut lights = Client::new(&runtime, "lights").await;
-    let start = Instant::now();
-    let asked = ask(&runtime, "hello");
-    notes.id().await;
-    drop(notes.line);
-    let frame = lights.hear().await;
-    assert_eq!(start.elapsed().as_secs(), 30);
-    let reason = &frame["payload"]["metadata"]["routingReason"];
-    assert_eq!(*reason, "as told; Response timeout");
-    lights
-        .say(&ack(frame["payload"]["id"].as_str().unwrap()))
-        .await;
-    assert_eq!(asked.await.unwrap().outcomes.len(), 2);
-}
-
 /// Decides when it is told to.
 struct Slow(Arc<tokio::sync::Semaphore>);
 

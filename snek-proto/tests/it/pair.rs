@@ -109,27 +109,6 @@ fn an_unanswered_call_does_not_end_the_connection() {
 }
 
 #[test]
-fn a_refused_login_ends_both_sides() {
-    let mut pair = line(config(), 5, Instant::now());
-    pair.settle();
-    let events = pair.take_server_events();
-    let [ServerEvent::Login { id, .. }] = &events[..] else {
-        panic!("{events:?}")
-    };
-    pair.server.refuse_login(*id, "bad password").unwrap();
-    pair.settle();
-    let reason = CloseReason::Authentication {
-        message: "bad password".to_owned(),
-    };
-    assert_eq!(pair.take_client_events(), [ClientEvent::Closed(reason)]);
-    let events = pair.take_server_events();
-    assert!(
-        matches!(&events[..], [ServerEvent::Closed(CloseReason::Peer(_))]),
-        "{events:?}"
-    );
-}
-
-#[test]
 fn a_hanging_application_loses_nothing_and_pings_continue() {
     let limits = Limits {
         max_events: 4,

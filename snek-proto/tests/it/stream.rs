@@ -293,19 +293,6 @@ async fn a_failed_producer_leaves_its_text_and_a_note() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_without_text_has_a_final_message() {
-    let mut bot = Acting::start(config(), |cx| async move {
-        pumped(cx.stream().pump(pieces(&[], Duration::ZERO)).await);
-        cx.stream().fail("nothing to say about ira").await?;
-        Ok(())
-    });
-    let mut line = bot.mentioned().await;
-    expect(&mut line, "", true).await;
-    expect(&mut line, "nothing to say about i-ra", true).await;
-    nothing_more(&mut line).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_dropped_writer_finalizes_its_text() {
     let mut bot = Acting::start(config(), |cx| async move {
         let mut answer = cx.stream();

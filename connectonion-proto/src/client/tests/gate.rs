@@ -69,25 +69,6 @@ fn onboarding_has_no_deadline() {
 }
 
 #[test]
-fn an_old_host_gets_another_connect_after_onboarding() {
-    let mut played = Played::new(ClientConfig::default());
-    played.take(&gate());
-    played.conn.onboard(&offer(), played.now).unwrap();
-    played.take(&success());
-    played.sent();
-    played.events();
-    played.wait(ONBOARDED_TIMEOUT);
-    assert_eq!(played.event(), ClientEvent::ConnectWanted);
-    let connect = Connect::new(Signed::none());
-    played.conn.connect(&connect, played.now).unwrap();
-    assert_eq!(played.sent(), [json!({"type": "CONNECT"})]);
-    assert!(played.conn.connect(&connect, played.now).is_err());
-    played.take(&connected("new"));
-    assert_eq!(played.conn.state(), ClientState::Ready);
-    assert!(played.conn.connect(&connect, played.now).is_err());
-}
-
-#[test]
 fn debug_output_shows_no_contents() {
     let mut played = Played::ready();
     played.input("secret");

@@ -69,20 +69,6 @@ fn the_id_of_a_foreign_session_gets_a_new_session() {
 }
 
 #[test]
-fn a_free_session_id_is_granted_and_a_taken_one_is_not() {
-    let mut play = Play::new();
-    let (_, taken) = play.alice();
-    let status = |play: &Play, id: &str| play.status_for(Some(BOB), id);
-    assert_eq!(status(&play, &taken), status(&play, "free"));
-    for (id, is_given) in [(taken.as_str(), false), ("free", true)] {
-        let request = Ask::new(BOB).with_session_id(Some(id));
-        let (_, connected) = play.connect(request);
-        assert_eq!(connected.status, SessionState::New);
-        assert_eq!(connected.session_id.as_str() == id, is_given, "{id}");
-    }
-}
-
-#[test]
 fn an_evicted_session_keeps_its_stored_owner() {
     let mut play = Play::new();
     let mut record = Record::new("old", RecordStatus::Running, "", 0.0);
@@ -245,17 +231,6 @@ fn a_silent_run_ends_after_an_hour() {
 }
 
 #[test]
-fn a_timeout_that_comes_early_does_nothing() {
-    let mut play = Play::new();
-    let (_, id) = play.alice();
-    let at = play.hub.poll_timeout().unwrap();
-    let early = at - play.now.instant - Duration::from_millis(1);
-    play.wait(early);
-    assert_eq!(play.status(&id), SessionState::Connected);
-    assert!(play.removed.is_empty());
-}
-
-#[test]
 fn a_full_registry_evicts_the_longest_absent_session() {
     let mut play = Play::with(config(|it| it.max_sessions = 3));
     let (attached, kept) = play.alice();
@@ -295,17 +270,6 @@ fn sockets_and_runs_are_bounded() {
     assert_eq!(play.input(other, "hi"), refused);
     play.finish(run);
     play.start(other);
-}
-
-#[test]
-fn unconnected_clients_are_ignored() {
-    let mut play = Play::new();
-    let nobody = ConnId(77);
-    let refused = "authenticate first (send CONNECT)".to_owned();
-    assert_eq!(play.input(nobody, "hi"), Err(refused.clone()));
-    play.touch(nobody);
-    assert!(play.frames(nobody).is_empty());
-    assert_eq!(play.answer(nobody, None), Err(refused));
 }
 
 #[test]
