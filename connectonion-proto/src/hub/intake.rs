@@ -15,6 +15,9 @@ use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, RUNTIME_
 use crate::storage::{RecordStatus, StorageError};
 use crate::upload::without_reminder;
 
+/// Most prompts of one session that wait to be stored or read.
+const MAX_INPUTS: usize = 64;
+
 impl Hub {
     /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
@@ -42,7 +45,6 @@ impl Hub {
         session: Option<Json>,
         now: Now,
     ) -> Result<(SessionId, Option<Json>), Box<ErrorFrame>> {
-        let max = self.config.max_inputs;
         let conn = prompt.conn.unwrap_or(ConnId(0));
         let Some((id, entry)) = self.session_at(conn) else {
             let error = match self.moved.contains(&conn) {
@@ -54,7 +56,7 @@ impl Hub {
         if prompt.text.is_empty() {
             return Err(ErrorFrame::new(PROMPT_REQUIRED).into());
         }
-        if entry.prompts.len() - entry.read >= max {
+        if entry.prompts.len() - entry.read >= MAX_INPUTS {
             let error = busy(&id, "too many inputs wait for the agent");
             // Without the code, clients would take it for the end of the run that goes on.
             return Err(error.with_code(RUNTIME_INPUT_REJECTED).into());

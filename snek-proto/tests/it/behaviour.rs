@@ -13,7 +13,7 @@ use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
-use snek_proto::frame::{Call, Channel, Joined, Message, NoKwargs, OtherEvent, User};
+use snek_proto::frame::{Call, Channel, Message, NoKwargs, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with};
 use snek_proto::server::ServerEvent;

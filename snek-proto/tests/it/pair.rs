@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::Side;
-use rpc_core::{CallError, CloseReason, Delivery, Limits, Text};
+use rpc_core::{CallError, Delivery, Limits, Text};
 use serde_json::json;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec;
 use snek_proto::frame::{Call, Channel, Event, Final, Message, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
-use snek_proto::server::ServerEvent;
 
 use crate::played::{config, line, ready, serve};
 

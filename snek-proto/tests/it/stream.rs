@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
-use rpc_core::Refused;
 use serde_json::json;
 use snek_proto::bot::{BotConfig, Context, PumpError, StreamConfig};
 use snek_proto::error::BotError;
