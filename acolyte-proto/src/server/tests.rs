@@ -277,6 +277,26 @@ fn an_aborted_chat_ends_at_once_and_the_next_starts_when_its_work_has_stopped() 
 }
 
 #[test]
+fn work_that_does_not_stop_in_time_is_abandoned() {
+    let mut played = Played::new();
+    played.start(&["a", "b"]);
+    played.take(&abort("x", "a"));
+    assert_eq!(played.states(), [TaskState::Cancelled]);
+    played.sent();
+    played.wait(Duration::from_millis(249));
+    assert!(played.sent().is_empty());
+    played.wait(Duration::from_millis(1));
+    assert_eq!(played.short(), ["b started"]);
+    assert_eq!(played.orders(), ["given up rpc_a", "start rpc_b"]);
+    assert_eq!(
+        played.conn.done(&rpc("a"), &reply()),
+        Err(Refused::UnknownId)
+    );
+    played.wait(ABORT_GRACE);
+    assert_eq!(played.conn.running(), Some(&rpc("b")));
+}
+
+#[test]
 fn without_a_grace_the_next_chat_starts_with_the_abort() {
     let config = ServerConfig {
         abort_grace: Duration::ZERO,

@@ -1,7 +1,7 @@
 //! Both machines on one line, under virtual time.
 
 use rpc_core::Machine as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
 use acolyte_proto::event::{Event, Usage};

@@ -8,7 +8,6 @@ use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
 use exoclaw_proto::net::{Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
-use rpc_core::net::ws::WsStream;
 use rpc_core::net::{LinkEvent, LinkState, Message, QueueConfig, Transport};
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Outgoing, Refused};
 use serde_json::{Value, json};

@@ -7,7 +7,6 @@ use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Limits, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::codec::encode;
-use smarthole_proto::error::RegistrationError;
 use smarthole_proto::frame::{Answer, Message, Metadata, Notification, Registration, ServerFrame};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};

@@ -9,7 +9,6 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::Final;
-use crate::limits::WS_HEARTBEAT;
 
 struct Played {
     conn: ServerConn,
