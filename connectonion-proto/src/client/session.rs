@@ -9,7 +9,7 @@ use rpc_core::{
 };
 
 use super::questions::{Questions, goes_on};
-use super::resume::{PromptState, Resume, find_answer};
+use super::resume::{Match, Resume, find_answer};
 use super::seen::SeenEvents;
 use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
@@ -440,12 +440,12 @@ impl OpenRun {
         };
         let found = match (&self.prompt, &frame.session) {
             (Some(prompt), Some(newer)) => find_answer(newer, prompt, self.turn, limits),
-            _ => PromptState::Nothing,
+            _ => Match::Nothing,
         };
         let delivery = match found {
-            PromptState::Answer(answer) => return ClientEvent::RunEnded(Ok(output(answer, frame))),
-            PromptState::Prompt => Delivery::Delivered,
-            PromptState::Nothing => delivery,
+            Match::Answer(answer) => return ClientEvent::RunEnded(Ok(output(answer, frame))),
+            Match::Prompt => Delivery::Delivered,
+            Match::Nothing => delivery,
         };
         let reason = self.lost.unwrap_or(CloseReason::Lost);
         ClientEvent::RunEnded(Err(CallError::Closed { reason, delivery }))

@@ -70,8 +70,7 @@ impl Hub {
         let own = caller.map(|_| (caller, max / 4, "of your address"));
         for (whose, max, words) in own.into_iter().chain([(None, max, "of all callers")]) {
             let max = if brought <= SMALL { max } else { max - max / 4 };
-            let excess =
-                |reserved: &Reserved| reserved.of(whose).saturating_add(more).saturating_sub(max);
+            let excess = |it: &Reserved| it.of(whose).saturating_add(more).saturating_sub(max);
             if excess(&self.reserved) > 0 {
                 self.reserved = self.count();
             }

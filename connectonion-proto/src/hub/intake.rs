@@ -143,13 +143,8 @@ impl Hub {
             let prompt_id = prompt.id.clone();
             let run = match &session.run {
                 Some(run) => {
-                    let is_announced = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
-                    record.inputs = session
-                        .prompts
-                        .iter()
-                        .filter(is_announced)
-                        .cloned()
-                        .collect();
+                    let keeps = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
+                    record.inputs = session.prompts.iter().filter(keeps).cloned().collect();
                     record.session = run.base().filter(|_| run.is_base_unstored).cloned();
                     run
                 }
@@ -242,7 +237,7 @@ impl Hub {
         run.is_base_unstored = is_unstored;
         let words = written(&prompt);
         // Clients may know the event that reports it: then only the trace of this run needs it.
-        let prompt_event = rerun.as_ref().and_then(|it| it.prompt_event.clone());
+        let prompt_event = rerun.as_ref().and_then(|it| it.prompt.clone());
         let has_prompt_event = prompt_event.is_some();
         let (line, reply) = if is_first {
             run.phase = Phase::Running;

@@ -62,7 +62,7 @@ struct Rerun {
     /// How many times it has begun again, this one included.
     count: u32,
     /// The event that has reported the prompt before, if clients can still see it.
-    prompt_event: Option<Text>,
+    prompt: Option<Text>,
 }
 
 #[derive(Default)]

@@ -61,7 +61,7 @@ impl Hub {
         if self.open(id.clone(), owner, now).is_err() {
             return;
         }
-        let prompt_event = prompt_event(&record.events);
+        let prompt = prompt_event(&record.events);
         for event in std::mem::take(&mut record.events) {
             self.push(id, event);
         }
@@ -73,10 +73,7 @@ impl Hub {
             session.prompts.push_back(first);
             session.prompts.extend(record.inputs.iter().cloned());
             let count = record.reruns + 1;
-            session.rerun = Some(Rerun {
-                count,
-                prompt_event,
-            });
+            session.rerun = Some(Rerun { count, prompt });
         }
         self.next_prompt(id, now);
     }

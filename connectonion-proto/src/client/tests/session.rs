@@ -90,11 +90,6 @@ impl Harness {
         frames.iter().flat_map(|frame| self.take(frame)).collect()
     }
 
-    fn wait(&mut self, time: Duration) -> Vec<String> {
-        self.line.wait(time);
-        self.events()
-    }
-
     fn events(&mut self) -> Vec<String> {
         for event in self.line.events() {
             self.session.handle_event(event);
@@ -150,10 +145,6 @@ fn ended(end: &Result<Output, CallError<ErrorFrame>>) -> String {
 
 fn question(id: &str) -> Value {
     json!({"type": "ask_user", "question": "Which?", "id": id, "ts": 1.5})
-}
-
-fn approval(id: &str) -> Value {
-    json!({"type": "approval_needed", "tool": "rm", "arguments": {}, "id": id, "ts": 1.5})
 }
 
 fn answer(id: &str) -> Value {

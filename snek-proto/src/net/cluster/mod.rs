@@ -23,7 +23,7 @@ use crate::frame::{Call, User};
 use crate::hub::{Data, HubAnswer, HubConfig, NO_SUCH_USER, NOT_LOGGED_IN, exists};
 use crate::id::{ChannelUid, is_username};
 
-use records::{Records, StoredUser};
+use records::{Records, Saved};
 use state::Shared;
 
 pub use records::ClusterError;
@@ -190,7 +190,7 @@ impl ClusterBackend {
     }
 
     /// Reads a user's record, in time.
-    async fn look_up(&self, username: &str) -> Result<Option<StoredUser>, ClusterError> {
+    async fn look_up(&self, username: &str) -> Result<Option<Saved>, ClusterError> {
         self.in_time(self.shared.records.user(username)).await
     }
 
@@ -206,7 +206,7 @@ impl ClusterBackend {
         &self,
         username: &str,
         password: &Secret<Str>,
-    ) -> Result<Option<StoredUser>, ClusterError> {
+    ) -> Result<Option<Saved>, ClusterError> {
         let mut known = match self.look_up(username).await {
             // A name that is too long has no owner.
             Err(ClusterError::Name(_)) => return Ok(None),

@@ -144,10 +144,8 @@ impl ImageFetcher {
         // Futures do nothing until they are polled, so all of them may be made at once.
         let fetches = distinct.into_iter().map(|url| self.try_fetch(url));
         let fetches: Vec<_> = fetches.collect();
-        let images: Vec<_> = stream::iter(fetches)
-            .buffered(MAX_CONCURRENT_REQUESTS)
-            .collect()
-            .await;
+        let width = MAX_CONCURRENT_REQUESTS;
+        let images: Vec<_> = stream::iter(fetches).buffered(width).collect().await;
         let found = urls.into_iter();
         let found = found.filter_map(|url| images.get(*places.get(url)?)?.clone());
         found.take(MAX_IMAGES).collect()
