@@ -145,7 +145,7 @@ impl ClientSession {
     }
 
     /// Returns what another program needs to go on: the session, the conversation as of the last run
-    /// that ended, and the last [shown](Self::shown) step. What came after that step is sent again
+    /// that ended, and the last [delivered](Self::mark_delivered) step. What came after that step is sent again
     /// to the other program, and so is a question that is open.
     #[must_use]
     pub const fn resume(&self) -> &Resume {
