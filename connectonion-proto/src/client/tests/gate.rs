@@ -5,7 +5,7 @@ use switchboard_testing::play::Play as _;
 
 use super::{Duration, Played, connected, error, raw, user_input};
 use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};
-use crate::frame::{Connect, OnboardSubmit, Signed};
+use crate::frame::{OnboardSubmit, Signed};
 use rpc_core::{CallError, Refused};
 
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);

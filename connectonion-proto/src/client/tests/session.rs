@@ -6,11 +6,9 @@ use serde_json::json;
 use switchboard_testing::play::Play as _;
 
 use super::super::*;
-use super::{
-    Duration, Played, SECOND, Value, connected, output, queued, raw, thinking, user_input,
-};
+use super::{Played, Value, connected, output, queued, raw, user_input};
 use crate::client::{ClientSession, Resume};
-use crate::frame::{Answer, Approval, ErrorFrame, Input, Output, Response, Scope, Signed};
+use crate::frame::{Answer, ErrorFrame, Input, Output, Response, Signed};
 
 /// A session and its connection.
 struct Harness {
