@@ -51,7 +51,7 @@ fn list<'a>(object: &'a str, name: &str, limits: &Limits) -> Vec<&'a RawValue> {
 
 /// Returns the messages, and whether each is the user's.
 fn messages_of(messages: Vec<&RawValue>) -> Vec<(bool, ChatItem)> {
-    let said = messages
+    let items = messages
         .into_iter()
         .enumerate()
         .filter_map(|(at, message)| {
@@ -71,7 +71,7 @@ fn messages_of(messages: Vec<&RawValue>) -> Vec<(bool, ChatItem)> {
             let kind = kind(Json::new(content).ok()?);
             Some((is_user, ChatItem::new(format!("msg-{at}"), kind)))
         });
-    said.collect()
+    items.collect()
 }
 
 /// Returns the events after each prompt.

@@ -180,14 +180,14 @@ pub fn append_lines(mut file: &File, lines: &str) -> io::Result<()> {
 pub fn replace<T, E>(
     path: &Path,
     write: impl FnOnce(&File) -> Result<T, E>,
-    told: impl Fn(io::Error) -> E,
+    to_error: impl Fn(io::Error) -> E,
 ) -> Result<(File, T), E> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let draft = beside(&path, ".switchboard-tmp");
-    let file = begin(&draft).map_err(&told)?;
+    let file = begin(&draft).map_err(&to_error)?;
     let written = write(&file).and_then(|done| {
         let kept = file.sync_all().and_then(|()| fs::rename(&draft, &path));
-        kept.map_err(told).map(|()| done)
+        kept.map_err(to_error).map(|()| done)
     });
     let done = written.inspect_err(|_| {
         let _ = fs::remove_file(&draft);

@@ -93,7 +93,7 @@ impl KeepaliveTimers {
 
     /// Notes a sign of life.
     #[inline]
-    pub(crate) const fn heard(&mut self) {
+    pub(crate) const fn on_input(&mut self) {
         self.gone_at = None;
         self.forgiven = false;
     }
@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(line.check(at - SECOND, false), Due::Nothing);
             assert_eq!(line.check(at, false), Due::Ping);
             assert_eq!(line.check(at, false), Due::Nothing);
-            line.timers.heard();
+            line.timers.on_input();
         }
     }
 

@@ -187,7 +187,7 @@ impl<E> MachineCore<E> {
         self.frame_bytes = message.len();
         let is_pong = matches!(message, Incoming::Pong(_));
         if is_pong || !self.only_pongs && self.is_logged_in() {
-            self.keepalive.heard();
+            self.keepalive.on_input();
             if is_pong || message.is_data() || self.login.is_none() {
                 self.keepalive.answered(is_pong);
             }

@@ -72,7 +72,7 @@ impl Progress {
     }
 
     /// Notes that a frame about this request has arrived.
-    pub fn heard(&mut self, frame: FrameNumber, now: Instant) {
+    pub fn on_frame(&mut self, frame: FrameNumber, now: Instant) {
         if self.find(frame).is_some() {
             // Nothing is newer than this.
             self.steps.truncate(self.step(frame));
@@ -101,7 +101,7 @@ impl Progress {
             self.requests.pop_front();
         }
         if self.requests.len().max(self.steps.len()) > 2 * self.open + SLACK {
-            self.tidy();
+            self.compact();
         }
     }
 
@@ -128,7 +128,7 @@ impl Progress {
     }
 
     /// Removes requests that have ended, and steps that no open one needs.
-    fn tidy(&mut self) {
+    fn compact(&mut self) {
         self.requests.retain(|request| request.is_open);
         let mut steps = Vec::new();
         for Request { frame, .. } in &self.requests {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn only_frames_of_earlier_requests_are_progress() {
         let (mut progress, frames, start) = sent(3);
-        progress.heard(frames[1], start + SECOND);
+        progress.on_frame(frames[1], start + SECOND);
         let since: Vec<_> = frames.iter().map(|it| progress.since(*it)).collect();
         let [before, after] = [Some(start), Some(start + SECOND)];
         assert_eq!(since, [before, after, after]);
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn progress_ends_with_the_last_earlier_request() {
         let (mut progress, frames, start) = sent(3);
-        progress.heard(frames[0], start + SECOND);
+        progress.on_frame(frames[0], start + SECOND);
         progress.ended(frames[0]);
-        progress.heard(frames[2], start + 9 * SECOND);
+        progress.on_frame(frames[2], start + 9 * SECOND);
         assert_eq!(progress.since(frames[1]), Some(start + SECOND));
     }
 
@@ -222,7 +222,7 @@ mod tests {
                         heard.push((frame, now));
                     }
                     (2, Some(frame)) => {
-                        progress.heard(frame, now);
+                        progress.on_frame(frame, now);
                         heard.push((frame, now));
                     }
                     (_, Some(frame)) => {

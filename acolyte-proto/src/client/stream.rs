@@ -71,7 +71,7 @@ impl StreamChat {
             silence: silence.map(|interval| interval.saturating_add(keep_alive.pong_timeout)),
             silent_until: None,
         };
-        chat.heard(now);
+        chat.touch(now);
         chat.lives(now);
         chat
     }
@@ -82,7 +82,7 @@ impl StreamChat {
         if !matches!(self.phase, Phase::Head) {
             return;
         }
-        self.heard(now);
+        self.touch(now);
         self.lives(now);
         if status == 200 && is_stream {
             self.phase = Phase::Frames;
@@ -94,7 +94,7 @@ impl StreamChat {
 
     /// Handles more of the response's body, in any chunks.
     pub fn handle_bytes(&mut self, mut bytes: &[u8], now: Instant) {
-        self.heard(now);
+        self.touch(now);
         match &mut self.phase {
             Phase::Frames => {}
             Phase::Refusal(_, body) => {
@@ -223,7 +223,7 @@ impl StreamChat {
     }
 
     /// Notes that bytes came, even a mere comment.
-    fn heard(&mut self, now: Instant) {
+    fn touch(&mut self, now: Instant) {
         if !self.has_ended() {
             self.silent_until = self.silence.map(|silence| later(now, silence));
         }

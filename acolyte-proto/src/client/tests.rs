@@ -414,63 +414,6 @@ fn a_checklist_is_recognized_by_either_name() {
 }
 
 #[test]
-fn a_lost_connection_ends_all_calls_and_reports_delivery() {
-    let mut played = Played::new();
-    let started = played.chat();
-    played.say(started, json!({"type": "chat.started"}));
-    let sent = played.chat();
-    let request = ChatRequest::new("hi", "m");
-    let unsent = played.conn.chat(&request, played.now).unwrap();
-    let status = played.conn.status(played.now).unwrap();
-    played.events();
-    played.conn.handle_disconnect(Disconnect::Eof, played.now);
-    let mut events = played.events();
-    assert_eq!(events.pop(), Some(ClientEvent::Closed(CloseReason::Lost)));
-    let delivery = |id| {
-        events.iter().find_map(|event| match event {
-            ClientEvent::Chat {
-                id: chat,
-                update: ChatUpdate::Ended(outcome),
-            } if *chat == id => Some(outcome.delivery()),
-            ClientEvent::Reply {
-                id: status,
-                result: Err(error),
-            } if *status == id => Some(error.delivery()),
-            _ => None,
-        })
-    };
-    assert_eq!(delivery(started), Some(Delivery::Delivered));
-    assert_eq!(delivery(sent), Some(Delivery::Unknown));
-    assert_eq!(delivery(unsent), Some(Delivery::NotSent));
-    assert_eq!(delivery(status), Some(Delivery::NotSent));
-    assert_eq!(events.len(), 4);
-}
-
-#[test]
-fn closing_ends_pending_calls_and_refuses_new_ones() {
-    let mut played = Played::new();
-    played.chat();
-    played.conn.close(played.now);
-    assert_eq!(played.sent(), [json!(1000)]);
-    assert_eq!(played.conn.state(), ClientState::Closed);
-    assert_eq!(played.conn.status(played.now), Err(Refused::Closed));
-    let events = played.events();
-    assert!(
-        matches!(
-            &events[..],
-            [
-                ClientEvent::Chat {
-                    update: ChatUpdate::Ended(Outcome::Closed { .. }),
-                    ..
-                },
-                ClientEvent::Closed(CloseReason::Local),
-            ]
-        ),
-        "{events:?}"
-    );
-}
-
-#[test]
 fn a_full_table_or_outbox_refuses_without_side_effects() {
     let limits = Limits {
         max_pending: 1,

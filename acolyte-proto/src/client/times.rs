@@ -17,7 +17,7 @@ impl ClientConn {
             run.heard = now;
             run.queued = queued;
             run.end_by = None;
-            self.progress.heard(call.frame, now);
+            self.progress.on_frame(call.frame, now);
         }
     }
 

@@ -67,7 +67,7 @@ pub struct ToolResult {
     pub extra: Extra,
 }
 
-keep_extra!(ToolResult, Self::told);
+keep_extra!(ToolResult, Self::normalize);
 
 const fn no_args() -> Json {
     Json::EMPTY_OBJECT
@@ -141,7 +141,7 @@ impl ToolResult {
 
     /// Treats a result with a code or a detail as failed, unless it says otherwise, and removes
     /// both from a successful one.
-    fn told(mut self) -> Self {
+    fn normalize(mut self) -> Self {
         let says_more = self.code.is_some() || self.detail.is_some();
         self.is_error = self.is_error.unwrap_or(says_more).then_some(true);
         self.code = self.code.filter(|_| self.is_error.is_some());

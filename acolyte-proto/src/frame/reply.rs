@@ -25,7 +25,7 @@ pub struct Reply {
     pub output: Str,
     /// Whether the output was already sent as deltas; if not, show it now. `None` from servers
     /// before 0.22, and then written as `false`, so that no output is lost.
-    #[serde(serialize_with = "told")]
+    #[serde(serialize_with = "serialize_streamed")]
     pub output_streamed: Option<bool>,
     /// Why the model failed: the chat has then failed, whatever the output says.
     #[serde(default, deserialize_with = "words")]
@@ -96,7 +96,7 @@ fn named<S: Serializer>(model: &Str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(if model.is_empty() { "unknown" } else { model })
 }
 
-fn told<S: Serializer>(streamed: &Option<bool>, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_streamed<S: Serializer>(streamed: &Option<bool>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_bool(streamed.unwrap_or(false))
 }
 

@@ -124,11 +124,6 @@ impl Agent for Puppet {
                     .await
                     .map_err(|_| AppError::failed("stopped"))?;
             }
-            "yield" => {
-                while !run.has_waiting() {
-                    tokio::task::yield_now().await;
-                }
-            }
             "keep" => {
                 // A clone that is used after the end.
                 let (run, told) = (run.clone(), self.told.clone());

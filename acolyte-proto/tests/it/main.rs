@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client_conformance;
 mod client_recordings;
 mod daemon;
@@ -11,9 +10,7 @@ mod faults_client;
 mod faults_server;
 mod faults_sse;
 mod frames;
-mod frames_props;
 mod losses;
-mod memory;
 mod mounted;
 mod net_client;
 mod nodes;
@@ -25,6 +22,7 @@ mod serve;
 mod serve_crowd;
 mod serve_http;
 mod server_rules;
+mod sim;
 mod spec;
 mod transcript;
 mod transports;

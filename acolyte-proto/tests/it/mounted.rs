@@ -12,13 +12,11 @@ use acolyte_proto::net::{
     Agent, Chat, ChatReply, Client, Server, ServerHandle, ServerOptions, SseClient, connect_lazy,
     connect_with, dialer, http_config,
 };
-use acolyte_proto::server::ServerConfig;
-use acolyte_proto::task::TaskState;
 use futures_util::StreamExt as _;
 use http::{Request, StatusCode};
 use rpc_core::net::mem;
 use rpc_core::net::server::{Body, Service};
-use switchboard_testing::mounted::{check, described, host, runs_until};
+use switchboard_testing::mounted::{check, described, host};
 use tokio::time::{Instant, timeout};
 use tower_service::Service as _;
 
@@ -112,29 +110,6 @@ async fn every_valid_key_authenticates_both_clients() {
     }
 }
 
-#[tokio::test]
-async fn dropping_a_chat_ends_the_work_over_both_transports() {
-    let (agent, _, mut hear) = puppet();
-    let server = Server::bind("127.0.0.1:0", agent, ServerOptions::default())
-        .await
-        .unwrap();
-    let url = server.url();
-    tokio::spawn(server.run());
-    let (over_ws, _, connection) = connect_lazy(&url, ClientConfig::default()).unwrap();
-    tokio::spawn(connection.run());
-    over_ws.ready().await.unwrap();
-    let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
-    for n in 0..2 {
-        let mut chat = match n {
-            0 => over_ws.chat(ask("hang")).await,
-            _ => over_sse.chat(ask("hang")).await,
-        };
-        while !matches!(chat.next().await, Some(ChatUpdate::Event(_))) {}
-        drop(chat);
-        assert_eq!(timeout(LONG, hear.recv()).await.unwrap().unwrap(), "hang");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_kept_alive_for_a_day() {
     let client = in_memory(ServerOptions::default());
@@ -143,31 +118,6 @@ async fn an_idle_connection_is_kept_alive_for_a_day() {
     assert!(client.state().is_ready());
     let mut chat = client.chat(ask("hello")).await;
     assert!(matches!(chat.finish().await, Outcome::Done(_)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_next_chat_starts_after_the_abort_grace() {
-    let grace = Duration::from_secs(5);
-    let connection = ServerConfig {
-        abort_grace: grace,
-        ..ServerConfig::default()
-    };
-    let client = in_memory(ServerOptions {
-        connection,
-        ..ServerOptions::default()
-    });
-    client.ready().await.unwrap();
-    let mut stubborn = client.chat(ask("hang")).await;
-    while !matches!(stubborn.next().await, Some(ChatUpdate::Event(_))) {}
-    let mut next = client.chat(ask("hello")).await;
-    let started = Instant::now();
-    assert!(stubborn.abort().await.unwrap());
-    assert!(matches!(stubborn.finish().await, Outcome::Aborted { .. }));
-    assert!(started.elapsed() < grace);
-    assert!(matches!(next.finish().await, Outcome::Done(_)));
-    assert!(started.elapsed() >= grace);
-    let task = client.task_status(stubborn.task_id().unwrap()).await;
-    assert_eq!(task.unwrap().unwrap().state, TaskState::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,18 +236,4 @@ async fn a_server_that_is_shut_down_over_http_ends_its_websockets() {
     let answer = service.call(request.body(Body::from("")).unwrap()).await;
     assert_eq!(answer.unwrap().status(), StatusCode::OK);
     assert_eq!(serving.await.unwrap().finished, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_in_memory_serves_until_a_signal() {
-    let (server, _) = Server::mount(puppet().0, ServerOptions::default());
-    runs_until(server, async |dialer| {
-        let (client, events, connection) = connect_with(dialer, ClientConfig::default());
-        tokio::spawn(connection.run());
-        client.ready().await.unwrap();
-        let mut chat = client.chat(ask("hello")).await;
-        assert!(matches!(chat.finish().await, Outcome::Done(_)));
-        (client, events)
-    })
-    .await;
 }

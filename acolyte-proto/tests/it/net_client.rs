@@ -220,19 +220,6 @@ async fn an_abort_is_answered_during_an_unread_flood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_chat_is_aborted_at_the_server() {
-    let (client, mut server) = played().await;
-    let (chat, id) = started(&client, &mut server).await;
-    drop(chat);
-    let abort = server.hear().await.unwrap();
-    assert_eq!(abort["type"], "chat.abort");
-    assert_eq!(abort["payload"]["requestId"], id);
-    server.text(&id, "late").await;
-    tokio::spawn(server.serve());
-    client.status().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_task_can_be_queried_after_a_reconnect() {
     let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut server = Played(listener.accept().await.unwrap());
@@ -271,60 +258,6 @@ async fn a_task_can_be_queried_after_a_reconnect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_connection_a_chat_is_not_sent() {
-    let (client, _, mut listener) = open(ClientConfig::default());
-    let mut early = start(&client, "too early").await;
-    let outcome = early.finish().await;
-    assert_eq!(outcome, Outcome::NotSent(Refused::NotConnected));
-    assert!(!outcome.may_have_run() && early.id().is_none());
-    let _server = listener.accept().await.unwrap();
-    client.ready().await.unwrap();
-    let mut long = start(&client, &"x".repeat(100_001)).await;
-    let outcome = long.finish().await;
-    assert!(
-        matches!(outcome, Outcome::NotSent(Refused::Invalid { .. })),
-        "{outcome:?}"
-    );
-    client.close();
-    client.closed().await;
-    let mut late = start(&client, "too late").await;
-    assert_eq!(late.finish().await.delivery(), Delivery::NotSent);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_silent_server_times_out() {
-    let (client, mut server) = played().await;
-    let (mut chat, id) = started(&client, &mut server).await;
-    let quiet = tokio::spawn(async move {
-        // It hears pings, and says nothing.
-        let mut heard = Vec::new();
-        while let Some(frame) = server.hear().await {
-            heard.push(frame);
-        }
-        heard
-    });
-    assert!(matches!(chat.finish().await, Outcome::TimedOut { .. }));
-    let status = client.status().await;
-    assert!(
-        matches!(status, Err(CallError::TimedOut { .. })),
-        "{status:?}"
-    );
-    client.close();
-    client.closed().await;
-    let heard = quiet.await.unwrap();
-    assert_eq!(heard[0]["payload"]["requestId"], id);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_long_chat_waits_until_it_is_read() {
-    let client = served().await;
-    let words = "word ".repeat(5_000);
-    let mut waiting = start(&client, &words).await;
-    client.status().await.unwrap();
-    assert!(waiting.finish().await.is_done());
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_unread_chat_blocks_others_only_until_its_deadline() {
     let chats = QueueConfig {
         max_items: 2,
@@ -349,21 +282,6 @@ async fn an_unread_chat_blocks_others_only_until_its_deadline() {
         ),
         "{outcome:?}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_lets_the_chat_finish() {
-    let (client, mut server) = played().await;
-    let (mut chat, id) = started(&client, &mut server).await;
-    let draining = tokio::spawn({
-        let client = client.clone();
-        async move { client.drain(Duration::from_secs(10)).await }
-    });
-    tokio::task::yield_now().await;
-    server.done(&id).await;
-    assert!(chat.finish().await.is_done());
-    let report = draining.await.unwrap();
-    assert_eq!((report.finished, report.aborted), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

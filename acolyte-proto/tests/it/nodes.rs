@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use acolyte_proto::auth::{ApiKey, Auth};
-use acolyte_proto::client::{ClientConfig, Outcome, reconnect_policy};
+use acolyte_proto::client::{ClientConfig, Outcome};
 use acolyte_proto::frame::ChatRequest;
-use acolyte_proto::net::{ServerOptions, SseClient, connect_with, dialer};
+use acolyte_proto::net::{ServerOptions, SseClient};
 use rpc_core::Delivery;
-use rpc_core::backoff::BackoffPolicy;
-use rpc_core::net::LinkState;
 
 use crate::daemon::{Running, serve};
 
@@ -21,32 +19,6 @@ async fn node() -> (Running, String) {
 
 fn config() -> ClientConfig {
     ClientConfig::new(ApiKey::new("s3cret").unwrap())
-}
-
-#[tokio::test]
-async fn a_client_authenticates_at_the_next_node_and_repeats_no_chat() {
-    let ((first, a), (mut second, b)) = (node().await, node().await);
-    let mut reconnect = reconnect_policy();
-    reconnect.backoff = BackoffPolicy::new(Duration::from_millis(5), 1.0);
-    let dialer = dialer(&format!("{a},{b}"), &config()).unwrap();
-    let dialer = dialer.in_listed_order();
-    let mut config = config();
-    config.link.reconnect = reconnect;
-    let (client, _, connection) = connect_with(dialer, config);
-    tokio::spawn(connection.run());
-    client.ready().await.unwrap();
-    assert_eq!(client.node().unwrap().address(), first.address);
-    let mut states = client.states();
-    let mut lost = client.chat(ChatRequest::new("hang", "m")).await;
-    first.handle.drain(Duration::ZERO).await;
-    let again = LinkState::Ready { generation: 2 };
-    states.wait_for(|state| *state == again).await.unwrap();
-    assert_eq!(client.node().unwrap().address(), second.address);
-    let outcome = lost.finish().await;
-    assert!(!matches!(outcome, Outcome::Done(_)), "{outcome:?}");
-    // The second node has heard nothing of it.
-    assert!(second.hear.try_recv().is_err());
-    client.status().await.unwrap();
 }
 
 #[tokio::test]

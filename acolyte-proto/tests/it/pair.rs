@@ -1,7 +1,7 @@
 //! Both machines on one line, under virtual time.
 
 use rpc_core::Machine as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use acolyte_proto::client::{CallId, ChatUpdate, ClientConfig, ClientConn, ClientEvent, Outcome};
 use acolyte_proto::event::{Event, Usage};
@@ -11,8 +11,6 @@ use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::testing::Pair;
 
 use crate::transcript::Transcript;
-
-const SECOND: Duration = Duration::from_secs(1);
 
 struct Harness {
     pair: Pair<ClientConn, ServerConn>,
@@ -133,29 +131,6 @@ fn positions_follow_the_queue() {
 }
 
 #[test]
-fn an_aborted_chat_ends_and_the_next_starts_at_once() {
-    for silent in [false, true] {
-        let mut line = Harness::new(ServerConfig {
-            silent_aborts: silent,
-            ..ServerConfig::default()
-        });
-        let runs = line.chat();
-        let waits = line.chat();
-        let id = line.started().unwrap();
-        line.updates();
-        line.abort(runs);
-        let updates = line.updates();
-        let Some(Outcome::Aborted { error }) = end(&updates, runs) else {
-            panic!("{updates:?}")
-        };
-        assert_eq!(error.is_some(), !silent);
-        assert!(line.pair.server.event(&id, &Event::text("late")).is_err());
-        line.done(&id);
-        assert!(line.updates().contains(&(waits, ChatUpdate::Started)));
-    }
-}
-
-#[test]
 fn a_chat_beyond_the_queue_is_refused() {
     let mut line = Harness::new(ServerConfig::default());
     let chats: Vec<_> = (0..27).map(|_| line.chat()).collect();
@@ -182,26 +157,4 @@ fn a_cancelled_chat_is_aborted_at_the_server() {
     let aborted = ServerEvent::Abort { id };
     assert!(line.pair.take_server_events().contains(&aborted));
     assert_eq!((line.updates(), line.pair.client.in_flight()), (vec![], 0));
-}
-
-#[test]
-fn a_lost_connection_ends_chats_on_both_sides() {
-    let mut line = Harness::new(ServerConfig::default());
-    let chat = line.chat();
-    line.pair.cut();
-    line.pair.settle();
-    let updates = line.updates();
-    assert!(matches!(end(&updates, chat), Some(Outcome::Closed { .. })));
-    let events = line.pair.take_server_events();
-    assert!(
-        matches!(events.last(), Some(ServerEvent::Closed(_))),
-        "{events:?}"
-    );
-}
-
-#[test]
-fn two_idle_ends_keep_each_other_alive() {
-    let mut line = Harness::new(ServerConfig::default());
-    line.pair.advance(600 * SECOND);
-    assert_eq!(line.pair.take_client_events(), []);
 }

@@ -125,18 +125,6 @@ async fn chats_run_one_by_one_and_positions_are_sent() {
 }
 
 #[tokio::test]
-async fn a_running_chat_sees_waiting_ones() {
-    let server = serve(ServerOptions::default()).await;
-    let mut peer = server.client().await;
-    peer.start("rpc_a", "yield").await;
-    peer.until(&format!("a {RUNNING}")).await;
-    assert!(peer.is_silent().await);
-    peer.start("rpc_b", "hello").await;
-    peer.until("a chat.done").await;
-    peer.until("b chat.done").await;
-}
-
-#[tokio::test]
 async fn an_abort_during_a_tool_starts_no_further_tool() {
     let mut server = serve(patient()).await;
     let mut peer = server.client().await;
@@ -212,30 +200,6 @@ async fn an_aborted_chat_discards_queued_steps() {
 }
 
 #[tokio::test]
-async fn a_queued_chat_is_aborted_without_starting() {
-    let mut server = serve(ServerOptions::default()).await;
-    let mut peer = server.client().await;
-    peer.start("rpc_a", "wait").await;
-    peer.until(&format!("a {RUNNING}")).await;
-    peer.start("rpc_b", "never").await;
-    peer.start("rpc_c", "hello").await;
-    peer.until("c chat.queued 2").await;
-    peer.abort("rpc_x", "rpc_b").await;
-    assert_eq!(
-        peer.shorts(3).await,
-        [
-            "b chat.error E_ABORTED",
-            "c chat.queued 1",
-            "x chat.abort.result true"
-        ]
-    );
-    server.shared.gate.notify_one();
-    peer.until("c chat.done").await;
-    assert_eq!(server.ended().await, "wait");
-    assert_eq!(server.ended().await, "hello");
-}
-
-#[tokio::test]
 async fn chats_of_one_connection_are_not_aborted_by_another() {
     let server = serve(ServerOptions::default()).await;
     let (mut one, mut two) = (server.client().await, server.client().await);
@@ -276,29 +240,6 @@ async fn output_after_the_end_of_a_chat_is_discarded() {
     assert_eq!(server.ended().await, "keep");
     assert_eq!(server.ended().await, "refused");
     assert!(peer.is_silent().await);
-}
-
-#[tokio::test]
-async fn checklists_have_the_configured_name() {
-    let connection = ServerConfig {
-        checklist: acolyte_proto::event::ChecklistTag::Tasklist,
-        ..ServerConfig::default()
-    };
-    for (options, name) in [
-        (ServerOptions::default(), "checklist"),
-        (
-            ServerOptions {
-                connection,
-                ..ServerOptions::default()
-            },
-            "tasklist",
-        ),
-    ] {
-        let server = serve(options).await;
-        let mut peer = server.client().await;
-        peer.start("rpc_a", "list").await;
-        peer.until(&format!("a chat.event {name}")).await;
-    }
 }
 
 #[tokio::test]
@@ -404,26 +345,6 @@ async fn other_machines_are_not_served_without_a_key() {
     ));
     let (agent, ..) = puppet();
     assert!(Server::bind("0.0.0.0:0", agent, with_key()).await.is_ok());
-}
-
-#[tokio::test]
-async fn a_drain_finishes_running_chats_and_closes_with_1001() {
-    let server = serve(ServerOptions::default()).await;
-    let mut peer = server.client().await;
-    peer.start("rpc_a", "wait").await;
-    peer.until(&format!("a {RUNNING}")).await;
-    peer.start("rpc_b", "wait").await;
-    peer.until("b chat.queued 1").await;
-    let handle = server.handle.clone();
-    let drained = tokio::spawn(async move { handle.drain(LONG).await });
-    assert_eq!(peer.short().await, "b chat.error E_UNKNOWN");
-    peer.start("rpc_c", "hello").await;
-    assert_eq!(peer.short().await, "c error");
-    server.shared.gate.notify_one();
-    assert_eq!(peer.shorts(2).await, ["a chat.done", "close 1001"]);
-    drop(peer);
-    let report = timeout(LONG, drained).await.unwrap().unwrap();
-    assert_eq!((report.finished, report.aborted), (1, 0));
 }
 
 #[tokio::test]

@@ -116,16 +116,6 @@ async fn a_failed_chat_ends_with_one_complete_error() {
 }
 
 #[tokio::test]
-async fn many_steps_come_in_order() {
-    let server = serve(ServerOptions::default()).await;
-    let frames = frames(&server.ask(&chat("many")).await);
-    assert_eq!(frames.len(), 10_002);
-    for (n, frame) in frames[1..10_001].iter().enumerate() {
-        assert_eq!(frame["text"], n.to_string());
-    }
-}
-
-#[tokio::test]
 async fn http_bodies_are_checked_less_strictly_with_their_own_errors() {
     let server = serve(ServerOptions::default()).await;
     let post = |body: &str| request("POST /v1/chat/stream", "", body);

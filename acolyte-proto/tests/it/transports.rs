@@ -234,23 +234,6 @@ async fn an_agent_cannot_report_a_tool_without_its_call() {
 }
 
 #[tokio::test]
-async fn a_failure_is_the_same_but_for_its_number() {
-    let served = served().await;
-    for chat in served.both("fail").await {
-        let updates = updates(chat).await;
-        let Some(ChatUpdate::Ended(Outcome::Failed(Failure::Server(error)))) = updates.last()
-        else {
-            panic!("{updates:?}")
-        };
-        assert_eq!(
-            (&*error.message, error.code.as_deref()),
-            ("no", Some("E_X"))
-        );
-        assert!(error.id.is_some());
-    }
-}
-
-#[tokio::test]
 async fn a_long_chat_that_is_read_late_loses_nothing() {
     let served = served().await;
     for mut chat in served.both("many").await {

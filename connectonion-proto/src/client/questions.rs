@@ -74,7 +74,7 @@ impl Questions {
     }
 
     /// Adds a question of the replay, which is open if nothing follows.
-    pub(super) fn hold(&mut self, question: Step, was_shown: bool) {
+    pub(super) fn keep_last(&mut self, question: Step, was_shown: bool) {
         self.last = Some((question, was_shown));
     }
 

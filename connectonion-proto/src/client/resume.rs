@@ -129,7 +129,7 @@ impl Resume {
 
 /// The state of a prompt according to a conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Match {
     /// The prompt was answered.
     Answer(Str),
     /// The prompt arrived and has no answer.
@@ -141,30 +141,30 @@ pub(super) enum Found {
 /// Looks for a prompt and its answer in a conversation. After a reconnect, this shows whether a
 /// prompt arrived whose connection was lost. Hosts append to a prompt with files, so its beginning
 /// is enough to match. `turn` is the number of prompts before it ([`Resume::turn`]).
-pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Found {
+pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Match {
     let Ok(session) = Session::parse(session.get(), max) else {
-        return Found::Nothing;
+        return Match::Nothing;
     };
     let after = session.get("turn").map(|turn| turn.get().parse::<u64>());
     if let (Some(before), Some(Ok(after))) = (turn, after)
         && after <= before
     {
-        return Found::Nothing;
+        return Match::Nothing;
     }
     let messages = session.get("messages").map_or("null", Json::get);
     let Ok(messages) = parse::<Vec<&RawValue>>(messages, max) else {
-        return Found::Nothing;
+        return Match::Nothing;
     };
-    let mut found = Found::Nothing;
+    let mut found = Match::Nothing;
     for message in &messages {
         let message = message.get();
         match (text_of(message, "role").as_deref(), &found) {
-            (Some("user"), _) if says(message, prompt) => found = Found::Prompt,
+            (Some("user"), _) if says(message, prompt) => found = Match::Prompt,
             // Someone has said something else since.
-            (Some("user"), Found::Answer(_)) => break,
-            (Some("assistant"), Found::Prompt | Found::Answer(_)) if !uses_tools(message) => {
+            (Some("user"), Match::Answer(_)) => break,
+            (Some("assistant"), Match::Prompt | Match::Answer(_)) if !uses_tools(message) => {
                 if let Some(content) = text_of(message, "content").filter(|it| !it.is_empty()) {
-                    found = Found::Answer(content);
+                    found = Match::Answer(content);
                 }
             }
             _ => {}
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn found(session: &Value, prompt: &str, turn: Option<u64>) -> Found {
+    fn found(session: &Value, prompt: &str, turn: Option<u64>) -> Match {
         let session = Json::of(session).unwrap();
         find_answer(&session, prompt, turn, &Limits::default())
     }
@@ -220,20 +220,20 @@ mod tests {
             {"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": []},
             {"role": "tool", "content": "5"}, {"role": "assistant", "content": "new"},
         ]});
-        assert_eq!(found(&session, "hi", Some(1)), Found::Answer("new".into()));
-        assert_eq!(found(&session, "hi", None), Found::Answer("new".into()));
+        assert_eq!(found(&session, "hi", Some(1)), Match::Answer("new".into()));
+        assert_eq!(found(&session, "hi", None), Match::Answer("new".into()));
         assert_eq!(
             found(&session, "hi", Some(2)),
-            Found::Nothing,
+            Match::Nothing,
             "no new turn"
         );
-        assert_eq!(found(&session, "ho", Some(1)), Found::Nothing);
+        assert_eq!(found(&session, "ho", Some(1)), Match::Nothing);
     }
 
     #[test]
     fn a_prompt_without_an_answer_was_delivered() {
         let session = json!({"messages": [{"role": "user", "content": "hi"}]});
-        assert_eq!(found(&session, "hi", None), Found::Prompt);
+        assert_eq!(found(&session, "hi", None), Match::Prompt);
     }
 
     #[test]
@@ -246,11 +246,11 @@ mod tests {
         ]});
         assert_eq!(
             found(&session, "and this", None),
-            Found::Answer("a cat".into())
+            Match::Answer("a cat".into())
         );
         assert_eq!(
             found(&session, "read it", None),
-            Found::Answer("yes".into())
+            Match::Answer("yes".into())
         );
     }
 
@@ -262,7 +262,7 @@ mod tests {
             json!({"messages": [1, null]}),
             json!([]),
         ] {
-            assert_eq!(found(&odd, "hi", None), Found::Nothing);
+            assert_eq!(found(&odd, "hi", None), Match::Nothing);
         }
     }
 

@@ -9,7 +9,7 @@ use rpc_core::{
 };
 
 use super::questions::{Questions, goes_on};
-use super::resume::{Found, Resume, find_answer};
+use super::resume::{Match, Resume, find_answer};
 use super::seen::SeenEvents;
 use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
@@ -145,7 +145,7 @@ impl ClientSession {
     }
 
     /// Returns what another program needs to go on: the session, the conversation as of the last run
-    /// that ended, and the last [shown](Self::shown) step. What came after that step is sent again
+    /// that ended, and the last [delivered](Self::mark_delivered) step. What came after that step is sent again
     /// to the other program, and so is a question that is open.
     #[must_use]
     pub const fn resume(&self) -> &Resume {
@@ -215,7 +215,7 @@ impl ClientSession {
     /// Notes that a step was shown: another program need not get it again, unless it asks
     /// something or is part of a text. A question is done with when it is answered, and a text when
     /// it is whole.
-    pub fn shown(&mut self, step: &Step) {
+    pub fn mark_delivered(&mut self, step: &Step) {
         if step.number > self.shown
             && let Some(id) = step.is_done()
         {
@@ -335,7 +335,7 @@ impl ClientSession {
             self.pass();
             if asks {
                 self.replaying &= was_shown;
-                return self.questions.hold(step, was_shown);
+                return self.questions.keep_last(step, was_shown);
             }
         }
         if was_shown {
@@ -440,12 +440,12 @@ impl OpenRun {
         };
         let found = match (&self.prompt, &frame.session) {
             (Some(prompt), Some(newer)) => find_answer(newer, prompt, self.turn, limits),
-            _ => Found::Nothing,
+            _ => Match::Nothing,
         };
         let delivery = match found {
-            Found::Answer(answer) => return ClientEvent::RunEnded(Ok(output(answer, frame))),
-            Found::Prompt => Delivery::Delivered,
-            Found::Nothing => delivery,
+            Match::Answer(answer) => return ClientEvent::RunEnded(Ok(output(answer, frame))),
+            Match::Prompt => Delivery::Delivered,
+            Match::Nothing => delivery,
         };
         let reason = self.lost.unwrap_or(CloseReason::Lost);
         ClientEvent::RunEnded(Err(CallError::Closed { reason, delivery }))

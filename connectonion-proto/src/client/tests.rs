@@ -235,18 +235,6 @@ fn an_acknowledgement_before_the_first_step_belongs_to_the_joined_prompt() {
 }
 
 #[test]
-fn an_error_of_the_agent_ends_the_run_and_the_session_can_be_used_again() {
-    let (mut played, _) = Played::running();
-    let event = played.after(&error("scripted LLM failure"));
-    assert!(matches!(
-        event,
-        ClientEvent::RunEnded(Err(CallError::Remote(_)))
-    ));
-    assert_eq!(played.conn.state(), ClientState::Ready);
-    played.input("again");
-}
-
-#[test]
 fn an_error_before_the_first_step_refuses_the_prompt() {
     let mut played = Played::ready();
     let id = played.input("with ten files too many");

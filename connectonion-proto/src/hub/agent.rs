@@ -51,7 +51,7 @@ impl Hub {
         let text = entry.text().clone();
         let stored = is_stored.then(|| entry.clone());
         self.push(&session_id, entry);
-        self.rest(&session_id, now.instant);
+        self.evict_if_idle(&session_id, now.instant);
         let (limits, max) = (self.config.log, self.config.max_trace_bytes);
         let (_, state) = self.run_mut(run)?;
         if is_traced {
@@ -159,8 +159,8 @@ impl Hub {
                 return;
             };
             state.push_message(user_message(prompt));
-            let said = UserInput::interjected(prompt.text.clone(), state.turn, state.iteration);
-            let kind = EventKind::UserInput(said);
+            let event = UserInput::interjected(prompt.text.clone(), state.turn, state.iteration);
+            let kind = EventKind::UserInput(event);
             self.emit_own(run, kind, Some(prompt.id.as_str()), now);
         }
     }

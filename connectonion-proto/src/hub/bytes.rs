@@ -8,7 +8,7 @@ use rpc_core::{CloseFrame, Json};
 
 use super::event::{ConnId, Now};
 use super::job::{Loaded, Request, Then};
-use super::recover::revive;
+use super::recover::restore;
 use super::{Hub, Prompt, Session};
 use crate::frame::ErrorFrame;
 use crate::id::SessionId;
@@ -22,12 +22,12 @@ const SMALL: usize = 64 * 1024;
 
 /// What is held, or more: what goes is noticed when all is counted again.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct Reserved {
     all: usize,
     by_caller: HashMap<IpAddr, usize>,
 }
 
-impl Held {
+impl Reserved {
     pub(super) fn add(&mut self, caller: Option<IpAddr>, bytes: usize) {
         let bytes = bytes.saturating_add(OVERHEAD);
         self.all = self.all.saturating_add(bytes);
@@ -57,7 +57,7 @@ impl Hub {
     /// Makes room in the memory for what a caller brings and what comes back from the storage with it, or
     /// returns the refusal. Idle conversations leave it, the largest first, but for that of this session. A
     /// quarter is in reserve, for what is small.
-    pub(super) fn hold(
+    pub(super) fn reserve_bytes(
         &mut self,
         caller: Option<IpAddr>,
         session: Option<&str>,
@@ -70,11 +70,11 @@ impl Hub {
         let own = caller.map(|_| (caller, max / 4, "of your address"));
         for (whose, max, words) in own.into_iter().chain([(None, max, "of all callers")]) {
             let max = if brought <= SMALL { max } else { max - max / 4 };
-            let excess = |held: &Held| held.of(whose).saturating_add(more).saturating_sub(max);
-            if excess(&self.held) > 0 {
-                self.held = self.count();
+            let excess = |it: &Reserved| it.of(whose).saturating_add(more).saturating_sub(max);
+            if excess(&self.reserved) > 0 {
+                self.reserved = self.count();
             }
-            let excess = excess(&self.held);
+            let excess = excess(&self.reserved);
             if excess > 0 && !self.unload(whose, session, excess, now) {
                 let words = format!(
                     "this host holds {max} bytes of conversations {words}: try again later"
@@ -82,7 +82,7 @@ impl Hub {
                 return Some(ErrorFrame::new(words).with_retryable(true));
             }
         }
-        self.held.add(caller, more);
+        self.reserved.add(caller, more);
         None
     }
 
@@ -107,7 +107,7 @@ impl Hub {
             left = left.saturating_sub(size + OVERHEAD);
             self.unload_one(&id, now);
         }
-        self.held = self.count();
+        self.reserved = self.count();
         true
     }
 
@@ -146,7 +146,7 @@ impl Hub {
                 Err(error) => Some(error),
             };
             then(hub, id, error, now);
-            hub.tidy(id);
+            hub.free_unneeded(id);
         });
         self.ask_storage(id.clone(), Request::Recall(then));
     }
@@ -157,7 +157,7 @@ impl Hub {
             return true;
         };
         let caller = session.caller;
-        if let Some(error) = self.hold(caller, Some(id.as_str()), bytes, 0, now) {
+        if let Some(error) = self.reserve_bytes(caller, Some(id.as_str()), bytes, 0, now) {
             self.refuse_input(conn, error.with_code(INPUT_REFUSED));
             return false;
         }
@@ -176,14 +176,14 @@ impl Hub {
         }
     }
 
-    fn count(&self) -> Held {
-        let mut held = Held::default();
+    fn count(&self) -> Reserved {
+        let mut held = Reserved::default();
         let sessions = self.sessions.iter();
         for (_, session) in sessions.filter(|(_, it)| it.is_known || it.stored > 0) {
             held.add(session.caller, session.held() + session.log.bytes());
         }
-        for entering in self.entering.values() {
-            held.add(entering.caller, entering.bytes);
+        for connecting in self.connecting.values() {
+            held.add(connecting.caller, connecting.bytes);
         }
         for (caller, bytes) in self.uploading.values() {
             held.add(*caller, *bytes);
@@ -219,7 +219,7 @@ impl Session {
     /// Takes the conversation of a record, unless it is known.
     pub(super) fn learn(&mut self, record: Option<Record>, now: f64) {
         if !std::mem::replace(&mut self.is_known, true) {
-            self.copy = record.and_then(|record| revive(record, now));
+            self.copy = record.and_then(|record| restore(record, now));
             self.stored = len_of(self.copy.as_ref());
             (self.away, self.is_handed) = (0, false);
         }

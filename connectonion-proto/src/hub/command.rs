@@ -33,7 +33,7 @@ impl Hub {
     ///
     /// Ignores other events.
     pub fn command(&mut self, conn: ConnId, command: ServerEvent, now: Now) {
-        self.heard(conn, now.instant);
+        self.touch(conn, now.instant);
         match command {
             ServerEvent::Response(response) => self.respond(conn, response),
             ServerEvent::Interrupt => {
@@ -52,13 +52,13 @@ impl Hub {
             && let Some(error) = ulw.mode.as_ref().and_then(unsupported)
         {
             // The question stays open.
-            return self.tell(conn, &error);
+            return self.send_to(conn, &error);
         }
         if let Answer::Unknown { tag, .. } = &response.answer {
-            return self.tell(conn, &unknown_type(tag));
+            return self.send_to(conn, &unknown_type(tag));
         }
         let Some((id, session)) = self.session_at(conn) else {
-            return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
+            return self.send_to(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         let Response {
             answer, request_id, ..
@@ -70,7 +70,7 @@ impl Hub {
         };
         match answered {
             Ok(run) => self.events.push_back(HubEvent::Told(run)),
-            Err(error) => self.tell(conn, &error.with_session_id(id.as_str())),
+            Err(error) => self.send_to(conn, &error.with_session_id(id.as_str())),
         }
     }
 
@@ -88,20 +88,20 @@ impl Hub {
                 None => idle,
             },
         };
-        self.tell(conn, &ErrorFrame::new(words));
+        self.send_to(conn, &ErrorFrame::new(words));
     }
 
     fn mode_change(&mut self, conn: ConnId, change: ModeChange, now: Now) {
         let Some((id, session)) = self.session_at(conn) else {
-            return self.tell(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
+            return self.send_to(conn, &ErrorFrame::new(AUTHENTICATE_FIRST));
         };
         if let Some(error) = unsupported(&change.mode) {
-            return self.tell(conn, &error);
+            return self.send_to(conn, &error);
         }
         if !session.is_known {
             return self.recall(&id, move |hub, _, error, now| match error {
                 None => hub.mode_change(conn, change, now),
-                Some(error) => hub.tell(conn, &not_available(&error)),
+                Some(error) => hub.send_to(conn, &not_available(&error)),
             });
         }
         let ModeChange { mode, turns } = change;

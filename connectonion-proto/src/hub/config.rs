@@ -24,8 +24,6 @@ rpc_core::config! {
         pub max_running: usize = 4_096,
         /// The largest number of sockets of one session. Default 64.
         pub max_sockets: usize = 64,
-        /// The largest number of prompts of one session that wait to be stored or read. Default 64.
-        pub max_inputs: usize = 64,
         /// The bounds on the events held for one session.
         pub log: LogLimits = LogLimits::default(),
         /// The largest size of the events of all sessions in bytes. Beyond it, the session that

@@ -5,7 +5,7 @@ use rpc_core::{Json, Text};
 use super::bytes::len_of;
 use super::conversation::count_messages;
 use super::event::{ConnId, ConnectRequest, Now, Owner, Reply};
-use super::job::{Entering, Loaded, Request, Then, not_available};
+use super::job::{Connecting, Loaded, Request, Then, not_available};
 use super::removed::elsewhere;
 use super::{ConnectionEntry, Hub, MAX_SESSION_ID, Session};
 use crate::chat_items::chat_items;
@@ -37,21 +37,21 @@ impl Hub {
         };
         let unknown = id.filter(|_| is_unknown).map(SessionId::from);
         let refused = self.check_size(handed);
-        let hold = || self.hold(request.caller, id, handed - held, 0, now);
-        if let Some(error) = refused.or_else(hold) {
+        let reserve = || self.reserve_bytes(request.caller, id, handed - held, 0, now);
+        if let Some(error) = refused.or_else(reserve) {
             return self.refuse_connect(conn, error);
         }
         let Some(unknown) = unknown else {
             return self.enter(conn, &request, None, now);
         };
         let number = self.next_number();
-        let entering = Entering {
+        let connecting = Connecting {
             number,
             owner,
             caller: request.caller,
             bytes: handed,
         };
-        self.entering.insert(conn, entering);
+        self.connecting.insert(conn, connecting);
         let then: Then<_> = Box::new(move |hub, id, found, now| {
             hub.entered(conn, number, &request, id, found, now);
         });
@@ -76,9 +76,9 @@ impl Hub {
         found: Loaded,
         now: Now,
     ) {
-        let entering = self.entering.get(&conn);
-        if entering.is_some_and(|it| it.number == number) {
-            self.entering.remove(&conn);
+        let connecting = self.connecting.get(&conn);
+        if connecting.is_some_and(|it| it.number == number) {
+            self.connecting.remove(&conn);
             match found {
                 Ok(record) => self.enter(conn, request, record, now),
                 Err(StorageError::Fenced) => return self.reply(conn, Reply::Close(elsewhere())),
@@ -100,7 +100,7 @@ impl Hub {
         // One that is stored already may be shown, however long it is.
         let known = known.min(self.config.max_session_bytes);
         let id = connect.session_id.as_deref();
-        if let Some(error) = self.hold(request.caller, id, known, 0, now) {
+        if let Some(error) = self.reserve_bytes(request.caller, id, known, 0, now) {
             return self.refuse_connect(conn, error);
         }
         let handed = connect.session.as_ref();
@@ -128,8 +128,8 @@ impl Hub {
             is_stopped = true;
         }
         let stored_owner = stored.as_ref().and_then(|record| record.owner);
-        let (id, is_new) = match self.seat(conn, request, stored_owner, now) {
-            Ok(seat) => seat,
+        let (id, is_new) = match self.attach(conn, request, stored_owner, now) {
+            Ok(attached) => attached,
             Err(error) => return self.refuse_connect(conn, error),
         };
         let last_msg_id = connect.last_msg_id.as_deref();
@@ -141,7 +141,7 @@ impl Hub {
         session.learn(stored, now.unix);
         if request.caller.is_some() && session.caller != request.caller {
             session.caller = request.caller;
-            self.held.add(request.caller, session.bytes());
+            self.reserved.add(request.caller, session.bytes());
         }
         let is_running = session.started().is_some();
         let ours = session.settled().map(|it| it.get().to_owned());
@@ -199,7 +199,7 @@ impl Hub {
     /// Chooses the session of a connection, and makes it if there is none. Returns whether it did.
     ///
     /// A second CONNECT of the same connection must ask for the same session again.
-    fn seat(
+    fn attach(
         &mut self,
         conn: ConnId,
         request: &ConnectRequest,
@@ -294,7 +294,7 @@ impl Hub {
             is_ready,
         };
         self.connections.insert(conn, entry);
-        self.rest(id, now.instant);
+        self.evict_if_idle(id, now.instant);
         (has_gap, failure)
     }
 }

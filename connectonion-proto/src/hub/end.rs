@@ -32,9 +32,9 @@ impl Hub {
             // What the user says now is what the user wants.
             run.is_interrupted = false;
             if !result.is_empty() {
-                run.say(result);
-                let said = EventKind::Assistant(result.into());
-                self.emit_own(id, said, None, now);
+                run.add_answer(result);
+                let event = EventKind::Assistant(result.into());
+                self.emit_own(id, event, None, now);
             }
             self.read(id, &unread, now);
             return Ok(unread);
@@ -43,7 +43,7 @@ impl Hub {
             self.fail(id, "Agent completed without result", now)?;
             return Ok(Vec::new());
         }
-        run.say(result);
+        run.add_answer(result);
         run.iteration = run.iteration.max(1);
         let elapsed = now.instant.saturating_duration_since(run.started);
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -157,9 +157,9 @@ impl Hub {
             self.line(console::agent_error(&message));
             self.keep_unstored(id, &error, record, now);
         }
-        self.rest(id, now.instant);
+        self.evict_if_idle(id, now.instant);
         self.next_prompt(id, now);
-        self.tidy(id);
+        self.free_unneeded(id);
         self.feed_starved(now);
     }
 }

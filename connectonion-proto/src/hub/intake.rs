@@ -15,12 +15,15 @@ use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, RUNTIME_
 use crate::storage::{RecordStatus, StorageError};
 use crate::upload::without_reminder;
 
+/// Most prompts of one session that wait to be stored or read.
+const MAX_INPUTS: usize = 64;
+
 impl Hub {
     /// Handles a prompt, which is stored first. The connection then gets exactly one reply:
     /// [`Reply::Begun`], [`Reply::Acknowledge`] or [`Reply::Refuse`]. ConnectOnion specification,
     /// *INPUT*. `session` is the conversation, from clients that only send it here.
     pub fn input(&mut self, conn: ConnId, mut prompt: Prompt, session: Option<Json>, now: Now) {
-        self.heard(conn, now.instant);
+        self.touch(conn, now.instant);
         prompt.conn = Some(conn);
         let (id, session) = match self.check_prompt(&prompt, session, now) {
             Ok(checked) => checked,
@@ -42,7 +45,6 @@ impl Hub {
         session: Option<Json>,
         now: Now,
     ) -> Result<(SessionId, Option<Json>), Box<ErrorFrame>> {
-        let max = self.config.max_inputs;
         let conn = prompt.conn.unwrap_or(ConnId(0));
         let Some((id, entry)) = self.session_at(conn) else {
             let error = match self.moved.contains(&conn) {
@@ -54,7 +56,7 @@ impl Hub {
         if prompt.text.is_empty() {
             return Err(ErrorFrame::new(PROMPT_REQUIRED).into());
         }
-        if entry.prompts.len() - entry.read >= max {
+        if entry.prompts.len() - entry.read >= MAX_INPUTS {
             let error = busy(&id, "too many inputs wait for the agent");
             // Without the code, clients would take it for the end of the run that goes on.
             return Err(error.with_code(RUNTIME_INPUT_REJECTED).into());
@@ -65,8 +67,8 @@ impl Hub {
         let brought = prompt.size() + len_of(session.as_ref());
         let size = entry.bytes() + brought + recalled;
         let refused = self.check_size(size);
-        let hold = || self.hold(caller, Some(id.as_str()), brought, recalled, now);
-        match refused.or_else(hold) {
+        let reserve = || self.reserve_bytes(caller, Some(id.as_str()), brought, recalled, now);
+        match refused.or_else(reserve) {
             None => Ok((id, session)),
             Some(error) => {
                 let error = error.with_code(INPUT_REFUSED);
@@ -120,7 +122,7 @@ impl Hub {
             let next = prompts.find(|it| session.run.is_none() || it.conn.is_some());
             let Some(prompt) = next.cloned() else {
                 self.save(id, now);
-                return self.tidy(id);
+                return self.free_unneeded(id);
             };
             if !session.is_known {
                 if !std::mem::replace(&mut session.is_recalled, true) {
@@ -131,7 +133,7 @@ impl Hub {
             if session.run.is_none() && is_full {
                 if prompt.conn.is_none() {
                     // It was acknowledged, so it waits.
-                    return self.starved.push_back(id.clone());
+                    return self.waiting_for_room.push_back(id.clone());
                 }
                 session.prompts.pop_front();
                 self.refuse_prompt(prompt, busy(id, "too many agents are running"));
@@ -141,8 +143,8 @@ impl Hub {
             let prompt_id = prompt.id.clone();
             let run = match &session.run {
                 Some(run) => {
-                    let told = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
-                    record.inputs = session.prompts.iter().filter(told).cloned().collect();
+                    let keeps = |it: &&Prompt| it.id == prompt_id || it.conn.is_none();
+                    record.inputs = session.prompts.iter().filter(keeps).cloned().collect();
                     record.session = run.base().filter(|_| run.is_base_unstored).cloned();
                     run
                 }
@@ -208,8 +210,8 @@ impl Hub {
             }
             // What was acknowledged is stored already, but maybe not as a part of the conversation.
             None => {
-                let told = self.announce(id, place, is_unstored, now);
-                self.events.extend(told);
+                let events = self.announce(id, place, is_unstored, now);
+                self.events.extend(events);
             }
         }
         self.next_prompt(id, now);
@@ -235,11 +237,11 @@ impl Hub {
         run.is_base_unstored = is_unstored;
         let words = written(&prompt);
         // Clients may know the event that reports it: then only the trace of this run needs it.
-        let said = rerun.as_ref().and_then(|it| it.said.clone());
-        let is_said = said.is_some();
+        let prompt_event = rerun.as_ref().and_then(|it| it.prompt.clone());
+        let has_prompt_event = prompt_event.is_some();
         let (line, reply) = if is_first {
             run.phase = Phase::Running;
-            if let Some(event) = said {
+            if let Some(event) = prompt_event {
                 run.push_trace(event, max);
             }
             session.used = true;
@@ -259,7 +261,7 @@ impl Hub {
             let line = console::runtime_input(id.as_str(), words);
             (line, Reply::Acknowledge(ack))
         };
-        self.rest(id, now.instant);
+        self.evict_if_idle(id, now.instant);
         self.line(line);
         let (images, files) = (prompt.images.len(), prompt.files.len());
         if images + files > 0 {
@@ -268,9 +270,9 @@ impl Hub {
         if let Some(conn) = conn {
             self.reply(conn, reply);
         }
-        if is_first && !is_said {
-            let said = UserInput::new(prompt.text.clone(), turn);
-            self.emit_own(run_id, EventKind::UserInput(said), None, now);
+        if is_first && !has_prompt_event {
+            let event = UserInput::new(prompt.text.clone(), turn);
+            self.emit_own(run_id, EventKind::UserInput(event), None, now);
         }
         if files > 0
             && let Ok(files) = FilesReceived::new(&prompt.files, turn)
@@ -290,11 +292,11 @@ impl Hub {
 
     /// Starts waiting acknowledged prompts, after an agent has ended.
     pub(super) fn feed_starved(&mut self, now: Now) {
-        for _ in 0..self.starved.len() {
+        for _ in 0..self.waiting_for_room.len() {
             if self.runs.len() >= self.config.max_running {
                 return;
             }
-            if let Some(id) = self.starved.pop_front() {
+            if let Some(id) = self.waiting_for_room.pop_front() {
                 self.next_prompt(&id, now);
             }
         }

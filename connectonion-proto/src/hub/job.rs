@@ -46,7 +46,7 @@ pub(crate) type NotStored = Option<(StorageError, Box<Record>)>;
 pub(crate) type Deleted = Box<dyn FnOnce(Result<bool, StorageError>) + Send + Sync>;
 
 /// A connection whose CONNECT waits for the storage.
-pub(super) struct Entering {
+pub(super) struct Connecting {
     /// The number of the job.
     pub(super) number: u64,
     pub(super) owner: Owner,
@@ -116,7 +116,7 @@ impl Hub {
                     it.stored = if size > 0 { size } else { it.stored };
                     it.caller
                 });
-                self.held.add(caller, size);
+                self.reserved.add(caller, size);
             }
             Request::Load(_) | Request::Recall(_) => {
                 *self.loading.entry(session_id.clone()).or_default() += 1;
@@ -177,7 +177,7 @@ impl Hub {
             self.keep_unstored(id, &error, record, now);
         }
         self.save(id, now);
-        self.tidy(id);
+        self.free_unneeded(id);
     }
 
     /// Keeps the session of a record that was not stored, and the record if it may be stored later.

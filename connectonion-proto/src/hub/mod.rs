@@ -49,8 +49,8 @@ use crate::limits::AUTHENTICATE_FIRST;
 use crate::replay::{Cursor, EventLog};
 pub use crate::replay::{Entry, LogLimits};
 use crate::storage::{Record, RecordStatus};
-use bytes::Held;
-use job::Entering;
+use bytes::Reserved;
+use job::Connecting;
 use run::{Phase, Run};
 
 /// The longest session id of a client, in bytes; a longer one is replaced.
@@ -62,7 +62,7 @@ struct Rerun {
     /// How many times it has begun again, this one included.
     count: u32,
     /// The event that has reported the prompt before, if clients can still see it.
-    said: Option<Text>,
+    prompt: Option<Text>,
 }
 
 #[derive(Default)]
@@ -215,17 +215,17 @@ pub struct Hub {
     /// The number of sessions that are being taken over.
     recovering: usize,
     /// Connections whose CONNECT waits for the storage.
-    entering: HashMap<ConnId, Entering>,
+    connecting: HashMap<ConnId, Connecting>,
     /// The bytes of files that are being saved, with where they come from.
     uploading: HashMap<ConnId, (Option<IpAddr>, usize)>,
     /// Connections that are being closed because this host does not serve their session.
     moved: HashSet<ConnId>,
     /// Sessions with acknowledged prompts that wait until fewer agents run.
-    starved: VecDeque<SessionId>,
+    waiting_for_room: VecDeque<SessionId>,
     /// When to store again what was not stored.
     store_again_at: Option<Instant>,
     /// The bytes of conversations.
-    held: Held,
+    reserved: Reserved,
     /// The bytes of all logs.
     log_bytes: usize,
     ids: UniqueBits,
@@ -249,12 +249,12 @@ impl Hub {
             jobs: 0,
             loading: HashMap::new(),
             recovering: 0,
-            entering: HashMap::new(),
+            connecting: HashMap::new(),
             uploading: HashMap::new(),
             moved: HashSet::new(),
-            starved: VecDeque::new(),
+            waiting_for_room: VecDeque::new(),
             store_again_at: None,
-            held: Held::default(),
+            reserved: Reserved::default(),
             log_bytes: 0,
             ids: UniqueBits::new(seed),
             ready: VecDeque::new(),
@@ -332,7 +332,7 @@ impl Hub {
     /// Returns whether nothing is being run or stored, so that the host may end without losing
     /// work.
     pub fn is_idle(&self) -> bool {
-        self.runs.is_empty() && self.jobs == 0 && self.starved.is_empty()
+        self.runs.is_empty() && self.jobs == 0 && self.waiting_for_room.is_empty()
     }
 
     /// Returns whether there are [events](Self::poll_event).
@@ -389,7 +389,7 @@ impl Hub {
     }
 
     /// Sends a connection a frame other than an answer to CONNECT or INPUT.
-    pub(crate) fn tell(&mut self, conn: ConnId, frame: &impl Serialize) {
+    pub(crate) fn send_to(&mut self, conn: ConnId, frame: &impl Serialize) {
         // Its own frames are JSON.
         if let Ok(text) = encode(frame) {
             self.reply(conn, Reply::Frame(text));
@@ -401,7 +401,7 @@ impl Hub {
     }
 
     /// Restarts a session's time, and notes whether it may be evicted.
-    fn rest(&mut self, id: &SessionId, now: Instant) {
+    fn evict_if_idle(&mut self, id: &SessionId, now: Instant) {
         let next = self.next_number();
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
@@ -424,7 +424,7 @@ impl Hub {
 
     /// Frees what is no longer needed: events that all sockets have read, and the conversation of a session
     /// without sockets and runs.
-    fn tidy(&mut self, id: &SessionId) {
+    fn free_unneeded(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id.as_str()) else {
             return;
         };

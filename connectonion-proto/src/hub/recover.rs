@@ -24,7 +24,7 @@ impl Hub {
     /// another host.
     pub fn recover(&mut self, session_id: SessionId) -> bool {
         let recovering = self.recovering;
-        let running = self.runs.len() + self.starved.len() + recovering;
+        let running = self.runs.len() + self.waiting_for_room.len() + recovering;
         let free = self.config.max_sessions.saturating_sub(self.sessions.len());
         let has_room = running < self.config.max_running && free + self.parked.len() > recovering;
         if has_room {
@@ -61,7 +61,7 @@ impl Hub {
         if self.open(id.clone(), owner, now).is_err() {
             return;
         }
-        let said = prompt_event(&record.events);
+        let prompt = prompt_event(&record.events);
         for event in std::mem::take(&mut record.events) {
             self.push(id, event);
         }
@@ -73,7 +73,7 @@ impl Hub {
             session.prompts.push_back(first);
             session.prompts.extend(record.inputs.iter().cloned());
             let count = record.reruns + 1;
-            session.rerun = Some(Rerun { count, said });
+            session.rerun = Some(Rerun { count, prompt });
         }
         self.next_prompt(id, now);
     }
@@ -97,7 +97,7 @@ impl Hub {
             }
             let words = "the agent was stopped: its conversation has gone on elsewhere";
             for conn in sockets {
-                self.tell(conn, &ErrorFrame::new(words));
+                self.send_to(conn, &ErrorFrame::new(words));
             }
             self.line(console::agent_error(words));
         }
@@ -119,7 +119,7 @@ impl Hub {
 
 /// Returns the conversation in a record, with the prompts that were acknowledged and not answered, and
 /// what is known of the interrupted run.
-pub(super) fn revive(record: Record, now: f64) -> Option<Json> {
+pub(super) fn restore(record: Record, now: f64) -> Option<Json> {
     let session = record.session?;
     let mut events = traced(&record.events).peekable();
     if record.inputs.is_empty() && events.peek().is_none() {

@@ -103,8 +103,8 @@ impl Hub {
             closed.extend(sockets);
         }
         self.feed_starved(now);
-        let entering = self.entering.extract_if(|_, it| ends(it.owner));
-        closed.extend(entering.map(|(conn, _)| conn));
+        let connecting = self.connecting.extract_if(|_, it| ends(it.owner));
+        closed.extend(connecting.map(|(conn, _)| conn));
         for conn in closed {
             self.reply(conn, Reply::Close(why.clone()));
         }
@@ -141,7 +141,7 @@ impl Hub {
             (Some(run), _) if run.phase != Phase::Beginning => {
                 self.events.push_back(HubEvent::Cancel(run.id));
                 for conn in session.sockets {
-                    self.tell(conn, &ErrorFrame::new(words));
+                    self.send_to(conn, &ErrorFrame::new(words));
                 }
                 self.line(console::agent_error(words));
                 if run.is_running() {

@@ -42,7 +42,7 @@ pub(crate) struct Run {
     messages: Vec<Json>,
     pub(super) message_bytes: usize,
     /// The last message, if it is a text of the agent.
-    last_said: Option<String>,
+    last_text: Option<String>,
     trace: VecDeque<Text>,
     pub(super) trace_bytes: usize,
     /// Members set by the agent or a change of mode.
@@ -91,7 +91,7 @@ impl Run {
             iteration: 0,
             messages: Vec::new(),
             message_bytes: 0,
-            last_said: None,
+            last_text: None,
             trace: VecDeque::new(),
             trace_bytes: 0,
             members: Vec::new(),
@@ -145,14 +145,14 @@ impl Run {
     }
 
     pub(crate) fn push_message(&mut self, message: Json) {
-        self.last_said = agents_text(message.get());
+        self.last_text = agents_text(message.get());
         self.message_bytes += message.get().len();
         self.messages.push(message);
     }
 
     /// Adds the agent's answer, unless it is already the agent's last message.
-    pub(super) fn say(&mut self, text: &str) {
-        if !text.is_empty() && self.last_said.as_deref() != Some(text) {
+    pub(super) fn add_answer(&mut self, text: &str) {
+        if !text.is_empty() && self.last_text.as_deref() != Some(text) {
             self.push_message(agent_message(text));
         }
     }

@@ -11,7 +11,7 @@ use crate::replay::Next;
 impl Hub {
     /// Removes a closed connection. Its run goes on.
     pub fn disconnect(&mut self, conn: ConnId, now: Now) {
-        self.entering.remove(&conn);
+        self.connecting.remove(&conn);
         self.moved.remove(&conn);
         let Some(entry) = self.connections.remove(&conn) else {
             return;
@@ -19,16 +19,16 @@ impl Hub {
         if let Some(session) = self.sessions.get_mut(entry.session.as_str()) {
             session.sockets.retain(|one| *one != conn);
             if session.sockets.is_empty() && session.started().is_none() {
-                self.rest(&entry.session, now.instant);
+                self.evict_if_idle(&entry.session, now.instant);
             }
         }
-        self.tidy(&entry.session);
+        self.free_unneeded(&entry.session);
     }
 
     /// Notes that a connection has sent something: its session is alive.
-    pub fn heard(&mut self, conn: ConnId, now: Instant) {
+    pub fn touch(&mut self, conn: ConnId, now: Instant) {
         if let Some(id) = self.session_of(conn).cloned() {
-            self.rest(&id, now);
+            self.evict_if_idle(&id, now);
         }
     }
 
@@ -72,7 +72,7 @@ impl Hub {
             let is_over = session.started().is_none() && !session.log.is_empty();
             if is_over && session.log.is_read(entry.cursor) {
                 let id = entry.session.clone();
-                self.tidy(&id);
+                self.free_unneeded(&id);
             }
             match next? {
                 Next::Event(text) | Next::Closing(text) => return Some(text),

@@ -3,7 +3,7 @@
 use rpc_core::{Machine, Refused, Text};
 use serde::Serialize;
 
-use super::{Awaited, ServerConn, ServerEvent, Stage};
+use super::{Awaited, Phase, ServerConn, ServerEvent};
 use crate::auth::Address;
 use crate::frame::{Connected, ErrorFrame, OnboardRequired, OnboardSuccess, RuntimeInputAck};
 
@@ -21,7 +21,7 @@ impl ServerConn {
             Some(Awaited::Onboarded { signs_commands }) => *signs_commands,
             _ => false,
         };
-        self.stage = Stage::Inside;
+        self.phase = Phase::Inside;
         self.core.log_in();
         self.core.stop_timer();
         self.answered();
@@ -35,7 +35,7 @@ impl ServerConn {
     /// admitted, and [`Refused::TooLarge`] if the CONNECT is too large to be kept
     /// ([`max_gated_bytes`](super::ServerConfig::max_gated_bytes)): refuse it then.
     pub fn gate(&mut self, identity: Address, required: &OnboardRequired) -> Result<(), Refused> {
-        let is_inside = matches!(self.stage, Stage::Inside);
+        let is_inside = matches!(self.phase, Phase::Inside);
         let max = self.config.max_gated_bytes;
         let Some(Awaited::Connect { size, .. }) = self.awaited.as_ref().filter(|_| !is_inside)
         else {
@@ -47,7 +47,7 @@ impl ServerConn {
         }
         self.core.send_json(required)?;
         if let Some(Awaited::Connect { connect: stash, .. }) = self.awaited.take() {
-            self.stage = Stage::Gated { identity, stash };
+            self.phase = Phase::Gated { identity, stash };
         }
         self.answered();
         Ok(())
@@ -61,7 +61,7 @@ impl ServerConn {
     pub fn welcome(&mut self, success: &OnboardSuccess) -> Result<(), Refused> {
         self.check_awaited(|it| matches!(it, Awaited::Onboard))?;
         self.core.send_json(success)?;
-        if let Stage::Gated { identity, stash } = std::mem::replace(&mut self.stage, Stage::Outside)
+        if let Phase::Gated { identity, stash } = std::mem::replace(&mut self.phase, Phase::Outside)
         {
             self.is_newcomer = true;
             let connect = *stash;
@@ -123,27 +123,27 @@ impl ServerConn {
     /// # Errors
     /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`].
     /// Nothing has changed then.
-    pub fn tell(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
+    pub fn send_frame(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
         self.core.send_json(frame).map(drop)
     }
 
-    /// Like [`tell`](Self::tell), for an already encoded frame, sharing its bytes.
+    /// Like [`send_frame`](Self::send_frame), for an already encoded frame, sharing its bytes.
     ///
     /// # Errors
-    /// As for [`tell`](Self::tell).
-    pub fn tell_text(&mut self, frame: Text) -> Result<(), Refused> {
+    /// As for [`send_frame`](Self::send_frame).
+    pub fn send_text(&mut self, frame: Text) -> Result<(), Refused> {
         self.core.send_text(frame).map(drop)
     }
 
     /// Sends an already encoded event or OUTPUT, sharing its bytes.
     ///
     /// # Errors
-    /// As for [`tell`](Self::tell), and [`Refused::NotReady`] if the client is not admitted.
+    /// As for [`send_frame`](Self::send_frame), and [`Refused::NotReady`] if the client is not admitted.
     pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
-        match self.stage {
+        match self.phase {
             _ if self.is_closed() => Err(Refused::Closed),
-            Stage::Inside => self.core.send_text(frame).map(drop),
-            Stage::Outside | Stage::Gated { .. } => Err(Refused::NotReady),
+            Phase::Inside => self.core.send_text(frame).map(drop),
+            Phase::Outside | Phase::Gated { .. } => Err(Refused::NotReady),
         }
     }
 

@@ -57,7 +57,7 @@ pub enum ServerState {
 }
 
 /// The client's progress.
-enum Stage {
+enum Phase {
     Outside,
     Gated {
         identity: Address,
@@ -92,7 +92,7 @@ enum Awaited {
 pub struct ServerConn {
     config: Arc<ServerConfig>,
     core: MachineCore<ServerEvent>,
-    stage: Stage,
+    phase: Phase,
     awaited: Option<Awaited>,
     /// The client went through onboarding and has sent nothing since.
     is_newcomer: bool,
@@ -121,7 +121,7 @@ impl ServerConn {
         core.start_timer("connect", config.handshake_timeout, now);
         Self {
             core,
-            stage: Stage::Outside,
+            phase: Phase::Outside,
             awaited: None,
             is_newcomer: false,
             signs_commands: false,
@@ -140,15 +140,15 @@ impl ServerConn {
         if self.core.is_closed() {
             return ServerState::Closed;
         }
-        match (&self.stage, &self.awaited) {
+        match (&self.phase, &self.awaited) {
             (_, Some(_)) => ServerState::AwaitVerdict,
-            (Stage::Outside, None) => ServerState::AwaitConnect,
-            (Stage::Gated { .. }, None) => ServerState::Gated,
-            (Stage::Inside, None) => ServerState::Ready,
+            (Phase::Outside, None) => ServerState::AwaitConnect,
+            (Phase::Gated { .. }, None) => ServerState::Gated,
+            (Phase::Inside, None) => ServerState::Ready,
         }
     }
 
-    fn hold(&mut self, text: &str) {
+    fn buffer(&mut self, text: &str) {
         let has_room =
             self.held.len() < MAX_HELD && self.held_bytes < self.config.limits.max_event_bytes;
         if !has_room {

@@ -3,7 +3,7 @@
 use rpc_core::json::{DecodeErrorKind, decode};
 use rpc_core::{CloseFrame, CloseReason, DecodeError, Json};
 
-use super::{Awaited, ServerConn, ServerEvent, Stage, Warning};
+use super::{Awaited, Phase, ServerConn, ServerEvent, Warning};
 use crate::auth::AuthError;
 use crate::error::{refusal, unknown_type};
 use crate::frame::{AdminRequest, ClientFrame, ErrorFrame, Signed};
@@ -12,7 +12,7 @@ use crate::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, MAX_PAYLOAD_BYTES, PROMPT
 impl ServerConn {
     pub(super) fn on_text(&mut self, text: &str) {
         if self.awaited.is_some() {
-            return self.hold(text);
+            return self.buffer(text);
         }
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
@@ -31,7 +31,7 @@ impl ServerConn {
             let why = AuthError::InvalidPayload(error.clone()).to_string();
             return self.object(&ErrorFrame::new(why), error.into());
         }
-        let is_inside = matches!(self.stage, Stage::Inside);
+        let is_inside = matches!(self.phase, Phase::Inside);
         if self.signs_commands && is_inside && is_command(&frame) {
             return self.on_signed(text, frame);
         }
@@ -48,14 +48,14 @@ impl ServerConn {
                 self.core.push_event(ServerEvent::SessionQuery(query), size);
             }
             ClientFrame::Admin(request) => self.on_admin(request, size),
-            ClientFrame::OnboardSubmit(submit) => match &self.stage {
-                Stage::Gated { identity, .. } => {
+            ClientFrame::OnboardSubmit(submit) => match &self.phase {
+                Phase::Gated { identity, .. } => {
                     let identity = *identity;
                     self.awaited = Some(Awaited::Onboard);
                     self.core
                         .push_event(ServerEvent::Onboard { identity, submit }, size);
                 }
-                Stage::Outside => self.not_connected("ONBOARD_SUBMIT"),
+                Phase::Outside => self.not_connected("ONBOARD_SUBMIT"),
                 _ => {
                     let error = ErrorFrame::new("onboarding is not required");
                     self.object(&error, Warning::NotGated);

@@ -397,18 +397,18 @@ impl AccessControl {
         request: &AdminRequest,
         now: f64,
     ) -> Result<(Address, Signature), Box<ErrorFrame>> {
-        let owner = owner.ok_or_else(|| told(AuthError::CommandWithoutConnection))?;
+        let owner = owner.ok_or_else(|| fail(AuthError::CommandWithoutConnection))?;
         let verified = self.verifier.verify(&request.signed, now);
-        let verified = verified.map_err(told)?;
+        let verified = verified.map_err(fail)?;
         if *owner != Owner::Key(verified.address) {
-            return Err(told(AuthError::NotTheOwner));
+            return Err(fail(AuthError::NotTheOwner));
         }
-        verified.check_type(request.action.name()).map_err(told)?;
+        verified.check_type(request.action.name()).map_err(fail)?;
         let admin = verified.address;
         let is_host = admin == self.host;
         let action = &request.action;
         if let AdminAction::Other(word) = action {
-            return Err(told(format!("Unknown admin action: {word}")));
+            return Err(fail(format!("Unknown admin action: {word}")));
         }
         let (may, refusal, about) = match is_about_admins(action) {
             true => (is_host, AuthError::SuperAdminOnly, "admin_id"),
@@ -418,13 +418,13 @@ impl AccessControl {
             }
         };
         if !may {
-            return Err(told(refusal));
+            return Err(fail(refusal));
         }
         let address = request.signed.text(about).filter(|id| !id.is_empty());
-        let address = address.ok_or_else(|| told(format!("{about} required")))?;
-        let address = Address::parse(&address).map_err(told)?;
+        let address = address.ok_or_else(|| fail(format!("{about} required")))?;
+        let address = Address::parse(&address).map_err(fail)?;
         let spent = self.spend(&verified, now);
-        spent.map_err(|error| told(error.of_command()))?;
+        spent.map_err(|error| fail(error.of_command()))?;
         Ok((address, verified.signature))
     }
 
@@ -440,16 +440,16 @@ impl AccessControl {
         let action = &request.action;
         if is_about_admins(action) {
             let changed = match action {
-                AdminAction::Add => self.book_mut().admins.insert(address).map_err(told)?,
+                AdminAction::Add => self.book_mut().admins.insert(address).map_err(fail)?,
                 _ => self.book_mut().admins.remove(&address),
             };
             return Ok(AdminResult::new(name(action), changed));
         }
         let before = self.book.level_of(&address);
         match action {
-            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(told)?,
-            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(told)?,
-            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(told)?,
+            AdminAction::Promote => self.book_mut().promote(&address).map(drop).map_err(fail)?,
+            AdminAction::Demote => self.book_mut().demote(&address).map(drop).map_err(fail)?,
+            AdminAction::Block => self.book_mut().block(&address).map(drop).map_err(fail)?,
             AdminAction::Unblock => drop(self.book_mut().unblock(&address)),
             _ => {}
         }
@@ -531,7 +531,7 @@ const fn unmoved(action: &AdminAction, level: ClientLevel) -> Option<&'static st
 
 /// Returns an error for the client.
 #[allow(clippy::needless_pass_by_value, reason = "it is what a closure gets")]
-fn told(error: impl ToString) -> Box<ErrorFrame> {
+fn fail(error: impl ToString) -> Box<ErrorFrame> {
     Box::new(ErrorFrame::new(error.to_string()))
 }
 

@@ -67,7 +67,7 @@ fn marks(name: &str) -> Option<(u64, u32)> {
 
 /// A file in the folder.
 #[derive(Debug)]
-struct Held {
+struct StoredFile {
     session: u64,
     owner: u32,
     /// Who has sent it, since the host began.
@@ -76,7 +76,7 @@ struct Held {
 }
 
 /// The files by their names; `None` before the folder was read.
-type Files = Option<HashMap<String, Held>>;
+type Files = Option<HashMap<String, StoredFile>>;
 
 /// The folder of a host.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Uploads {
         let more = |file: &Saved| (file.bytes.len() as u64).max(MIN_BYTES);
         let sum: u64 = plan.iter().map(more).sum();
         let max = self.limits.max_bytes;
-        let is_over = |max: u64, is_one: &dyn Fn(&Held) -> bool| {
+        let is_over = |max: u64, is_one: &dyn Fn(&StoredFile) -> bool| {
             let others = held.values().filter(|it| is_one(it));
             sum + others.map(|it| it.bytes).sum::<u64>() > max
         };
@@ -127,7 +127,7 @@ impl Uploads {
         }
         let paths = save(&self.folder, &plan)?;
         for file in &plan {
-            let one = Held {
+            let one = StoredFile {
                 session: sender.session,
                 owner: sender.owner,
                 caller,
@@ -205,7 +205,7 @@ impl Uploads {
         self.files.lock().as_ref().is_some_and(HashMap::is_empty)
     }
 
-    fn remove(&self, is_one: impl Fn(&str, &Held) -> bool) -> io::Result<()> {
+    fn remove(&self, is_one: impl Fn(&str, &StoredFile) -> bool) -> io::Result<()> {
         let mut files = self.files.lock();
         let files = self.read(&mut files)?;
         let mut failed = Ok(());
@@ -225,7 +225,7 @@ impl Uploads {
     }
 
     /// Returns the files, as they were when the folder was read first. Others are not its own.
-    fn read<'a>(&self, files: &'a mut Files) -> io::Result<&'a mut HashMap<String, Held>> {
+    fn read<'a>(&self, files: &'a mut Files) -> io::Result<&'a mut HashMap<String, StoredFile>> {
         let mut found = HashMap::new();
         if files.is_none() {
             let entries = match fs::read_dir(&self.folder) {
@@ -237,7 +237,7 @@ impl Uploads {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if let Some((session, owner)) = marks(&name) {
                     let bytes = entry.metadata()?.len().max(MIN_BYTES);
-                    let one = Held {
+                    let one = StoredFile {
                         session,
                         owner,
                         caller: None,

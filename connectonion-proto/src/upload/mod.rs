@@ -121,7 +121,7 @@ pub(crate) fn plan(
 }
 
 fn plan_one(file: &Attachment, number: u128, max: usize) -> Result<Saved, UploadError> {
-    let shown = || name::shown(&file.name);
+    let shown = || name::printable(&file.name);
     let name = name::safe(&file.name).ok_or_else(|| UploadError::BadName(shown()))?;
     let encoded = contents(&file.data).ok_or_else(|| UploadError::BadData(shown()))?;
     let size = decoded_size(encoded);

@@ -32,7 +32,7 @@ pub(super) fn safe(sent: &str) -> Option<String> {
 }
 
 /// Returns the original name, made fit for a message.
-pub(super) fn shown(sent: &str) -> String {
+pub(super) fn printable(sent: &str) -> String {
     let harmless = |c| if is_hidden(c) { '_' } else { c };
     let mut shown: String = sent.chars().take(MAX_SHOWN).map(harmless).collect();
     if sent.chars().nth(MAX_SHOWN).is_some() {

@@ -207,7 +207,7 @@ fn a_long_name_keeps_its_ending() {
     assert!(name.ends_with("\u{e9}.pdf"));
     let name = plan_one_named(&"x.".repeat(300)).unwrap();
     assert_eq!(name.len() + 33, 255);
-    let shown = UploadError::BadName(name::shown(&format!("{}\u{7}/", "x".repeat(300))));
+    let shown = UploadError::BadName(name::printable(&format!("{}\u{7}/", "x".repeat(300))));
     assert!(shown.to_string().len() < 150);
 }
 

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connectonion_proto::auth::{Draft, Signer};
-use connectonion_proto::client::ClientConfig;
 use connectonion_proto::limits::UploadLimits;
-use connectonion_proto::limits::defaults;
-use connectonion_proto::net::{self, HostRuntime, Server, ServerHandle, ServerOptions};
+use connectonion_proto::net::{HostRuntime, Server, ServerHandle, ServerOptions};
 use connectonion_proto::trust::TrustLevel;
-use rpc_core::Limits;
 use rpc_core::net::DrainReport;
 use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
@@ -73,22 +70,6 @@ fn upgrade(path: &str, more: &str) -> String {
         "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=={more}"
     )
-}
-
-#[tokio::test]
-async fn a_remote_agent_talks_to_a_host() {
-    let host = start(options()).await;
-    let (agent, _events, connection) =
-        net::connect_lazy(&host.url, client_key(), ClientConfig::default()).unwrap();
-    tokio::spawn(connection.run());
-    agent.ready().await.unwrap();
-    let output = agent.chat("hello").await.finish().await.unwrap();
-    assert_eq!(&*output.result, "echo: hello");
-    let output = agent.chat("count").await.finish().await.unwrap();
-    assert_eq!(&*output.result, "3 messages");
-    let output = agent.chat("tool").await.finish().await.unwrap();
-    assert_eq!(&*output.result, "sum is 5");
-    assert_eq!(host.runtime.sessions(), 1);
 }
 
 #[tokio::test]
@@ -214,22 +195,6 @@ async fn a_session_is_deleted_by_its_owner_alone() {
     assert_eq!(delete(ours.clone()).await, "404", "it is gone");
     assert_eq!(delete(ours).await, "403", "a signature counts once");
     assert_eq!(files(), 1, "the files of another session stay");
-}
-
-#[tokio::test]
-async fn a_message_over_the_limit_closes_with_1009() {
-    let limits = Limits {
-        max_message_bytes: 2_000,
-        ..defaults()
-    };
-    let mut options = options();
-    options.connection.limits = limits;
-    let host = start(options).await;
-    let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
-    client.say(&input(&"x".repeat(1_900))).await;
-    client.hear_a("user_input").await;
-    client.say(&input(&"x".repeat(2_000))).await;
-    assert_eq!(client.close_frame().await.code, 1009);
 }
 
 #[tokio::test]

@@ -146,13 +146,11 @@ async fn acknowledged_prompts_are_read_even_if_the_agent_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_waiting_prompts_have_their_own_error() {
-    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    options.hub.max_inputs = 2;
-    let runtime = runtime_with(options);
+    let runtime = runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Open));
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client.say(&input("wait")).await;
     client.hear_a("user_input").await;
-    for _ in 0..2 {
+    for _ in 0..64 {
         client.say(&input("more")).await;
         client.hear_a("RUNTIME_INPUT_ACK").await;
     }

@@ -142,33 +142,6 @@ async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_connect_must_be_for_the_same_session() {
-    let runtime = runtime();
-    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
-    let id = &connected["session_id"];
-    client
-        .say(&connect(&client_key(), json!({"session_id": id})))
-        .await;
-    assert_eq!(&client.hear_a("CONNECTED").await["session_id"], id);
-    client
-        .say(&connect(&client_key(), json!({"session_id": "other"})))
-        .await;
-    assert_eq!(
-        client.hear_a("ERROR").await["message"],
-        "already authenticated: open a new connection"
-    );
-    let other = Signer::from_seed(&[3; 32]);
-    client
-        .say(&connect(&other, json!({"session_id": id})))
-        .await;
-    assert_eq!(
-        client.hear_a("ERROR").await["message"],
-        "already authenticated: open a new connection"
-    );
-    assert_eq!(client.ask("hello").await, "echo: hello");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_foreign_session_id_gets_a_new_session() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({"session_id": "mine"})).await;

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client;
 mod cluster;
 mod conformance;
@@ -26,7 +25,6 @@ mod hub;
 mod hub_bytes;
 mod hub_events;
 mod hub_moved;
-#[allow(dead_code, reason = "the simulation of the hub needs more of it")]
 mod hub_play;
 mod hub_recover;
 mod hub_unstored;
@@ -48,11 +46,11 @@ mod scratch;
 mod scripted;
 mod server;
 mod signing;
+mod sim;
 mod spec;
 mod staff;
 mod storage;
 mod stored;
-mod storm;
 mod transcripts;
 mod uploads;
 mod vectors;

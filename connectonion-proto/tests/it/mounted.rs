@@ -10,7 +10,7 @@ use connectonion_proto::net::{
 };
 use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::server::{HttpConfig, Service};
-use switchboard_testing::mounted::{check, described, host, runs_until};
+use switchboard_testing::mounted::{check, described, host};
 
 /// Answers with what the upgrade request says.
 struct Reader;
@@ -62,19 +62,4 @@ async fn headers_and_extensions_of_the_host_reach_the_agent() {
     assert_eq!(output.result, "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_host_in_memory_serves_until_a_signal() {
-    let (server, _) = Server::mount(Reader, options());
-    runs_until(server, async |dialer| {
-        let (key, options) = (Signer::from_seed(&[2; 32]), ClientConfig::default());
-        let (agent, events, connection) = connect_with(dialer, key, options);
-        tokio::spawn(connection.run());
-        agent.ready().await.unwrap();
-        let output = agent.chat("hello").await.finish().await.unwrap();
-        assert_eq!(output.result, " and none");
-        (agent, events)
-    })
-    .await;
 }

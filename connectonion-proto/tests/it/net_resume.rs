@@ -454,28 +454,6 @@ async fn a_refused_reconnect_ends_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_prompt_during_a_run_reports_its_delivery() {
-    let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&user_input("hello", "u")).await;
-    assert_eq!(step(&mut run).await, "user_input");
-    let speak = agent.interject("and this");
-    let mut listens = agent.chat("this too").await;
-    let hear = async {
-        host.hear_type("INPUT").await;
-        host.hear_type("INPUT").await;
-        host.cut();
-    };
-    let (spoken, ()) = tokio::join!(speak, hear);
-    assert_eq!(spoken.unwrap_err().delivery(), Delivery::Unknown);
-    assert_ne!(failure(&mut listens).await.delivery(), Delivery::Delivered);
-    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say(&output("hi")).await;
-    assert_eq!(run.finish().await.unwrap().result, "hi");
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_conversation_of_the_last_run_opens_the_next_connection() {
     let (agent, _events, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;

@@ -217,7 +217,7 @@ impl ClientConn {
             self.stray += 1;
             return;
         };
-        self.progress.heard(pending.frame, now);
+        self.progress.on_frame(pending.frame, now);
         let Kind::Chat(summary) = &mut pending.kind else {
             self.stray += 1;
             return;
@@ -243,7 +243,7 @@ impl ClientConn {
             let words = member("data").map(readable).unwrap_or_default();
             self.end_call(&id, Err(remote(words)), now);
         } else if let Some(pending) = CallId::parse(&id).and_then(|id| self.calls.get(id)) {
-            self.progress.heard(pending.frame, now);
+            self.progress.on_frame(pending.frame, now);
         }
     }
 
@@ -254,7 +254,7 @@ impl ClientConn {
             return;
         };
         if let Some(pending) = self.calls.get(id) {
-            self.progress.heard(pending.frame, now);
+            self.progress.on_frame(pending.frame, now);
         }
         let Some(pending) = self.take(id) else {
             self.stray += 1;

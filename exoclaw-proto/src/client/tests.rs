@@ -282,17 +282,6 @@ fn silence_without_a_token_means_one_is_required() {
 }
 
 #[test]
-fn silence_after_a_token_is_a_retryable_timeout() {
-    let mut played = Played::with_token();
-    played.wait(HELLO_TIMEOUT);
-    let after = HELLO_TIMEOUT;
-    assert_eq!(
-        reason(&played.events()),
-        CloseReason::HandshakeTimeout { after }
-    );
-}
-
-#[test]
 fn nothing_is_pinged_before_the_hello() {
     let config = ClientConfig {
         handshake_timeout: SECOND * 3600,

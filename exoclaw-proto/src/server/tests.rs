@@ -455,39 +455,6 @@ fn ordered_requests_wait_for_the_one_before() {
 }
 
 #[test]
-fn a_silent_client_is_pinged_and_then_disconnected() {
-    let mut played = Played::ready(ServerConfig::default());
-    let moment = Duration::from_millis(1);
-    played.wait(PING_INTERVAL - moment);
-    assert!(played.sent().is_empty());
-    played.wait(moment);
-    assert_eq!(played.sent(), ["ping"]);
-    played.answer(r#"{"id":"1","method":"ping"}"#);
-    played.wait(PING_INTERVAL);
-    assert_eq!(played.sent(), ["ping"]);
-    played.wait(PONG_TIMEOUT - moment);
-    assert!(!played.conn.is_closed());
-    played.wait(moment);
-    let after = PONG_TIMEOUT;
-    assert_eq!(played.events(), refused(CloseReason::KeepAlive { after }));
-}
-
-#[test]
-fn a_closed_connection_refuses_commands() {
-    let mut played = Played::ready(ServerConfig::default());
-    let id = played.ask(&chat_text("1"));
-    played.conn.close(played.now);
-    assert_eq!(played.sent(), ["close 1000 "]);
-    assert_eq!(played.conn.text(id, "x"), Err(Refused::Closed));
-    assert_eq!(
-        played.conn.fail(id, &RpcError::new("x")),
-        Err(Refused::Closed)
-    );
-    assert!(!played.conn.forget(id));
-    assert_eq!(played.events(), refused(CloseReason::Local));
-}
-
-#[test]
 fn a_lost_connection_drops_its_requests() {
     let mut played = Played::ready(ServerConfig::default());
     played.ask(&chat_text("1"));

@@ -169,25 +169,3 @@ fn errors_before_and_during_a_stream_are_one_outcome() {
         ]
     );
 }
-
-#[test]
-fn a_lost_connection_ends_every_chat_with_the_reason() {
-    let mut line = ready(1, Instant::now());
-    let ids = [chat(&mut line, "a"), chat(&mut line, "b")];
-    line.settle();
-    line.cut();
-    let events = line.take_client_events();
-    assert_eq!(events.len(), 3, "{events:?}");
-    for event in &events[..2] {
-        let ClientEvent::ChatEnded {
-            id,
-            result: Err(CallError::Closed { reason, .. }),
-        } = event
-        else {
-            panic!("{event:?}")
-        };
-        assert!(ids.contains(id));
-        assert_eq!(reason, &CloseReason::Lost);
-    }
-    assert_eq!(events[2], ClientEvent::Closed(CloseReason::Lost));
-}

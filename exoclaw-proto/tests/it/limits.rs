@@ -9,7 +9,7 @@ use rpc_core::net::DriverConfig;
 use rpc_core::rate::RateLimit;
 
 use crate::harness::{Running, chat, start};
-use crate::wire::{Frame, frame, header, text};
+use crate::wire::{Frame, header, text};
 
 const PING: &str = r#"{"id":"p","method":"ping"}"#;
 
@@ -26,28 +26,6 @@ async fn with_limits(limits: Limits) -> Running {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_closes_with_1009() {
-    let server = with_limits(Limits {
-        max_message_bytes: 1024,
-        ..Limits::default()
-    })
-    .await;
-    // Refused by its head alone, and with everything that follows.
-    for bytes in [
-        header(1, 1 << 40),
-        text(&"x".repeat(1025)),
-        text(&"x".repeat(4 * 1024 * 1024)),
-    ] {
-        let mut wire = server.client().await;
-        wire.send(&bytes).await;
-        assert!(matches!(wire.next().await, Frame::Close(1009, _)));
-    }
-    let mut wire = server.client().await;
-    wire.say(&" ".repeat(1024)).await;
-    assert!(wire.text().await.contains("parse error"));
-}
-
-#[tokio::test]
 async fn the_default_message_limit_is_four_mebibytes() {
     const MOST: usize = 4 * 1024 * 1024;
     let server = start(ServerOptions::default()).await;
@@ -56,22 +34,6 @@ async fn the_default_message_limit_is_four_mebibytes() {
     assert!(wire.text().await.contains("parse error"));
     wire.send(&header(1, MOST as u64 + 1)).await;
     assert!(matches!(wire.next().await, Frame::Close(1009, _)));
-}
-
-#[tokio::test]
-async fn a_text_that_is_not_utf8_closes_with_1007() {
-    let server = with_limits(Limits::default()).await;
-    let mut wire = server.client().await;
-    wire.send(&frame(1, b"{\"id\":\"\xff\"}")).await;
-    assert!(matches!(wire.next().await, Frame::Close(1007, _)));
-}
-
-#[tokio::test]
-async fn a_frame_without_a_mask_closes_with_1002() {
-    let server = with_limits(Limits::default()).await;
-    let mut wire = server.client().await;
-    wire.send(&[0x81, 2, b'{', b'}']).await;
-    assert!(matches!(wire.next().await, Frame::Close(1002, _)));
 }
 
 #[tokio::test]

@@ -2,24 +2,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client;
 mod conformance;
 mod crowd;
 mod examples;
 mod faults_client;
 mod faults_server;
-mod frames_props;
 mod gateway;
 mod harness;
 mod limits;
 mod losses;
-mod memory;
 mod mounted;
 mod net_client;
-mod nodes;
 mod serve;
 mod server;
+mod sim;
 mod spec;
 mod transcripts;
 mod vectors;

@@ -10,7 +10,7 @@ use exoclaw_proto::net::{
     connect_with, dialer, http_config,
 };
 use rpc_core::net::server::{HttpConfig, Service};
-use switchboard_testing::mounted::{check, described, host, runs_until};
+use switchboard_testing::mounted::{check, described, host};
 
 fn mount<B: Backend>(backend: B, http: HttpConfig) -> (Service, ServerHandle) {
     let (server, service) = Server::mount(
@@ -71,21 +71,4 @@ async fn headers_and_extensions_of_the_host_reach_the_backend() {
     assert_eq!(text, "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_in_memory_serves_until_a_signal() {
-    let (server, _) = Server::mount(MemoryBackend::new(), ServerOptions::default());
-    let backend = server.runtime();
-    runs_until(server, async |dialer| {
-        let config = ClientConfig::default();
-        let (client, events, connection) = connect_with(dialer, config);
-        tokio::spawn(connection.run());
-        client.ready().await.unwrap();
-        let text = client.chat("hello you").await.finish().await.unwrap();
-        assert_eq!(text, "hello you");
-        (client, events)
-    })
-    .await;
-    assert_eq!(backend.sessions(), 1);
 }

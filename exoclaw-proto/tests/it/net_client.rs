@@ -5,14 +5,11 @@ use std::time::Duration;
 use exoclaw_proto::client::{ClientConfig, ClientEvent};
 use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
-use exoclaw_proto::net::{self, Client, Events, connect_with};
+use exoclaw_proto::net::{Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
-use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{LinkEvent, LinkState, Message, QueueConfig, Transport};
-use rpc_core::{
-    CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _, Outgoing, Refused,
-};
+use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Outgoing, Refused};
 use serde_json::{Value, json};
 
 /// The gateway's end of one connection.
@@ -300,27 +297,6 @@ async fn an_error_is_the_last_item_of_a_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_chat_keeps_the_connection() {
-    let (client, mut gateway) = played().await;
-    let chat = client.chat("hi").await;
-    let id = gateway.hear().await.unwrap()["id"].clone();
-    drop(chat);
-    for _ in 0..1000 {
-        gateway
-            .say(json!({"id": id, "event": "text", "data": "late"}))
-            .await;
-    }
-    gateway.say(json!({"id": id, "event": "done"})).await;
-    tokio::spawn(gateway.serve());
-    client.ping().await.unwrap();
-    let (in_flight, stray) = client
-        .command(|conn, _| (conn.in_flight(), conn.stray_frames()))
-        .await
-        .unwrap();
-    assert_eq!((in_flight, stray), (0, 1001));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_long_answer_waits_until_it_is_read() {
     let client = served().await;
     let words = "word ".repeat(5_000);
@@ -494,26 +470,6 @@ async fn a_refused_token_stops_reconnecting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_lets_the_chat_finish() {
-    let (client, mut gateway) = played().await;
-    let mut chat = client.chat("hi").await;
-    let id = gateway.hear().await.unwrap()["id"].clone();
-    let draining = tokio::spawn({
-        let client = client.clone();
-        async move { client.drain(Duration::from_secs(10)).await }
-    });
-    tokio::task::yield_now().await;
-    gateway
-        .say(json!({"id": id, "event": "text", "data": "whole"}))
-        .await;
-    gateway.say(json!({"id": id, "event": "done"})).await;
-    tokio::spawn(gateway.serve());
-    assert_eq!(chat.finish().await.unwrap(), "whole");
-    let report = draining.await.unwrap();
-    assert_eq!((report.finished, report.aborted), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn errors_without_a_known_id_are_events() {
     let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut gateway = accept(&mut listener).await;
@@ -529,28 +485,4 @@ async fn errors_without_a_known_id_are_events() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::Parse);
-}
-
-#[tokio::test]
-async fn a_chat_over_a_real_websocket() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        let (tcp, _) = listener.accept().await.unwrap();
-        let stream = WsStream::accept(tcp, &WsConfig::default()).await.unwrap();
-        let mut gateway = Gateway(stream);
-        assert_eq!(gateway.hear().await.unwrap(), json!({"token": "t"}));
-        gateway.hello().await;
-        gateway.serve().await;
-    });
-    let config = ClientConfig::new("t");
-    let (client, _, connection) = net::connect_lazy(&format!("http://{address}"), config).unwrap();
-    tokio::spawn(connection.run());
-    client.ready().await.unwrap();
-    assert_eq!(
-        client.chat("over the wire").await.finish().await.unwrap(),
-        "over the wire"
-    );
-    client.close();
-    assert_eq!(client.closed().await, CloseReason::Local);
 }

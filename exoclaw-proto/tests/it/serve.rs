@@ -110,19 +110,6 @@ async fn no_more_short_tokens_are_compared_than_guesses_are_free() {
 }
 
 #[tokio::test]
-async fn pipelined_requests_and_early_pings_are_answered() {
-    let server = start(with_token()).await;
-    let mut wire = Wire::open(server.address).await;
-    let mut bytes = frame(9, b"early");
-    bytes.extend(text(r#"{"token":"s3cret"}"#));
-    bytes.extend(text(PING));
-    wire.send(&bytes).await;
-    assert_eq!(wire.next().await, Frame::Pong(b"early".to_vec()));
-    assert_eq!(wire.text().await, r#"{"ok":true,"version":"0.1.0"}"#);
-    assert_eq!(wire.text().await, PONG);
-}
-
-#[tokio::test]
 async fn a_client_without_a_token_is_refused_at_the_deadline() {
     let server = start(with_token()).await;
     let mut wire = Wire::open(server.address).await;
@@ -365,19 +352,6 @@ async fn a_client_lost_during_a_stream_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_backend_can_close_the_connection() {
-    let server = open().await;
-    let mut wire = server.client().await;
-    wire.say(&chat("1", "close")).await;
-    loop {
-        match wire.next().await {
-            Frame::Text(text) => assert_eq!(text, done("1")),
-            other => break assert_eq!(other, Frame::Close(4000, "told to".to_owned())),
-        }
-    }
-}
-
-#[tokio::test]
 async fn frames_before_a_close_arrive_before_it() {
     let server = open().await;
     let mut wire = server.client().await;
@@ -421,27 +395,6 @@ async fn a_drain_finishes_chats_and_closes_with_a_reason() {
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (2, 0));
     assert_eq!(server.ended().await, "disconnected");
-}
-
-#[tokio::test]
-async fn a_drain_cuts_chats_off_at_its_deadline() {
-    let options = ServerOptions {
-        shutdown_timeout: Duration::from_millis(50),
-        ..ServerOptions::default()
-    };
-    let mut server = start(options).await;
-    let mut wire = server.client().await;
-    wire.say(&chat("1", "hang")).await;
-    assert_eq!(wire.text().await, piece("1", "..."));
-    let handle = server.handle.clone();
-    let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
-    assert_eq!(
-        wire.next().await,
-        Frame::Close(1001, "server shutdown".to_owned())
-    );
-    assert_eq!(server.ended().await, "hang");
-    wire.send(&frame(8, &1001_u16.to_be_bytes())).await;
-    assert_eq!(drain.await.unwrap().finished, 1);
 }
 
 #[tokio::test]

@@ -1,5 +1,4 @@
-//! Servers that do not listen. Mounted into axum: [`host`] runs one, [`check`] compares it with one on a
-//! socket. In memory: [`runs_until`].
+//! Servers mounted into axum: [`host`] runs one, [`check`] compares it with one on a socket.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -11,16 +10,12 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::map_request;
 use axum::routing::get;
-use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::Outgoing;
 use rpc_core::net::DrainReport;
-use rpc_core::net::mem::{self, MemDialer};
-use rpc_core::net::server::{
-    HttpConfig, PeerAddr, ProtocolServer, ServerLimits, ServerProtocol, Service,
-};
+use rpc_core::net::server::{HttpConfig, PeerAddr, ServerLimits, Service};
 use rpc_core::net::ws::{WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
-use tokio::sync::oneshot;
 use tower_http::cors::CorsLayer;
 use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
@@ -43,31 +38,6 @@ pub fn described(parts: &Parts) -> String {
     let header = header.map_or("", |it| it.unwrap_or("not a text"));
     let extension = parts.extensions.get::<FromLayer>();
     format!("{header} and {}", extension.map_or("none", |from| from.0))
-}
-
-/// Runs a server that is reached in memory alone, until a signal: it serves the client that `connect`
-/// returns, and then drains. Needs no socket, so it works with a paused clock.
-///
-/// # Panics
-/// If the client cannot connect, or is not served to a good end.
-pub async fn runs_until<P: ServerProtocol, C>(
-    server: ProtocolServer<P>,
-    connect: impl AsyncFnOnce(MemDialer) -> C,
-) {
-    let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(16));
-    tokio::spawn(async move {
-        while let Some(line) = listener.accept().await {
-            handle.serve(line, None);
-        }
-    });
-    let (signal, signalled) = oneshot::channel::<()>();
-    let running = server.run_until(signalled.map(drop), Duration::from_secs(60));
-    let (report, _client) = tokio::join!(running, async {
-        let client = Box::pin(connect(dialer)).await;
-        drop(signal);
-        client
-    });
-    assert_eq!((report.finished, report.aborted), (1, 0));
 }
 
 /// Serves `service` in axum behind layers, beside the routes `/hello` and `/slow`. Returns the address.

@@ -104,7 +104,7 @@ impl Claims {
     }
 
     async fn until_known(&self, key: String) -> Result<Claimed, StoreError> {
-        let (mut taken_from, mut told) = (None, None);
+        let (mut taken_from, mut logged) = (None, None);
         loop {
             match self.attempt(&key, &mut taken_from).await {
                 Ok(Err(node)) => return Ok(Claimed::Held { node }),
@@ -119,7 +119,7 @@ impl Claims {
                 // Someone was faster: see who.
                 Err(StoreError::Conflict) => {}
                 Err(error) => {
-                    log_once(error, &mut told);
+                    log_once(error, &mut logged);
                     self.pause().await;
                 }
             }

@@ -334,7 +334,7 @@ impl Renewal {
         let patience = config.answer_timeout.min(config.lease / 5);
         // The revision of the key; 0 if there is none.
         let mut known = 0;
-        let mut told = None;
+        let mut logged = None;
         loop {
             let sent = lease.clock().now();
             let renewing = nodes.update(key, named(node), known);
@@ -370,7 +370,7 @@ impl Renewal {
             if matches!(refused, StoreError::Denied { .. }) {
                 denied(refused.clone());
             }
-            log_once(refused, &mut told);
+            log_once(refused, &mut logged);
             let pause = (config.lease / 12).max(Duration::from_millis(1));
             let next = later(lease.clock().now(), pause);
             lease.clock().sleep_until(next).await;
@@ -391,16 +391,16 @@ impl Drop for Renewal {
 crate::debug::debug_fields!([] Renewal, this => { node: this.lease.shared.node });
 
 /// Logs what the store refuses, once; a refusal for lack of permission is logged by the store.
-pub(super) fn log_once(error: StoreError, told: &mut Option<StoreError>) {
+pub(super) fn log_once(error: StoreError, logged: &mut Option<StoreError>) {
     use StoreError::{Conflict, Denied, Failed, Unavailable};
     let is_expected = matches!(
         error,
         Conflict | Denied { .. } | Failed { .. } | Unavailable { .. }
     );
-    if !is_expected && told.as_ref() != Some(&error) {
+    if !is_expected && logged.as_ref() != Some(&error) {
         tracing::warn!(%error, "the store refuses a lease or a claim");
     }
-    *told = Some(error);
+    *logged = Some(error);
 }
 
 /// The value of a key that names this node.

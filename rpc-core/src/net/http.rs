@@ -91,11 +91,11 @@ mod tests {
             if let Some(header) = header {
                 headers.insert(CONTENT_ENCODING, header.parse().unwrap());
             }
-            let told = compressed(&headers, begin);
+            let found = compressed(&headers, begin);
             let expected = expected.map(|it| {
                 format!("the answer is compressed with {it}, though identity was asked for")
             });
-            assert_eq!(told, expected, "{header:?}");
+            assert_eq!(found, expected, "{header:?}");
         }
     }
 }

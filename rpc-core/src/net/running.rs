@@ -162,14 +162,14 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let mut running = Running::new();
         let (sender, receiver) = oneshot::channel::<()>();
-        let told = Arc::clone(&order);
+        let log = Arc::clone(&order);
         running.push(async move {
             let _ = receiver.await;
-            told.lock().unwrap().push("woken");
+            log.lock().unwrap().push("woken");
         });
         assert!(running.poll_next(&mut cx).is_pending());
-        let told = Arc::clone(&order);
-        running.push(async move { told.lock().unwrap().push("new") });
+        let log = Arc::clone(&order);
+        running.push(async move { log.lock().unwrap().push("new") });
         sender.send(()).unwrap();
         while running.poll_next(&mut cx).is_ready() {}
         assert_eq!(*order.lock().unwrap(), ["woken", "new"]);

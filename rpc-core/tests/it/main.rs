@@ -27,6 +27,7 @@ mod server_crowd;
 mod server_limits;
 mod server_streams;
 mod server_tickets;
+mod sim;
 mod sources;
 mod tls;
 mod toy;

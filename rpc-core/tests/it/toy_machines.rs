@@ -1,65 +1,15 @@
 //! The toy machines under virtual time: rules, timeouts, late answers, random schedules.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use rpc_core::testing::Pair;
 use rpc_core::testing::conformance::{self, Calls};
-use rpc_core::testing::{Pair, Side};
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Limits, Machine, Refused};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Machine};
 use switchboard_testing::sim;
 
 use crate::toy::guest::{Guest, GuestEvent};
 use crate::toy::host::{Host, HostEvent};
-use crate::toy::{ANSWER, HANDSHAKE, pair};
-
-fn ids(events: &[GuestEvent]) -> Vec<String> {
-    events
-        .iter()
-        .filter_map(|event| match event {
-            GuestEvent::Asked { id, .. } => Some(id.clone()),
-            _ => None,
-        })
-        .collect()
-}
-
-#[test]
-fn a_reply_reaches_its_call() {
-    let mut pair = pair(Instant::now(), 7);
-    let first = pair.server.ask("one?", pair.now()).unwrap();
-    let second = pair.server.ask("two?", pair.now()).unwrap();
-    pair.settle();
-    let asked = ids(&pair.take_client_events());
-    pair.client.answer(&asked[1], Ok("2")).unwrap();
-    pair.client.answer(&asked[0], Err("no")).unwrap();
-    pair.settle();
-    let expected = [
-        HostEvent::Ready("ann".into()),
-        HostEvent::Answer(second, Ok("2".into())),
-        HostEvent::Answer(first, Err(CallError::Remote("no".into()))),
-    ];
-    assert_eq!(pair.take_server_events(), expected);
-}
-
-#[test]
-fn a_late_reply_is_dropped_after_the_timeout() {
-    let mut pair = pair(Instant::now(), 7);
-    let call = pair.server.ask("?", pair.now()).unwrap();
-    pair.advance(ANSWER - Duration::from_millis(1));
-    pair.take_server_events();
-    assert_eq!(pair.server.in_flight(), 1);
-    pair.advance(Duration::from_millis(1));
-    let error = CallError::TimedOut {
-        delivery: Delivery::Unknown,
-    };
-    assert_eq!(
-        pair.take_server_events(),
-        [HostEvent::Answer(call, Err(error))]
-    );
-    let asked = ids(&pair.take_client_events());
-    pair.client.answer(&asked[0], Ok("late")).unwrap();
-    pair.settle();
-    assert_eq!(pair.take_server_events(), []);
-    assert_eq!(pair.server.late, 1);
-}
+use crate::toy::pair;
 
 #[test]
 fn a_cut_ends_every_call_with_its_delivery() {
@@ -85,48 +35,6 @@ fn a_cut_ends_every_call_with_its_delivery() {
 }
 
 #[test]
-fn a_refused_client_learns_the_reason() {
-    let now = Instant::now();
-    let mut pair = Pair::new(Guest::new("mallory", now), Host::new(1, now), now);
-    pair.settle();
-    let reason = CloseReason::Authentication {
-        message: "not you".into(),
-    };
-    assert_eq!(pair.take_client_events(), [GuestEvent::Closed(reason)]);
-}
-
-#[test]
-fn a_silent_peer_times_out_the_handshake_on_both_sides() {
-    let now = Instant::now();
-    let mut guest = Guest::new("ann", now);
-    guest.handle_timeout(now + HANDSHAKE);
-    let mut host = Host::new(1, now);
-    host.handle_timeout(now + HANDSHAKE);
-    let reason = CloseReason::HandshakeTimeout { after: HANDSHAKE };
-    assert_eq!(guest.poll_event(), Some(GuestEvent::Closed(reason.clone())));
-    assert_eq!(host.poll_event(), Some(HostEvent::Closed(reason)));
-}
-
-#[test]
-fn a_call_before_the_handshake_is_refused_without_side_effects() {
-    let now = Instant::now();
-    let mut host = Host::new(1, now);
-    assert_eq!(host.ask("?", now), Err(Refused::NotReady));
-    assert!(host.poll_transmit().is_none());
-}
-
-#[test]
-fn an_oversized_call_is_refused_without_side_effects() {
-    let mut pair = pair(Instant::now(), 7);
-    let long = "x".repeat(5 << 20);
-    assert!(matches!(
-        pair.server.ask(&long, pair.now()),
-        Err(Refused::TooLarge { .. })
-    ));
-    assert_eq!(pair.server.in_flight(), 0);
-}
-
-#[test]
 fn both_machines_conform() {
     let nasty = conformance::nasty_texts();
     let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
@@ -142,37 +50,6 @@ fn both_machines_conform() {
     let mut fresh = Guest::new("ann", now);
     conformance::early_timeout_is_a_no_op(&mut fresh, now);
     conformance::timeouts_make_progress(&mut fresh, 10);
-}
-
-#[test]
-fn unread_events_stop_reading_without_loss() {
-    let now = Instant::now();
-    let limits = Limits {
-        max_events: 4,
-        ..Limits::default()
-    };
-    let guest = Guest::with_limits("ann", &limits, now);
-    let mut pair = Pair::new(guest, Host::new(1, now), now);
-    pair.settle();
-    pair.take_client_events();
-    pair.hold_events(Side::Client, true);
-    for n in 0..20 {
-        pair.server.tell(&n.to_string()).unwrap();
-    }
-    pair.settle();
-    assert!(!pair.client.wants_input());
-    // Time goes on over frames that no one reads, and so do the other side's deadlines.
-    let unanswered = pair.server.ask("?", pair.now()).unwrap();
-    pair.advance(ANSWER);
-    let timed_out = CallError::TimedOut {
-        delivery: Delivery::Unknown,
-    };
-    let answer = HostEvent::Answer(unanswered, Err(timed_out));
-    assert_eq!(pair.take_server_events().pop(), Some(answer));
-    pair.hold_events(Side::Client, false);
-    pair.settle();
-    let told: Vec<_> = (0..20).map(|n| GuestEvent::Told(n.to_string())).collect();
-    assert_eq!(pair.take_client_events()[..20], told);
 }
 
 /// The host calls, so it plays the client's part of the schedule; the pair is wired with the host

@@ -8,7 +8,6 @@ use rpc_core::{CallError, CloseFrame, CloseReason, Machine as _, Outgoing, Refus
 
 use crate::link_drops::poll_times;
 use crate::toy::guest::GuestEvent;
-use crate::toy::host::HostEvent;
 use crate::toy::house::{DEADLINE, House, Room, config, eager};
 use crate::toy::net::{End, GuestSide, HostSide, echo};
 
@@ -17,41 +16,6 @@ async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     room.link
         .call_with("ask", move |m, now| m.ask(&text, now))
         .await
-}
-
-#[tokio::test]
-async fn a_client_says_hello_and_answers() {
-    let mut house = House::open().await;
-    let guest = house.guest("ann", config());
-    assert_eq!(guest.link.ready().await, Ok(1));
-    let mut room = house.room().await;
-    let first = loop {
-        use rpc_core::net::LinkEvent;
-        if let LinkEvent::Event(event) = room.events.next_link().await.unwrap() {
-            break event;
-        }
-    };
-    assert_eq!(first, HostEvent::Ready("ann".to_owned()));
-    tokio::spawn(echo(guest));
-    assert_eq!(ask(&room, "hi").await, Ok("hi".to_owned()));
-}
-
-#[tokio::test]
-async fn many_clients_are_asked_at_once() {
-    let mut house = House::open().await;
-    let mut rooms = Vec::new();
-    for n in 0..100 {
-        rooms.push(house.echoing(&n.to_string()).await);
-    }
-    let asked = rooms.iter().enumerate().map(|(n, room)| async move {
-        let calls = (0..20).map(|m| async move {
-            let text = format!("{n}.{m}");
-            assert_eq!(ask(room, &text).await, Ok(text));
-        });
-        futures_util::future::join_all(calls).await;
-    });
-    futures_util::future::join_all(asked).await;
-    assert_eq!(house.counters.open(), 100);
 }
 
 #[tokio::test]
@@ -117,18 +81,6 @@ async fn calls_in_flight_end_with_the_servers_close_reason() {
         ),
         "{error:?}"
     );
-}
-
-#[tokio::test]
-async fn a_refused_client_does_not_reconnect() {
-    let house = House::open().await;
-    let guest = house.guest("mallory", eager());
-    let cause = CloseReason::Authentication {
-        message: "not you".to_owned(),
-    };
-    assert_eq!(guest.link.closed().await, cause);
-    assert_eq!(guest.link.state(), LinkState::GaveUp { cause });
-    assert_eq!(house.counters.upgraded(), 1);
 }
 
 /// Whatever is dropped half way, the next question is answered over the same line.

@@ -53,28 +53,6 @@ fn text(payload: &str) -> Outgoing {
     Outgoing::Text(Text::from(payload))
 }
 
-/// Reads until the peer's Close and gives its code.
-async fn close_code(peer: &mut DuplexStream) -> u16 {
-    let mut head = [0; 4];
-    peer.read_exact(&mut head).await.unwrap();
-    assert_eq!(head[0], 0x88, "a Close was expected");
-    u16::from_be_bytes([head[2], head[3]])
-}
-
-#[tokio::test]
-async fn text_and_binary_pass_in_both_directions() {
-    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
-    client.send(text("from the client")).await.unwrap();
-    server
-        .send(Outgoing::Binary(Bytes::from_static(b"\x00\xff")))
-        .await
-        .unwrap();
-    let got = server.next().await.unwrap().unwrap();
-    assert_eq!(got, Message::Text(Text::from("from the client")));
-    let got = client.next().await.unwrap().unwrap();
-    assert_eq!(got, Message::Binary(Bytes::from_static(b"\x00\xff")));
-}
-
 #[tokio::test]
 async fn an_idle_client_survives_three_pings() {
     let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
@@ -157,103 +135,6 @@ async fn reading_stops_when_a_peer_reads_no_pongs() {
     }
     assert!(pings < 50, "{pings}");
     flood.abort();
-}
-
-#[tokio::test]
-async fn a_large_message_within_the_limit_passes() {
-    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
-    let big = "x".repeat(3 * 1024 * 1024);
-    let sent = text(&big);
-    let (sent, got) = tokio::join!(client.send(sent), server.next());
-    sent.unwrap();
-    assert_eq!(got.unwrap().unwrap(), Message::Text(Text::from(big)));
-}
-
-#[tokio::test]
-async fn a_message_over_the_limit_is_refused_from_its_header() {
-    let config = WsConfig::default();
-    let (mut ws, mut peer) = raw_peer(&config, 1024).await;
-    let mut header = vec![0x81, 0x80 | 127];
-    header.extend_from_slice(&(16u64 * 1024 * 1024).to_be_bytes());
-    header.extend_from_slice(&[0; 4]);
-    peer.write_all(&header).await.unwrap();
-    let error = ws.next().await.unwrap().unwrap_err();
-    assert!(
-        matches!(error, TransportError::TooLarge { max: 4_194_304 }),
-        "{error:?}"
-    );
-    assert!(ws.next().await.is_none());
-    assert_eq!(close_code(&mut peer).await, 1009);
-}
-
-#[tokio::test]
-async fn sixteen_mebibytes_are_refused_over_a_real_socket() {
-    let (mut client, mut server) = pair(WsConfig::default(), WsConfig::default()).await;
-    let sender = tokio::spawn(async move {
-        let _ = client.send(text(&"x".repeat(16 * 1024 * 1024))).await;
-    });
-    let error = server.next().await.unwrap().unwrap_err();
-    assert!(
-        matches!(error, TransportError::TooLarge { .. }),
-        "{error:?}"
-    );
-    drop(server);
-    sender.await.unwrap();
-}
-
-#[tokio::test]
-async fn fragments_over_the_limit_are_refused() {
-    let config = WsConfig {
-        max_message: 1000,
-        ..WsConfig::default()
-    };
-    let (mut ws, mut peer) = raw_peer(&config, 4096).await;
-    peer.write_all(&frame(0x01, &[b'a'; 600])).await.unwrap();
-    peer.write_all(&frame(0x80, &[b'a'; 600])).await.unwrap();
-    let error = ws.next().await.unwrap().unwrap_err();
-    assert!(
-        matches!(error, TransportError::TooLarge { max: 1000 }),
-        "{error:?}"
-    );
-    assert_eq!(close_code(&mut peer).await, 1009);
-}
-
-#[tokio::test]
-async fn a_fragmented_message_is_reassembled_around_a_ping() {
-    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
-    // The two bytes of one character come in different fragments.
-    for bytes in [
-        frame(0x01, b"caf\xc3"),
-        frame(0x89, b""),
-        frame(0x80, b"\xa9"),
-    ] {
-        peer.write_all(&bytes).await.unwrap();
-    }
-    assert!(matches!(ws.next().await, Some(Ok(Message::Ping(_)))));
-    assert_eq!(
-        ws.next().await.unwrap().unwrap(),
-        Message::Text(Text::from("café"))
-    );
-}
-
-#[tokio::test]
-async fn text_that_is_not_utf8_closes_with_1007() {
-    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
-    peer.write_all(&frame(0x81, b"\xff\xfe")).await.unwrap();
-    let error = ws.next().await.unwrap().unwrap_err();
-    assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
-    assert_eq!(close_code(&mut peer).await, 1007);
-}
-
-#[tokio::test]
-async fn a_frame_with_reserved_bits_closes_with_1002() {
-    let (mut ws, mut peer) = raw_peer(&WsConfig::default(), 1024).await;
-    peer.write_all(&frame(0xf1, b"x")).await.unwrap();
-    assert!(matches!(
-        ws.next().await,
-        Some(Err(TransportError::Protocol(_)))
-    ));
-    assert_eq!(close_code(&mut peer).await, 1002);
 }
 
 #[tokio::test]

@@ -63,15 +63,6 @@ async fn read(frames: impl IntoIterator<Item = RawFrame>) -> Outcome {
     outcome(Role::Server, [&frames.concat()[..]]).await
 }
 
-/// The messages of frames with which nothing is wrong.
-async fn messages(frames: impl IntoIterator<Item = RawFrame>) -> Vec<Message> {
-    let Outcome {
-        messages, error, ..
-    } = read(frames).await;
-    assert!(error.is_none(), "{error:?}");
-    messages
-}
-
 /// The code with which frames are refused, which is the last that a client hears.
 async fn code(frames: impl IntoIterator<Item = RawFrame>) -> u16 {
     let Outcome { error, told, .. } = read(frames).await;
@@ -82,12 +73,6 @@ async fn code(frames: impl IntoIterator<Item = RawFrame>) -> u16 {
 
 pub fn text(text: &str) -> Message {
     Message::Text(Text::from(text))
-}
-
-#[tokio::test]
-async fn many_messages_come_out_of_one_read() {
-    let frames = (0..5).map(|n| RawFrame::text(n.to_string()));
-    assert_eq!(messages(frames).await, ["0", "1", "2", "3", "4"].map(text));
 }
 
 #[tokio::test]
@@ -159,18 +144,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_message_one_byte_over_the_limit_is_refused() {
-    let whole = Message::Binary(Bytes::from(vec![7; MAX]));
-    assert_eq!(messages([RawFrame::binary([7; MAX])]).await, [whole]);
-    assert_eq!(code([RawFrame::binary([7; MAX + 1])]).await, 1009);
-    let fragments = [
-        RawFrame::binary([7; MAX]).unfinished(),
-        RawFrame::continuation(true, [7]),
-    ];
-    assert_eq!(code(fragments).await, 1009);
-}
-
-#[tokio::test]
 async fn pings_of_any_length_are_answered_in_order_and_pongs_are_not() {
     let pings = || (0..=125_u8).map(|len| RawFrame::ping(vec![len; len.into()]));
     let Outcome { messages, told, .. } = read(pings().chain([RawFrame::pong(*b"hi")])).await;
@@ -193,118 +166,6 @@ async fn a_control_frame_passes_whatever_the_limit() {
     peer.write_all(&ping).await.unwrap();
     let ping = Message::Ping(Bytes::from_static(&[7; 125]));
     assert_eq!(ws.next().await.unwrap().unwrap(), ping);
-}
-
-#[tokio::test]
-async fn each_reserved_bit_and_each_reserved_opcode_is_refused_with_1002() {
-    for bit in [0x40, 0x20, 0x10] {
-        assert_eq!(code([RawFrame::new(0x81 | bit, *b"x")]).await, 1002);
-    }
-    for opcode in [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
-        assert_eq!(code([RawFrame::new(0x80 | opcode, *b"x")]).await, 1002);
-        let later = [RawFrame::text(*b"a"), RawFrame::new(0x80 | opcode, [])];
-        assert_eq!(code(later).await, 1002);
-    }
-}
-
-#[tokio::test]
-async fn a_control_frame_is_neither_fragmented_nor_long() {
-    for frame in [
-        RawFrame::ping([]).unfinished(),
-        RawFrame::pong([]).unfinished(),
-        RawFrame::close(1000).unfinished(),
-        RawFrame::ping([7; 126]),
-        RawFrame::pong([7; 126]),
-        RawFrame::new(0x88, [7; 126]),
-    ] {
-        let what = format!("{frame:?}");
-        assert_eq!(code([frame]).await, 1002, "{what}");
-    }
-}
-
-#[tokio::test]
-async fn clients_refuse_masked_frames_and_servers_unmasked_ones() {
-    assert_eq!(code([RawFrame::text(*b"x").masked(false)]).await, 1002);
-    let masked = RawFrame::text(*b"x").into_bytes(Role::Client);
-    let Outcome { error, told, .. } = outcome(Role::Client, [&masked[..]]).await;
-    assert!(matches!(error, Some(TransportError::Protocol(_))));
-    assert_eq!(told[..2], [0x88, 0x82]);
-}
-
-#[tokio::test]
-async fn control_frames_pass_between_fragments() {
-    let frames = [
-        RawFrame::text(*b"caf\xc3").unfinished(),
-        RawFrame::ping(*b"1"),
-        RawFrame::continuation(false, []),
-        RawFrame::pong([]),
-        RawFrame::continuation(true, *b"\xa9"),
-        RawFrame::text(*b"next"),
-    ];
-    let ping = Message::Ping(Bytes::from_static(b"1"));
-    let expected = [
-        ping,
-        Message::Pong(Bytes::new()),
-        text("café"),
-        text("next"),
-    ];
-    assert_eq!(messages(frames).await, expected);
-}
-
-#[tokio::test]
-async fn a_close_between_fragments_ends_the_message() {
-    let frames = [RawFrame::text(*b"half").unfinished(), RawFrame::close(1000)];
-    let close = Message::Close(Some(CloseFrame::new(1000, "")));
-    assert_eq!(messages(frames).await, [close]);
-}
-
-#[tokio::test]
-async fn fragments_without_a_beginning_or_an_end_are_refused_with_1002() {
-    let begin = || RawFrame::text(*b"x").unfinished();
-    for is_final in [false, true] {
-        let stray = || RawFrame::continuation(is_final, *b"x");
-        assert_eq!(code([stray()]).await, 1002);
-        assert_eq!(code([RawFrame::text(*b"x"), stray()]).await, 1002);
-    }
-    for second in [begin(), RawFrame::text(*b"y"), RawFrame::binary(*b"y")] {
-        assert_eq!(code([begin(), second]).await, 1002);
-    }
-}
-
-#[tokio::test]
-async fn text_is_utf8_whole_or_in_fragments() {
-    for good in [
-        "κόσμε",
-        "\u{0}",
-        "\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}",
-    ] {
-        assert_eq!(messages([RawFrame::text(good)]).await, [text(good)]);
-        let mut frames: Vec<_> = good
-            .bytes()
-            .map(|it| RawFrame::continuation(false, [it]))
-            .collect();
-        frames.insert(0, RawFrame::text([]).unfinished());
-        frames.push(RawFrame::continuation(true, []));
-        assert_eq!(messages(frames).await, [text(good)]);
-    }
-    for bad in [
-        &b"\xff"[..],
-        b"\xce\xba\xed\xa0\x80x",
-        b"\xf4\x90\x80\x80",
-        b"\xc0\xaf",
-        b"\xf0\x80\x80\xaf",
-        b"caf\xc3",
-    ] {
-        assert_eq!(code([RawFrame::text(bad)]).await, 1007, "{bad:?}");
-        let frames = bad.iter().map(|it| RawFrame::continuation(false, [*it]));
-        let frames = [RawFrame::text([]).unfinished()].into_iter().chain(frames);
-        let frames = frames.chain([RawFrame::continuation(true, [])]);
-        assert_eq!(code(frames).await, 1007, "{bad:?}");
-        let binary = Message::Binary(Bytes::from_static(bad));
-        assert_eq!(messages([RawFrame::binary(bad)]).await, [binary]);
-    }
-    // No one waits for the end of a message that is broken already.
-    assert_eq!(code([RawFrame::text(*b"\xff").unfinished()]).await, 1007);
 }
 
 #[tokio::test]
@@ -352,39 +213,6 @@ async fn a_bad_close_code_in_answer_to_ours_is_an_error() {
     assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
 }
 
-/// A message and where it is cut into fragments.
-fn message() -> impl Strategy<Value = (Message, Vec<usize>)> {
-    let data = prop_oneof![
-        ".{0,40}".prop_map(|it| text(&it)),
-        proptest::collection::vec(any::<u8>(), 0..300).prop_map(|it| Message::Binary(it.into())),
-    ];
-    (data, proptest::collection::vec(0usize..300, 0..4))
-}
-
-/// The message as frames, with a ping before every continuation.
-fn fragments(message: &Message, cuts: &[usize]) -> Vec<u8> {
-    let (opcode, payload) = match message {
-        Message::Text(text) => (1, text.as_str().as_bytes()),
-        Message::Binary(bytes) => (2, &bytes[..]),
-        other => panic!("{other:?}"),
-    };
-    let mut ends: Vec<_> = cuts.iter().map(|cut| cut % (payload.len() + 1)).collect();
-    ends.push(payload.len());
-    ends.sort_unstable();
-    let mut frames = Vec::new();
-    let mut begin = 0;
-    for (n, end) in ends.iter().enumerate() {
-        let last = if n + 1 == ends.len() { 0x80 } else { 0 };
-        if n > 0 {
-            frames.extend(RawFrame::ping(*b"between").into_bytes(Role::Client));
-        }
-        let first = last | if n == 0 { opcode } else { 0 };
-        frames.extend(RawFrame::new(first, &payload[begin..*end]).into_bytes(Role::Client));
-        begin = *end;
-    }
-    frames
-}
-
 /// The bytes in pieces of these sizes, over and over.
 pub fn pieces<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
@@ -410,20 +238,6 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #[test]
-    fn messages_survive_any_fragmentation_and_chunking(
-        sent in proptest::collection::vec(message(), 1..6),
-        sizes in proptest::collection::vec(1usize..50, 1..10),
-    ) {
-        let bytes: Vec<_> = sent.iter().map(|(message, cuts)| fragments(message, cuts)).collect();
-        let bytes = bytes.concat();
-        let Outcome { mut messages, error, .. } = run(outcome(Role::Server, pieces(&bytes, &sizes)));
-        prop_assert!(error.is_none());
-        messages.retain(|message| !matches!(message, Message::Ping(_)));
-        let sent: Vec<_> = sent.into_iter().map(|(message, _)| message).collect();
-        prop_assert_eq!(messages, sent);
-    }
-
     #[test]
     fn arbitrary_bytes_never_panic_in_any_chunking(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),

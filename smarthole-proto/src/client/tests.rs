@@ -11,9 +11,7 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::{Answer, InputMethod, Notification, Priority, Registration};
-use crate::limits::{
-    PING_INTERVAL, PONG_TIMEOUT, REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, defaults,
-};
+use crate::limits::{REGISTRATION_TIMEOUT, RESPONSE_TIMEOUT, defaults};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -403,22 +401,6 @@ fn the_message_limit_does_not_apply_to_pings() {
 }
 
 #[test]
-fn an_oversized_response_leaves_the_message_open() {
-    let limits = Limits {
-        max_message_bytes: 256,
-        ..defaults()
-    };
-    let mut played = Played::ready(ClientConfig { limits, ..config() });
-    played.take(&message("m"));
-    let refused = played
-        .conn
-        .respond("m", Answer::reject(Some("x".repeat(256).into())));
-    assert!(matches!(refused, Err(Refused::TooLarge { max: 256, .. })));
-    assert!(played.conn.is_open("m"));
-    assert_eq!(played.sent(), [] as [Value; 0]);
-}
-
-#[test]
 fn reading_stops_while_too_many_messages_are_open() {
     let mut played = Played::ready(ClientConfig {
         limits: Limits {
@@ -464,27 +446,6 @@ fn large_open_messages_count_by_their_bytes() {
 }
 
 #[test]
-fn an_oversized_message_closes_with_1009() {
-    let mut frame = message("m");
-    let size = frame.to_string().len() - "milk".len();
-    frame["payload"]["text"] = json!("x".repeat(1_048_576 - size));
-    let mut played = Played::ready(config());
-    assert_eq!(frame.to_string().len(), 1_048_576);
-    played.take(&frame);
-    assert!(matches!(played.events()[..], [ClientEvent::Message(_)]));
-    let larger = format!("{frame} ");
-    played
-        .conn
-        .handle_message(Incoming::Text(&larger), played.now);
-    let max = 1_048_576;
-    assert_eq!(
-        played.events(),
-        [ClientEvent::Closed(CloseReason::TooLarge { max })]
-    );
-    assert_eq!(played.sent(), [json!([1009, ""])]);
-}
-
-#[test]
 fn an_invalid_frame_is_skipped_with_a_warning() {
     let mut played = Played::ready(config());
     for text in ["", "[]", "{", r#"{"type":"message"}"#, r#"{"type":7}"#] {
@@ -503,27 +464,6 @@ fn an_invalid_frame_is_skipped_with_a_warning() {
     };
     assert_eq!(tag, "later");
     assert_eq!(raw.get(), r#"{"payload":[1],"type":"later"}"#);
-}
-
-#[test]
-fn any_input_counts_as_life_and_silence_disconnects() {
-    let mut played = Played::ready(config());
-    played.wait(PING_INTERVAL);
-    assert_eq!(played.sent(), [json!("ping")]);
-    played.wait(PONG_TIMEOUT - SECOND);
-    played.take(&message("m"));
-    played.conn.respond("m", Answer::Ack).unwrap();
-    played.wait(SECOND);
-    played.events();
-    played.sent();
-    played.wait(PING_INTERVAL - PONG_TIMEOUT);
-    assert_eq!(played.sent(), [json!("ping")]);
-    played.wait(PONG_TIMEOUT);
-    let after = PONG_TIMEOUT;
-    assert_eq!(
-        played.events(),
-        [ClientEvent::Closed(CloseReason::KeepAlive { after })]
-    );
 }
 
 #[test]

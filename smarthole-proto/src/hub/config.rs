@@ -29,8 +29,6 @@ rpc_core::config! {
         /// How many ended deliveries are remembered, so that late and further responses to them are
         /// understood. Default 100.
         pub max_history: usize = HISTORY,
-        /// Most open messages. Default 10,000.
-        pub max_open: usize = 10_000,
         /// Most bytes of text in open messages. Default 64 MiB; a single longer text passes.
         pub max_open_bytes: usize = 64 * 1024 * 1024,
         /// Most frames, and most events, waiting to be taken. Default 100,000 (equal frames share their

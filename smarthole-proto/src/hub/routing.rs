@@ -15,6 +15,9 @@ use crate::id::{self, MessageId};
 use crate::router::{Choice, Rejection, RouterError};
 use crate::{direct, validate};
 
+/// Most open messages.
+const MAX_OPEN: usize = 10_000;
+
 impl Hub {
     /// Takes what a user said: sends it to the client that it names, or asks the router with
     /// [`HubEvent::Route`]. `wall` is the timestamp that every client gets with
@@ -36,7 +39,7 @@ impl Hub {
         }
         let bytes = self.open_bytes.saturating_add(input.text.len());
         let is_full = self.open_bytes > 0 && bytes > self.config.max_open_bytes;
-        if is_full || self.open >= self.config.max_open {
+        if is_full || self.open >= MAX_OPEN {
             return Err(HubError::Busy);
         }
         self.check_room(1)?;

@@ -24,10 +24,6 @@ rpc_core::config! {
         /// Most handlers at once; further messages wait, and their 30 s go on. Default 16; 0 counts
         /// as 1.
         pub max_handlers: usize = 16,
-        /// Whether to acknowledge a message as soon as its handler starts, for handlers that always
-        /// take longer than the router waits. A later failure then no longer reaches the router: a
-        /// handler that wants the message re-routed has to reject it itself. Default no.
-        pub ack_on_receipt: bool = false,
         /// How long handlers may go on after the shutdown was requested. Default 5 s.
         pub shutdown_timeout: Duration = Duration::from_secs(5),
     }

@@ -279,9 +279,6 @@ impl<H: Handler> Runner<H> {
     fn message(&mut self, message: InboundMessage) {
         // The router has given it to someone else by now: done here too, it would be done twice.
         if !message.time_left().is_zero() {
-            if self.shared.config.ack_on_receipt {
-                message.answer_later(Answer::Ack);
-            }
             let cx = Context::new(Arc::clone(&self.shared));
             self.dispatcher
                 .spawn(handle(Arc::clone(&self.handler), cx, message));

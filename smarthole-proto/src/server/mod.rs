@@ -210,7 +210,7 @@ impl ServerConn {
 
     fn on_text(&mut self, text: &str) {
         if self.state == ServerState::AwaitVerdict {
-            return self.hold(text);
+            return self.buffer(text);
         }
         match ClientFrame::decode(text, &self.config.limits) {
             Ok(ClientFrame::Registration(payload)) => {
@@ -258,7 +258,7 @@ impl ServerConn {
         }
     }
 
-    fn hold(&mut self, text: &str) {
+    fn buffer(&mut self, text: &str) {
         let has_room =
             self.held.len() < MAX_HELD && self.held_bytes < self.config.limits.max_event_bytes;
         if !has_room {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use rpc_core::Limits;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::keepalive::KeepAlive;
 use rpc_core::rate::RateLimit;
 use rpc_core::testing::conformance;
 use switchboard_testing::play::Play;
@@ -475,26 +474,6 @@ fn a_client_that_never_reads_its_replies_is_disconnected() {
 }
 
 #[test]
-fn reading_stops_while_events_are_unread() {
-    let mut played = Played::ready(limited(Limits {
-        max_event_bytes: 2 * ACK.len(),
-        ..Limits::default()
-    }));
-    played.take(ACK);
-    assert!(played.conn.wants_input());
-    played.take(ACK);
-    assert!(!played.conn.wants_input());
-    assert_eq!(played.conn.poll_event(), Some(ack("msg-1")));
-    assert!(played.conn.wants_input());
-    let mut played = Played::ready(limited(Limits {
-        max_events: 1,
-        ..Limits::default()
-    }));
-    played.take("junk");
-    assert!(!played.conn.wants_input());
-}
-
-#[test]
 fn a_client_is_pinged_every_30_seconds() {
     let mut played = Played::ready(ServerConfig::default());
     for _ in 0..3 {
@@ -539,28 +518,6 @@ fn an_unregistered_client_has_no_deadline_by_default() {
         played.conn.handle_message(Incoming::Pong(b""), played.now);
     }
     assert!(!played.conn.is_closed());
-}
-
-#[test]
-fn registration_can_have_a_deadline() {
-    let timeout = Duration::from_secs(5);
-    let config = ServerConfig {
-        handshake_timeout: Some(timeout),
-        keep_alive: KeepAlive::off(),
-        ..ServerConfig::default()
-    };
-    let mut played = Played::with(config.clone());
-    assert_eq!(played.conn.next_timeout().unwrap().1, "registration");
-    played.refusal("{}");
-    played.wait(timeout);
-    let sent = played.sent();
-    assert!(sent[0].starts_with("close 1008 "), "{sent:?}");
-    let reason = CloseReason::HandshakeTimeout { after: timeout };
-    assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
-    let mut registered = Played::ready(config);
-    assert_eq!(registered.conn.poll_timeout(), None);
-    registered.wait(timeout);
-    assert!(!registered.conn.is_closed());
 }
 
 #[test]

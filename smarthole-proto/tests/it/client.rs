@@ -7,7 +7,6 @@ use rpc_core::testing::{Pair, Side};
 use rpc_core::{CloseReason, Limits, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::codec::encode;
-use smarthole_proto::error::{ErrorCode, RegistrationError};
 use smarthole_proto::frame::{Answer, Message, Metadata, Notification, Registration, ServerFrame};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
@@ -97,49 +96,6 @@ fn the_example_conversation_of_the_specification() {
         ),
         "{events:?}"
     );
-}
-
-#[test]
-fn a_taken_name_is_retried() {
-    let mut line = line(config(), Instant::now());
-    line.settle();
-    let error = RegistrationError::duplicate_name("notes");
-    line.server.refuse(error.clone()).unwrap();
-    line.settle();
-    let events = line.take_client_events();
-    let [
-        ClientEvent::Refused(refused),
-        ClientEvent::Closed(CloseReason::Refused { retryable, .. }),
-    ] = &events[..]
-    else {
-        panic!("{events:?}")
-    };
-    assert_eq!(
-        (refused, &refused.code),
-        (&error, &ErrorCode::DuplicateName)
-    );
-    assert!(retryable);
-    let events = line.take_server_events();
-    let Some(ServerEvent::Closed(CloseReason::Peer(frame))) = events.last() else {
-        panic!("{events:?}")
-    };
-    assert_eq!((frame.code, &*frame.reason), (4000, "Registration failed"));
-}
-
-#[test]
-fn an_idle_connection_stays_open() {
-    let mut line = ready(Instant::now());
-    line.advance(3600 * SECOND);
-    assert_eq!(line.take_client_events(), []);
-    assert!(line.take_server_events().is_empty());
-}
-
-#[test]
-fn a_half_open_connection_is_detected_by_both_sides() {
-    let mut line = ready(Instant::now());
-    line.mute_pongs();
-    line.advance(40 * SECOND);
-    assert!(line.client.is_closed() && line.server.is_closed());
 }
 
 #[test]

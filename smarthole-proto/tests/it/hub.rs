@@ -6,22 +6,6 @@ use smarthole_proto::hub::HubConfig;
 use super::hub_play::{play, play_with};
 
 #[test]
-fn a_message_goes_to_the_chosen_clients() {
-    assert_snapshot!(play(
-        "join notes
-         join lights
-         speak 0.95 remember the milk
-         choose notes ? it takes notes
-         wait 0.25
-         ack notes
-         wait 2
-         notify notes |Saved.
-         notify notes Journal|Saved.|high
-         history"
-    ));
-}
-
-#[test]
 fn a_direct_message_goes_to_the_named_client_at_once() {
     assert_snapshot!(play(
         "join notes

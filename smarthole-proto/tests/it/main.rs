@@ -2,11 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod client;
 mod client_limits;
 mod conformance;
-mod crowd;
 mod decode_props;
 mod examples;
 mod faults_client;
@@ -22,16 +20,15 @@ mod hub_model;
 mod hub_naive;
 mod hub_play;
 mod losses;
-mod memory;
 mod mounted;
 mod net_client;
-mod nodes;
 mod pair;
 mod played;
 mod plugin;
 mod runtime;
 mod serve;
 mod serve_trouble;
+mod sim;
 mod spec;
 mod vectors;
 mod wire;

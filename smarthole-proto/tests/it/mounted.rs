@@ -9,7 +9,7 @@ use smarthole_proto::net::{
     Server, ServerHandle, ServerOptions, connect_with, dialer, http_config,
 };
 use smarthole_proto::router::Keywords;
-use switchboard_testing::mounted::{check, described, host, runs_until};
+use switchboard_testing::mounted::{check, described, host};
 use tokio::sync::mpsc::unbounded_channel;
 
 fn mount(http: HttpConfig) -> (Service, ServerHandle) {
@@ -55,20 +55,4 @@ async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
     assert_eq!(told.recv().await.unwrap(), "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_in_memory_serves_until_a_signal() {
-    let (server, _) = Server::mount(Keywords::new(), ServerOptions::default());
-    let runtime = server.runtime();
-    runs_until(server, async |dialer| {
-        let config = ClientConfig::new(Registration::new("notes", "I keep notes.")).unwrap();
-        let (client, events, connection) = connect_with(dialer, config);
-        tokio::spawn(connection.run());
-        client.ready().await.unwrap();
-        assert_eq!(runtime.clients().len(), 1);
-        (client, events)
-    })
-    .await;
-    assert_eq!(runtime.clients().len(), 0);
 }

@@ -196,23 +196,6 @@ fn a_message_for_two_ends_when_both_have_answered() {
 }
 
 #[test]
-fn a_client_that_returns_under_its_name_can_answer() {
-    let mut house = House::new();
-    let first = house.client("notes");
-    let id = house.say("notes: hello");
-    house.lines[first].cut();
-    house.settle();
-    let second = house.client("notes");
-    house.lines[second]
-        .client
-        .respond(&id, Answer::Ack)
-        .unwrap();
-    house.settle();
-    let expected = [("notes".to_owned(), Outcome::Acked)];
-    assert_eq!(outcomes(&house.events()), expected);
-}
-
-#[test]
 fn pings_alone_keep_both_ends_connected() {
     let mut house = House::new();
     let notes = house.client("notes");

@@ -179,24 +179,6 @@ async fn a_closure_can_move_the_message() {
     assert_eq!(router.hear().await, rejected("2", "not mine"));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_slow_handler_may_acknowledge_on_receipt() {
-    let handler = Obedient::default();
-    let config = PluginConfig {
-        ack_on_receipt: true,
-        ..config()
-    };
-    let (_stage, mut router) = registered(config, handler.clone()).await;
-    router.route("1", "wait").await;
-    assert_eq!(router.hear().await, acked("1"));
-    tokio::time::sleep(60 * SECOND).await;
-    handler.go.notify_one();
-    router.route("2", "fail").await;
-    assert_eq!(router.hear().await, acked("2"));
-    assert!(router.try_hear().now_or_never().is_none());
-    assert_eq!(handler.seen(), ["notes is c-1", "error: disk full"]);
-}
-
 /// Counts how many handlers run at once.
 struct Counting {
     gate: Semaphore,

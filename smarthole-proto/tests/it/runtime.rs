@@ -91,13 +91,6 @@ fn ask(runtime: &RouterRuntime, text: &str) -> JoinHandle<Settled> {
     tokio::spawn(async move { runtime.ask(input).await.unwrap() })
 }
 
-/// Lets everything happen that happens without time.
-async fn settle() {
-    for _ in 0..50 {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn silence_reroutes_after_30_seconds_up_to_three_clients() {
     let runtime = runtime();
@@ -153,39 +146,6 @@ async fn a_late_response_has_no_effect() {
     assert_eq!(runtime.in_flight(), 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_client_that_returns_can_still_answer() {
-    let runtime = runtime();
-    let mut notes = Client::new(&runtime, "notes").await;
-    let asked = ask(&runtime, "hello");
-    let id = notes.id().await;
-    notes.line.cutter().cut();
-    assert_eq!(notes.served.await.unwrap(), CloseReason::Lost);
-    tokio::time::sleep(10 * SECOND).await;
-    let mut again = Client::new(&runtime, "notes").await;
-    again.say(&ack(&id)).await;
-    assert!(asked.await.unwrap().is_taken());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_client_delays_its_message_30_seconds() {
-    let runtime = runtime();
-    let mut notes = Client::new(&runtime, "notes").await;
-    let mut lights = Client::new(&runtime, "lights").await;
-    let start = Instant::now();
-    let asked = ask(&runtime, "hello");
-    notes.id().await;
-    drop(notes.line);
-    let frame = lights.hear().await;
-    assert_eq!(start.elapsed().as_secs(), 30);
-    let reason = &frame["payload"]["metadata"]["routingReason"];
-    assert_eq!(*reason, "as told; Response timeout");
-    lights
-        .say(&ack(frame["payload"]["id"].as_str().unwrap()))
-        .await;
-    assert_eq!(asked.await.unwrap().outcomes.len(), 2);
-}
-
 /// Decides when it is told to.
 struct Slow(Arc<tokio::sync::Semaphore>);
 
@@ -195,23 +155,6 @@ impl Router for Slow {
         let all = request.candidates.iter();
         Ok(all.map(|one| Choice::new(one.name.clone())).collect())
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_during_routing_is_skipped() {
-    let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let runtime = switch_with(HubConfig::default(), Slow(Arc::clone(&gate)));
-    let notes = Client::new(&runtime, "notes").await;
-    let asked = ask(&runtime, "hello");
-    settle().await;
-    drop(notes.line);
-    notes.served.await.unwrap();
-    let mut lights = Client::new(&runtime, "lights").await;
-    // The choice is gone, so the router is asked again.
-    gate.add_permits(2);
-    let id = lights.id().await;
-    lights.say(&ack(&id)).await;
-    assert!(asked.await.unwrap().is_taken());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::{QueueConfig, Queued};
@@ -147,28 +148,26 @@ async fn router_failures_are_reported_and_survived() {
 #[tokio::test]
 async fn a_hanging_router_does_not_block_other_messages() {
     let after = Duration::from_millis(100);
-    let router = RouterOptions {
-        timeout: after,
-        max_at_once: 2,
-    };
+    let router = RouterOptions { timeout: after };
     let server = start(ServerOptions {
         router,
         ..ServerOptions::default()
     })
     .await;
     let mut notes = Wire::client(server.address, "notes").await;
-    let hang = || server.runtime.ask(Input::text("hang"));
+    let hanging = (0..16).map(|_| server.runtime.ask(Input::text("hang")));
     let work = async {
         server.runtime.submit(Input::text("a")).unwrap();
         notes.id().await
     };
-    // The third question waits until the first two are given up.
-    let (first, second, _) = tokio::join!(hang(), hang(), work);
+    // The next question waits until the others are given up.
+    let (settled, _) = tokio::join!(join_all(hanging), work);
     let why = Unroutable::Router(RouterError::TimedOut(after));
-    assert_eq!(first.unwrap().unroutable, Some(why.clone()));
-    assert_eq!(second.unwrap().unroutable, Some(why));
+    for settled in settled {
+        assert_eq!(settled.unwrap().unroutable, Some(why.clone()));
+    }
     let asked = &server.router.0;
-    assert_eq!(asked.ever.load(Ordering::Relaxed), 3);
+    assert_eq!(asked.ever.load(Ordering::Relaxed), 17);
 }
 
 #[tokio::test]
@@ -277,15 +276,4 @@ async fn a_slow_listener_loses_the_oldest_events_and_their_count() {
     }
     assert!(lost >= 2, "{lost}");
     assert!(matches!(slow.next().await, Some(Queued::Item(_))));
-}
-
-#[tokio::test]
-async fn without_clients_messages_are_refused() {
-    let server = open().await;
-    let _unregistered = Wire::open(server.address).await;
-    let refused = server.runtime.ask(Input::text("a")).await;
-    assert_eq!(refused, Err(HubError::NoClients));
-    let _notes = Wire::client(server.address, "notes").await;
-    let refused = server.runtime.ask(Input::text(" ")).await;
-    assert_eq!(refused, Err(HubError::Blank));
 }

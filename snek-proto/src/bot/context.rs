@@ -32,11 +32,11 @@ pub(super) struct Shared {
     notices: Notices,
     pub(super) typing: TypingBoard,
     answers: Mutex<Answers>,
-    known: Mutex<Known>,
+    known: Mutex<ChannelState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct ChannelState {
     user: Option<Arc<User>>,
     channels: HashMap<ChannelUid, Channel>,
     /// Kept over reconnects.

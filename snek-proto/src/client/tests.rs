@@ -8,7 +8,7 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::Final;
-use crate::limits::{DEFAULT_REQUEST_TIMEOUT, PONG_TIMEOUT, WS_HEARTBEAT};
+use crate::limits::DEFAULT_REQUEST_TIMEOUT;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -458,48 +458,6 @@ fn a_cut_ends_every_call_once_with_its_delivery() {
 }
 
 #[test]
-fn closing_sends_what_is_queued_first() {
-    let mut played = Played::ready();
-    let call = played.send();
-    played.conn.close(played.now);
-    played.conn.close(played.now);
-    let sent = played.sent();
-    assert_eq!(
-        (&sent[0]["method"], &sent[1]),
-        (&json!("send_message"), &json!(1000))
-    );
-    let events = played.events();
-    let [
-        ClientEvent::Reply {
-            id,
-            result: Err(error),
-        },
-        ClientEvent::Closed(CloseReason::Local),
-    ] = &events[..]
-    else {
-        panic!("{events:?}")
-    };
-    assert_eq!((*id, error.delivery()), (call, Delivery::Unknown));
-}
-
-#[test]
-fn a_dead_peer_is_detected_and_any_frame_counts_as_life() {
-    let mut played = Played::ready();
-    for _ in 0..3 {
-        played.wait(WS_HEARTBEAT);
-        assert_eq!(played.sent(), [json!("ping")]);
-        played.take(r#"{"event":"x"}"#);
-    }
-    played.wait(WS_HEARTBEAT + PONG_TIMEOUT);
-    assert_eq!(
-        reason(&played.events()),
-        CloseReason::KeepAlive {
-            after: PONG_TIMEOUT
-        }
-    );
-}
-
-#[test]
 fn bad_frames_are_skipped_with_a_warning() {
     let mut played = Played::ready();
     let call = played.send();
@@ -523,24 +481,6 @@ fn bad_frames_are_skipped_with_a_warning() {
     );
     assert_eq!(played.conn.in_flight(), 1);
     assert!(played.conn.cancel(call));
-}
-
-#[test]
-fn reading_stops_while_events_wait() {
-    let limits = Limits {
-        max_events: 2,
-        ..Limits::default()
-    };
-    let mut played = Played::with(ClientConfig {
-        limits,
-        ..ClientConfig::new("mybot", "x")
-    });
-    played.open();
-    assert!(played.conn.wants_input());
-    played.take(r#"{"event":"x"}"#);
-    assert!(!played.conn.wants_input());
-    played.events();
-    assert!(played.conn.wants_input());
 }
 
 #[test]

@@ -65,9 +65,9 @@ impl Members {
     fn are_all_of(&self, text: &str, strict: bool) -> bool {
         let is_text = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Str(_)));
         let is_flag = |it: &Option<LooseStr>| matches!(it, None | Some(LooseStr::Bool(_)));
-        let said = is_text(&self.message) && is_text(&self.username) && is_text(&self.user_nick);
-        let told = said && is_text(&self.event) && is_text(&self.channel_uid);
-        if !told || !is_flag(&self.success) || !is_flag(&self.is_final) {
+        let texts = is_text(&self.message) && is_text(&self.username) && is_text(&self.user_nick);
+        let texts = texts && is_text(&self.event) && is_text(&self.channel_uid);
+        if !texts || !is_flag(&self.success) || !is_flag(&self.is_final) {
             return false;
         }
         match (&self.call_id, &self.event) {

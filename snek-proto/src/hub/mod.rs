@@ -45,14 +45,15 @@ pub use answer::HubAnswer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId(pub u64);
 
+/// Most users.
+const MAX_USERS: usize = 100_000;
+/// Most channels, including those for direct messages.
+const MAX_CHANNELS: usize = 100_000;
+
 rpc_core::config! {
     /// The limits of a hub.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct HubConfig {
-        /// Most users. Default 100,000.
-        pub max_users: usize = 100_000,
-        /// Most channels, including those for direct messages. Default 100,000.
-        pub max_channels: usize = 100_000,
         /// Most frames waiting to be taken. Default 1,000,000 (frames share their bytes).
         pub max_queued: usize = 1_000_000,
         /// Whether complete messages are sent as on the platform's own pages, for bots in the shape of
@@ -149,7 +150,7 @@ impl Hub {
         if self.users.contains_key(&user.username) {
             return Err(exists("user"));
         }
-        if self.users.len() >= self.limits.max_users {
+        if self.users.len() >= MAX_USERS {
             return Err(full("user"));
         }
         let name = user.username.clone();
@@ -173,7 +174,7 @@ impl Hub {
         if self.rooms.contains_key(&channel.uid) {
             return Err(exists("channel"));
         }
-        if self.rooms.len() >= self.limits.max_channels {
+        if self.rooms.len() >= MAX_CHANNELS {
             return Err(full("channel"));
         }
         let members = BTreeSet::new();
@@ -256,7 +257,7 @@ impl Hub {
             member.channels.retain(|uid| *uid != data.channel_uid);
             Event::Leave { data }
         };
-        self.tell(user, &event);
+        self.send_to(user, &event);
         Ok(true)
     }
 
@@ -486,7 +487,7 @@ impl Hub {
     }
 
     /// Sends an event to every connection of one user.
-    fn tell(&mut self, username: &str, event: &Event) {
+    fn send_to(&mut self, username: &str, event: &Event) {
         let Some(member) = self.users.get(username) else {
             return;
         };

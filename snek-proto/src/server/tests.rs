@@ -9,7 +9,6 @@ use switchboard_testing::play::Play;
 
 use super::*;
 use crate::frame::Final;
-use crate::limits::{PONG_TIMEOUT, WS_HEARTBEAT};
 
 struct Played {
     conn: ServerConn,
@@ -338,27 +337,6 @@ fn a_hundred_requests_of_a_client_run_concurrently() {
 }
 
 #[test]
-fn a_client_that_never_reads_its_replies_is_closed() {
-    let limits = Limits {
-        max_outbox_frames: 2,
-        ..Limits::default()
-    };
-    let mut played = Played::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..2 {
-        played.take(r#"{"method":"ping","callId":"A"}"#);
-    }
-    assert!(!played.conn.wants_input());
-    played.take(r#"{"method":"ping","callId":"A"}"#);
-    assert_eq!(
-        played.events(),
-        [ServerEvent::Closed(CloseReason::SlowConsumer)]
-    );
-}
-
-#[test]
 fn a_client_over_the_rate_limit_is_closed() {
     let rate = RateLimit::new(2, Duration::from_secs(1));
     let limits = Limits {
@@ -408,32 +386,6 @@ fn an_oversized_reply_leaves_the_request_open() {
     assert!(matches!(refused, Err(Refused::TooLarge { .. })));
     played.conn.fail(id, "too large").unwrap();
     assert_eq!(played.sent().len(), 1);
-}
-
-#[test]
-fn a_dead_client_is_detected() {
-    let mut played = Played::ready();
-    played.wait(WS_HEARTBEAT);
-    assert_eq!(played.sent(), [json!("ping")]);
-    played.wait(PONG_TIMEOUT);
-    assert_eq!(played.sent(), [json!(1001)]);
-    let after = PONG_TIMEOUT;
-    assert_eq!(
-        played.events(),
-        [ServerEvent::Closed(CloseReason::KeepAlive { after })]
-    );
-}
-
-#[test]
-fn commands_are_refused_after_the_end() {
-    let mut played = Played::ready();
-    let (id, _) = played.request(r#"{"method":"ping","callId":"A"}"#);
-    played.conn.close(played.now);
-    assert_eq!(played.conn.reply(id, &1), Err(Refused::Closed));
-    assert_eq!(played.conn.push(Text::from("{}")), Err(Refused::Closed));
-    assert_eq!(played.sent(), [json!(1000)]);
-    assert_eq!(played.events(), [ServerEvent::Closed(CloseReason::Local)]);
-    assert_eq!(played.conn.in_flight(), 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
 use snek_proto::client::{ClientConfig, ClientEvent, Warning};
 use snek_proto::error::BotError;
-use snek_proto::frame::{Call, Channel, Final, Joined, Message, NoKwargs, OtherEvent, User};
+use snek_proto::frame::{Call, Channel, Message, NoKwargs, OtherEvent, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::net::{Client, connect_with};
 use snek_proto::server::ServerEvent;
@@ -27,35 +27,6 @@ use crate::vectors::{Hand, config};
 const SECOND: Duration = Duration::from_secs(1);
 
 // The client's machine
-
-#[test]
-fn events_during_the_handshake_are_delivered_after_ready() {
-    let mut hand = Hand::new(config());
-    let join = |channel: &str| json!({"event": "join", "data": {"channel_uid": channel}});
-    for (n, data) in [
-        json!({"username": "mybot"}),
-        json!({"username": "mybot", "nick": "MyBot"}),
-        json!([]),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        hand.take(&join(&n.to_string()).to_string());
-        assert!(hand.events().is_empty());
-        let id = hand.sent().unwrap()["callId"].clone();
-        hand.take(&json!({"callId": id, "data": data}).to_string());
-    }
-    let events = hand.events();
-    let [ClientEvent::Ready(_), joins @ ..] = &events[..] else {
-        panic!("{events:?}")
-    };
-    let expected = ["0", "1", "2"].map(|channel| {
-        ClientEvent::Joined(Joined {
-            channel_uid: channel.into(),
-        })
-    });
-    assert_eq!(joins, expected);
-}
 
 #[test]
 fn notifications_leave_no_pending_calls() {
@@ -90,18 +61,6 @@ fn a_message_over_4_mib_is_skipped() {
         hand.events()[..],
         [ClientEvent::Reply { result: Ok(_), .. }]
     ));
-}
-
-#[test]
-fn an_oversized_message_is_refused_before_sending() {
-    let mut config = config();
-    config.limits.max_message_bytes = 300;
-    let mut hand = Hand::ready(config);
-    let refused = hand
-        .conn
-        .send_message("ch1", &"x".repeat(300), Final::Yes, hand.now);
-    assert!(matches!(refused, Err(Refused::TooLarge { .. })));
-    assert_eq!((hand.text(), hand.conn.in_flight()), (None, 0));
 }
 
 #[test]
@@ -312,23 +271,6 @@ async fn calls_in_flight_fail_when_the_connection_is_lost() {
         assert_eq!(BotError::from(error).name(), "RPCError");
     }
     assert_eq!(before.elapsed(), Duration::ZERO);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dropped_call_leaves_no_entry_behind() {
-    let (client, mut listener) = client();
-    let mut line = Peer::logged_in(&mut listener).await;
-    client.ready().await.unwrap();
-    let gone = tokio::time::timeout(SECOND, client.ping()).await;
-    assert!(gone.is_err());
-    let request = line.request().await;
-    tokio::time::sleep(SECOND).await;
-    let count = || client.command(|conn, _| conn.in_flight());
-    assert_eq!(count().await, Ok(0));
-    line.answer(&request, json!({})).await;
-    tokio::time::sleep(SECOND).await;
-    let strays = client.command(|conn, _| conn.stray_frames());
-    assert_eq!(strays.await, Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -559,37 +501,4 @@ async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
     line.say("ch1", "ann", "hi @MyBot").await;
     settle().await;
     assert_eq!(seen.take(), ["mention hi @MyBot", "warning"]);
-}
-
-#[test]
-fn infinite_timeouts_are_accepted() {
-    use rpc_core::Limits;
-    use rpc_core::keepalive::KeepAlive;
-    use rpc_core::rate::RateLimit;
-    use snek_proto::client::{ClientConfig, ClientConn};
-    use snek_proto::server::{ServerConfig, ServerConn};
-
-    let now = std::time::Instant::now();
-    let beat = KeepAlive::every(Duration::MAX, Duration::MAX);
-    let client = ClientConfig {
-        call_timeout: Duration::MAX,
-        handshake_timeout: Some(Duration::MAX),
-        keep_alive: beat,
-        ..ClientConfig::new("mybot", "x")
-    };
-    let rate = RateLimit::new(2, Duration::MAX);
-    let server = ServerConfig {
-        handshake_timeout: Some(Duration::MAX),
-        limits: Limits {
-            max_message_rate: Some(rate),
-            ..Limits::default()
-        },
-        keep_alive: beat,
-        ..ServerConfig::default()
-    };
-    let client = ClientConn::new(client, 1, now);
-    let server = ServerConn::new(server, now);
-    let mut pair = rpc_core::testing::Pair::new(client, server, now);
-    pair.advance(SECOND * 3600);
-    assert!(!pair.client.is_closed() && !pair.server.is_closed());
 }

@@ -3,7 +3,6 @@
 #![allow(unreachable_pub, reason = "helpers of a test binary")]
 
 mod acting;
-mod allocations;
 mod behaviour;
 mod bot;
 #[cfg(feature = "cluster")]
@@ -22,14 +21,13 @@ mod faults_server;
 mod fetch;
 mod frames;
 mod losses;
-mod memory;
 mod mounted;
 mod net_server;
-mod nodes;
 mod order;
 mod pair;
 mod played;
 mod scripted;
+mod sim;
 mod spec;
 mod stream;
 mod telemetry;

@@ -12,7 +12,7 @@ use snek_proto::net::{
     Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions,
     connect_with, dialer, http_config,
 };
-use switchboard_testing::mounted::{check, described, host, runs_until};
+use switchboard_testing::mounted::{check, described, host};
 
 fn mount<B: Backend>(backend: B, http: HttpConfig) -> (Service, ServerHandle) {
     let (server, service) = Server::mount(
@@ -78,24 +78,4 @@ async fn headers_and_extensions_of_the_host_reach_the_backend() {
     assert_eq!(reply.unwrap().data().get(), r#""a header and a layer""#);
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_in_memory_serves_until_a_signal() {
-    let backend = MemoryBackend::new()
-        .open()
-        .with_channel("general", "General");
-    let (server, _) = Server::mount(backend, ServerOptions::default());
-    let backend = server.runtime();
-    runs_until(server, async |dialer| {
-        let config = ClientConfig::new("ann", "secret");
-        let (client, events, connection) = connect_with(dialer, config);
-        tokio::spawn(connection.run());
-        client.ready().await.unwrap();
-        assert_eq!(client.get_channels().await.unwrap().len(), 1);
-        assert!(backend.is_online("ann"));
-        (client, events)
-    })
-    .await;
-    assert!(!backend.is_online("ann"));
 }

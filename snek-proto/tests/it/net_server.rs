@@ -238,49 +238,6 @@ async fn an_open_server_refuses_blank_and_control_character_names() {
     login(&url, "Zoë 👩‍🚀", "p").await;
 }
 
-#[tokio::test]
-async fn a_cut_connection_ends_the_client() {
-    let server = Server::bind("127.0.0.1:0", backend(), ServerOptions::default())
-        .await
-        .unwrap();
-    let backend = server.runtime();
-    let url = server.url();
-    tokio::spawn(server.run());
-    let (ann, _events) = login(&url, "ann", "a").await;
-    assert!(backend.is_online("ann"));
-    assert_eq!(backend.cut("ann"), 1);
-    let reason = ann.closed().await;
-    assert!(
-        matches!(reason, CloseReason::Lost | CloseReason::Transport { .. }),
-        "{reason:?}"
-    );
-}
-
-#[tokio::test]
-async fn a_drained_server_closes_all_with_1001() {
-    let (url, handle) = serve(backend(), ServerOptions::default()).await;
-    let (ann, _events) = login(&url, "ann", "a").await;
-    let report = handle.drain(Duration::from_millis(300)).await;
-    assert_eq!((report.finished, report.aborted), (1, 0));
-    assert!(matches!(ann.closed().await, CloseReason::Peer(frame) if frame.code == 1001));
-}
-
-#[tokio::test]
-async fn a_drained_server_answers_open_calls_first() {
-    let odd = TestBackend::default();
-    let napping = Arc::clone(&odd.napping);
-    let (url, handle) = serve(odd, ServerOptions::default()).await;
-    let (ann, _events) = login(&url, "ann", "a").await;
-    let call = ann.call("nap", &[0; 0], &NoKwargs {});
-    let drain = async {
-        napping.notified().await;
-        handle.drain(Duration::from_millis(300)).await
-    };
-    let (answer, report) = tokio::join!(call, drain);
-    assert_eq!(answer.unwrap().data().get(), "\"awake\"");
-    assert_eq!((report.finished, report.aborted), (1, 0));
-}
-
 /// Knows one user; panics, sleeps or answers as it is told.
 #[derive(Default)]
 struct TestBackend {

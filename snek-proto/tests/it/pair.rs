@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::Side;
-use rpc_core::{CallError, CloseReason, Delivery, Limits, Text};
+use rpc_core::{CallError, Delivery, Limits, Text};
 use serde_json::json;
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::codec;
 use snek_proto::frame::{Call, Channel, Event, Final, Message, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
-use snek_proto::server::ServerEvent;
 
 use crate::played::{config, line, ready, serve};
 
@@ -84,31 +83,6 @@ fn pings_alone_keep_a_connection_open() {
 }
 
 #[test]
-fn a_half_open_connection_is_detected_by_both_ends() {
-    let mut pair = ready(3, Instant::now());
-    pair.take_client_events();
-    let now = pair.now();
-    pair.client.ping(now).unwrap();
-    serve(&mut pair);
-    pair.set_latency(Duration::from_secs(100_000));
-    pair.advance(Duration::from_secs(60));
-    let after = Duration::from_secs(15);
-    let reason = CloseReason::KeepAlive { after };
-    let events = pair.take_client_events();
-    let [
-        ClientEvent::Reply {
-            result: Err(error), ..
-        },
-        ClientEvent::Closed(closed),
-    ] = &events[..]
-    else {
-        panic!("{events:?}")
-    };
-    assert_eq!((error.delivery(), closed), (Delivery::Unknown, &reason));
-    assert_eq!(pair.take_server_events(), [ServerEvent::Closed(reason)]);
-}
-
-#[test]
 fn an_unanswered_call_does_not_end_the_connection() {
     let mut pair = ready(4, Instant::now());
     pair.take_client_events();
@@ -131,27 +105,6 @@ fn an_unanswered_call_does_not_end_the_connection() {
     pair.settle();
     assert!(pair.take_client_events().is_empty());
     assert_eq!(pair.client.stray_frames(), 1);
-}
-
-#[test]
-fn a_refused_login_ends_both_sides() {
-    let mut pair = line(config(), 5, Instant::now());
-    pair.settle();
-    let events = pair.take_server_events();
-    let [ServerEvent::Login { id, .. }] = &events[..] else {
-        panic!("{events:?}")
-    };
-    pair.server.refuse_login(*id, "bad password").unwrap();
-    pair.settle();
-    let reason = CloseReason::Authentication {
-        message: "bad password".to_owned(),
-    };
-    assert_eq!(pair.take_client_events(), [ClientEvent::Closed(reason)]);
-    let events = pair.take_server_events();
-    assert!(
-        matches!(&events[..], [ServerEvent::Closed(CloseReason::Peer(_))]),
-        "{events:?}"
-    );
 }
 
 #[test]

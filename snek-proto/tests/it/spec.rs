@@ -80,5 +80,4 @@ fn defaults_match_the_specification() {
     let images = FetchConfig::default();
     assert_eq!(images.head_timeout, seconds(5));
     assert_eq!(images.timeout, seconds(30));
-    assert_eq!(images.max_concurrent, 10);
 }

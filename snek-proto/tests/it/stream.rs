@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
-use rpc_core::{CallError, Refused};
 use serde_json::json;
 use snek_proto::bot::{BotConfig, Context, PumpError, StreamConfig};
 use snek_proto::error::BotError;
@@ -293,19 +292,6 @@ async fn a_failed_producer_leaves_its_text_and_a_note() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_without_text_has_a_final_message() {
-    let mut bot = Acting::start(config(), |cx| async move {
-        pumped(cx.stream().pump(pieces(&[], Duration::ZERO)).await);
-        cx.stream().fail("nothing to say about ira").await?;
-        Ok(())
-    });
-    let mut line = bot.mentioned().await;
-    expect(&mut line, "", true).await;
-    expect(&mut line, "nothing to say about i-ra", true).await;
-    nothing_more(&mut line).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_dropped_writer_finalizes_its_text() {
     let mut bot = Acting::start(config(), |cx| async move {
         let mut answer = cx.stream();
@@ -367,36 +353,6 @@ async fn an_aborted_handler_still_ends_its_reply() {
         "the line was not closed"
     );
     assert_eq!(bot.task.await.unwrap().unwrap().aborted, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_overlong_text_is_truncated_and_reported() {
-    let stream = StreamConfig {
-        max_bytes: 8,
-        ..StreamConfig::default()
-    };
-    let mut bot = Acting::start(BotConfig { stream, ..config() }, |cx| async move {
-        let deltas = pieces(&["12345", "67890"], Duration::from_secs(1));
-        let error = cx.stream().pump(deltas).await.unwrap_err();
-        Err(error_of_sending(error))
-    });
-    let mut line = bot.mentioned().await;
-    expect(&mut line, "12345", false).await;
-    expect(&mut line, "12345678", false).await;
-    expect(&mut line, "12345678", true).await;
-    nothing_more(&mut line).await;
-    let [BotError::RpcError(error)] = &bot.errors()[..] else {
-        panic!("{:?}", bot.errors());
-    };
-    let refused = Refused::TooLarge { size: 10, max: 8 };
-    assert_eq!(**error, CallError::Refused(refused));
-}
-
-fn error_of_sending<E: std::fmt::Debug>(error: PumpError<E>) -> BotError {
-    match error {
-        PumpError::Send { error, .. } => error,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test(start_paused = true)]

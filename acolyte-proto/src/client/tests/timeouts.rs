@@ -136,20 +136,6 @@ fn a_chat_that_leaves_the_queue_gets_its_own_timeout() {
 }
 
 #[test]
-fn a_quiet_server_is_pinged_and_a_dead_one_disconnected() {
-    let mut played = Played::with(ClientConfig::default());
-    played.wait(25 * SECOND);
-    assert_eq!(played.sent(), [json!("ping")]);
-    played.conn.handle_message(Incoming::Pong(b""), played.now);
-    played.wait(55 * SECOND);
-    assert_eq!(played.sent().last(), Some(&json!(1001)));
-    let after = 30 * SECOND;
-    let reason = CloseReason::KeepAlive { after };
-    assert_eq!(played.events(), [ClientEvent::Closed(reason)]);
-    assert_eq!(played.conn.poll_timeout(), None);
-}
-
-#[test]
 fn nothing_times_out_while_its_answer_may_be_unread() {
     let limits = Limits {
         max_events: 1,

@@ -149,20 +149,20 @@ async fn write(
 
 /// Ends a chat.
 fn write_end(conn: &mut ServerConn, id: &RpcId, end: &End) -> Result<(), Refused> {
-    let mut told = match end {
+    let mut sent = match end {
         Ok(reply) => conn.done(id, reply),
         Err(error) => conn.fail(id, error),
     };
-    if let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = told {
+    if let Err(Refused::TooLarge { .. } | Refused::Encode { .. }) = sent {
         let error = AppError::failed("The reply is too large to be sent.");
-        told = conn.fail(id, &error);
+        sent = conn.fail(id, &error);
     }
-    if let Err(Refused::TooLarge { .. }) = told {
+    if let Err(Refused::TooLarge { .. }) = sent {
         // The limits leave no room for any end: better no connection than a chat for ever.
         let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no end of the chat fits");
         conn.close_with(frame, time::now());
     }
-    told
+    sent
 }
 
 #[cfg(test)]

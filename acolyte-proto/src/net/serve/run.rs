@@ -207,16 +207,6 @@ impl ChatReply {
     pub fn cancellation(&self) -> Cancellation {
         self.cancellation.clone()
     }
-
-    /// Returns whether another chat of the connection waits. The known server then skips work that
-    /// is not needed for the answer.
-    #[must_use]
-    pub fn has_waiting(&self) -> bool {
-        match &self.origin.output {
-            Output::Connection { handle, .. } => handle.read(|conn| conn.waiting() > 0),
-            Output::Body { .. } => false,
-        }
-    }
 }
 
 /// Writes a step to the machine as soon as there is room. A step that is too large for a message

@@ -3,7 +3,7 @@
 use rpc_core::rate::RateLimit;
 
 use super::*;
-use crate::limits::{MAX_UNANSWERED, PING_INTERVAL, PONG_TIMEOUT, defaults};
+use crate::limits::{MAX_UNANSWERED, defaults};
 
 #[test]
 fn a_full_stream_reports_writability_and_keeps_room_for_the_end() {
@@ -122,16 +122,6 @@ fn a_client_above_the_rate_limit_is_disconnected() {
     played.take(&abort("x", "a"));
     played.take(&abort("x", "a"));
     assert_eq!(played.closed(), Some(CloseReason::RateLimited));
-}
-
-#[test]
-fn a_silent_client_is_pinged_and_then_disconnected() {
-    let mut played = Played::new();
-    played.wait(PING_INTERVAL);
-    assert_eq!(played.sent(), ["ping"]);
-    played.wait(PONG_TIMEOUT);
-    let after = PONG_TIMEOUT;
-    assert_eq!(played.closed(), Some(CloseReason::KeepAlive { after }));
 }
 
 #[test]

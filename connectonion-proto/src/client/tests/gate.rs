@@ -5,7 +5,7 @@ use switchboard_testing::play::Play as _;
 
 use super::{Duration, Played, connected, error, raw, user_input};
 use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};
-use crate::frame::{Connect, OnboardSubmit, Signed};
+use crate::frame::{OnboardSubmit, Signed};
 use rpc_core::{CallError, Refused};
 
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -66,25 +66,6 @@ fn onboarding_has_no_deadline() {
         played.take(&json!({"type": "PING"}));
     }
     assert_eq!(played.conn.state(), ClientState::AwaitOnboarding);
-}
-
-#[test]
-fn an_old_host_gets_another_connect_after_onboarding() {
-    let mut played = Played::new(ClientConfig::default());
-    played.take(&gate());
-    played.conn.onboard(&offer(), played.now).unwrap();
-    played.take(&success());
-    played.sent();
-    played.events();
-    played.wait(ONBOARDED_TIMEOUT);
-    assert_eq!(played.event(), ClientEvent::ConnectWanted);
-    let connect = Connect::new(Signed::none());
-    played.conn.connect(&connect, played.now).unwrap();
-    assert_eq!(played.sent(), [json!({"type": "CONNECT"})]);
-    assert!(played.conn.connect(&connect, played.now).is_err());
-    played.take(&connected("new"));
-    assert_eq!(played.conn.state(), ClientState::Ready);
-    assert!(played.conn.connect(&connect, played.now).is_err());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod ask;
 mod model;
-mod said;
+mod texts;
 mod tool;
 
 use rpc_core::json::each_member;
@@ -13,7 +13,7 @@ pub use ask::{
     ApprovalNeeded, AskField, AskUser, BatchItem, ModeChanged, PlanReview, UlwTurnsReached,
 };
 pub use model::{Compact, Complete, LlmCall, Usage};
-pub use said::{Eval, Intent, TextDelta, Thinking, UserInput};
+pub use texts::{Eval, Intent, TextDelta, Thinking, UserInput};
 pub use tool::{DiffPreview, FilesReceived, ReceivedFile, ToolBlocked, ToolCall, ToolResult};
 
 use super::number::Number;
@@ -158,8 +158,8 @@ impl EventKind {
             | Self::Intent(_)
             | Self::Eval(_)
             | Self::Compact(_) => kept.is_traced = true,
-            Self::UserInput(said) => {
-                (kept.is_traced, kept.outlives_its_host) = (true, !said.runtime_input);
+            Self::UserInput(input) => {
+                (kept.is_traced, kept.outlives_its_host) = (true, !input.runtime_input);
             }
             Self::ModeChanged(_) => (kept.is_traced, kept.outlives_its_host) = (true, false),
             Self::Unknown { tag, .. } if HOST_FRAMES.contains(&&**tag) => {

@@ -21,7 +21,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         6 => connect.prop_map(|(conn, owner, name, last)| Op::Connect { conn, owner, name, last }),
         2 => conn.clone().prop_map(Op::Disconnect),
-        2 => conn.clone().prop_map(Op::Heard),
+        2 => conn.clone().prop_map(Op::Touch),
         5 => conn.clone().prop_map(Op::Input),
         2 => (conn.clone(), any::<bool>()).prop_map(|(conn, named)| Op::Answer(conn, named)),
         6 => (run.clone(), 0..3_usize).prop_map(|(run, id)| Op::Event(run, id)),
@@ -113,7 +113,7 @@ impl Real {
                 });
             }
             Op::Disconnect(conn) => play.disconnect(ConnId(conn)),
-            Op::Heard(conn) => play.heard(ConnId(conn)),
+            Op::Touch(conn) => play.touch(ConnId(conn)),
             Op::Input(conn) => {
                 play.hub
                     .input(ConnId(conn), Prompt::new("text"), None, play.now);
@@ -222,7 +222,7 @@ proptest! {
             prop_assert_eq!(hub.poll_timeout(), ends);
             // Whoever has frames to take was told so, or has begun to take them.
             while let Some(conn) = hub.poll_ready() {
-                prop_assert!(model.seats.iter().any(|seat| seat.0 == conn.0));
+                prop_assert!(model.attached.iter().any(|entry| entry.0 == conn.0));
             }
             // Nothing is kept that everyone has.
             if model.sessions.iter().all(|it| it.run.is_none() && it.sockets.is_empty()) {
@@ -259,7 +259,7 @@ proptest! {
                     let same = Ask::new(Owner::Unsigned).with_session_id(Some(id.as_str()));
                     play.connect_at(conn, same).unwrap();
                 }
-                (Op::Read(..) | Op::Wait(_) | Op::Heard(_), _) => {
+                (Op::Read(..) | Op::Wait(_) | Op::Touch(_), _) => {
                     // Read only when told to, and then all.
                     while play.hub.poll_ready().is_some() {
                         while play.hub.next_frame(conn, play.now).is_some() {

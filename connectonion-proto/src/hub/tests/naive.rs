@@ -18,7 +18,7 @@ pub enum Op {
         last: Option<usize>,
     },
     Disconnect(u64),
-    Heard(u64),
+    Touch(u64),
     Input(u64),
     Answer(u64, bool),
     Event(u64, usize),
@@ -68,7 +68,7 @@ pub struct Model {
     pub now: u64,
     pub sessions: Vec<Session>,
     /// Which session a socket is at, by name, and how many of its frames it has.
-    pub seats: Vec<(u64, String, usize)>,
+    pub attached: Vec<(u64, String, usize)>,
     pub runs: u64,
     pub lefts: u64,
     pub random: u128,
@@ -81,18 +81,18 @@ impl Model {
         self.lines.push(line.into());
     }
 
-    fn seat(&mut self, conn: u64) -> Option<(usize, usize)> {
-        let seat = self.seats.iter().position(|seat| seat.0 == conn)?;
-        let name = &self.seats[seat].1;
+    fn find(&mut self, conn: u64) -> Option<(usize, usize)> {
+        let entry = self.attached.iter().position(|entry| entry.0 == conn)?;
+        let name = &self.attached[entry].1;
         let session = self.sessions.iter().position(|it| it.name == *name)?;
-        Some((seat, session))
+        Some((entry, session))
     }
 
     fn at_run(&mut self, run: u64) -> Option<usize> {
         self.sessions.iter().position(|it| it.run == Some(run))
     }
 
-    fn rest(&mut self, at: usize) {
+    fn evict_if_idle(&mut self, at: usize) {
         let session = &mut self.sessions[at];
         let wait = match (session.run, session.sockets.is_empty()) {
             (Some(_), _) => STUCK,
@@ -110,7 +110,7 @@ impl Model {
 
     fn remove(&mut self, at: usize) {
         let session = self.sessions.remove(at);
-        self.seats.retain(|seat| seat.1 != session.name);
+        self.attached.retain(|entry| entry.1 != session.name);
         self.line(format!("removed {}", session.name));
         if let Some(run) = session.run {
             self.line(format!("cancelled {run}"));
@@ -122,7 +122,7 @@ impl Model {
     }
 
     fn sit(&mut self, conn: u64, at: usize, last: Option<&str>, is_new: bool) {
-        let known = self.seat(conn).map(|(seat, _)| self.seats[seat].2);
+        let known = self.find(conn).map(|(entry, _)| self.attached[entry].2);
         let session = &mut self.sessions[at];
         let mut place = known.unwrap_or(session.frames.len());
         let mut failure = None;
@@ -141,17 +141,17 @@ impl Model {
             session.sockets.push(conn);
         }
         let name = session.name.clone();
-        self.seats.retain(|seat| seat.0 != conn);
-        self.seats.push((conn, name.clone(), place));
+        self.attached.retain(|entry| entry.0 != conn);
+        self.attached.push((conn, name.clone(), place));
         let failed = failure.is_some();
         self.line(format!("connected {name} {status} {failed}"));
-        self.rest(at);
+        self.evict_if_idle(at);
     }
 
     fn connect(&mut self, conn: u64, owner: u8, name: Option<&str>, last: Option<&str>) {
         self.random += 1;
         let own = format!("00000000-0000-4000-8000-{:012x}", self.random);
-        if let Some((_, at)) = self.seat(conn) {
+        if let Some((_, at)) = self.find(conn) {
             let session = &self.sessions[at];
             let same = name.map_or(!session.used, |name| session.name == name);
             if session.owner == owner && same {
@@ -201,10 +201,10 @@ impl Model {
     }
 
     fn input(&mut self, conn: u64) {
-        let Some((_, at)) = self.seat(conn) else {
+        let Some((_, at)) = self.find(conn) else {
             return self.line("refused authenticate first (send CONNECT)");
         };
-        self.rest(at);
+        self.evict_if_idle(at);
         let running = self.sessions.iter().filter(|it| it.run.is_some()).count();
         let session = &mut self.sessions[at];
         if let Some(run) = session.run {
@@ -215,7 +215,7 @@ impl Model {
         } else {
             self.begin(at);
         }
-        self.rest(at);
+        self.evict_if_idle(at);
     }
 
     /// Begins a run, which reports its prompt.
@@ -239,7 +239,7 @@ impl Model {
             session.frames.push(("user_input".to_owned(), None));
         }
         if taken > 0 {
-            self.rest(at);
+            self.evict_if_idle(at);
         }
         taken
     }
@@ -250,7 +250,7 @@ impl Model {
         session.run = None;
         session.inputs = 0;
         session.asked = 0;
-        self.rest(at);
+        self.evict_if_idle(at);
     }
 
     pub fn step(&mut self, op: Op) {
@@ -262,27 +262,27 @@ impl Model {
                 last,
             } => self.connect(conn, owner, NAMES[name], last.map(|id| IDS[id])),
             Op::Disconnect(conn) => {
-                let Some((seat, at)) = self.seat(conn) else {
+                let Some((entry, at)) = self.find(conn) else {
                     return;
                 };
-                self.seats.remove(seat);
+                self.attached.remove(entry);
                 let session = &mut self.sessions[at];
                 session.sockets.retain(|one| *one != conn);
                 if session.sockets.is_empty() && session.run.is_none() {
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
             }
-            Op::Heard(conn) => {
-                if let Some((_, at)) = self.seat(conn) {
-                    self.rest(at);
+            Op::Touch(conn) => {
+                if let Some((_, at)) = self.find(conn) {
+                    self.evict_if_idle(at);
                 }
             }
             Op::Input(conn) => self.input(conn),
             Op::Answer(conn, named) => {
-                let Some((_, at)) = self.seat(conn) else {
+                let Some((_, at)) = self.find(conn) else {
                     return self.line("answer authenticate first (send CONNECT)");
                 };
-                self.rest(at);
+                self.evict_if_idle(at);
                 let session = &mut self.sessions[at];
                 // The questions of a run are called 0, 1 ..; the first one is named.
                 let line = match (session.run, session.asked, named) {
@@ -300,7 +300,7 @@ impl Model {
                     let session = &mut self.sessions[at];
                     let text = format!("event {}", session.frames.len());
                     session.frames.push((text, Some(IDS[id])));
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
                 None => self.line("over"),
             },
@@ -309,7 +309,7 @@ impl Model {
                     let session = &mut self.sessions[at];
                     session.asked += 1;
                     session.frames.push(("approval_needed".to_owned(), None));
-                    self.rest(at);
+                    self.evict_if_idle(at);
                 }
                 None => self.line("over"),
             },
@@ -339,21 +339,21 @@ impl Model {
                     if let Some(waiting) = unread.checked_sub(1) {
                         self.begin(at);
                         self.sessions[at].inputs = waiting;
-                        self.rest(at);
+                        self.evict_if_idle(at);
                     }
                 }
                 None => self.line("over"),
             },
             Op::Read(conn, frames) => {
-                let Some((seat, at)) = self.seat(conn) else {
+                let Some((entry, at)) = self.find(conn) else {
                     return;
                 };
                 for _ in 0..frames {
-                    let place = self.seats[seat].2;
+                    let place = self.attached[entry].2;
                     let Some((text, _)) = self.sessions[at].frames.get(place).cloned() else {
                         break;
                     };
-                    self.seats[seat].2 += 1;
+                    self.attached[entry].2 += 1;
                     if self.sessions[at].failure == Some(place + 1) {
                         self.sessions[at].failure = None;
                     }

@@ -197,8 +197,8 @@ impl Play {
         self.settle();
     }
 
-    pub fn heard(&mut self, conn: ConnId) {
-        self.hub.heard(conn, self.now.instant);
+    pub fn touch(&mut self, conn: ConnId) {
+        self.hub.touch(conn, self.now.instant);
     }
 
     pub fn input(&mut self, conn: ConnId, prompt: &str) -> Result<Accepted, String> {

@@ -284,18 +284,18 @@ fn inputs_are_read_once_and_in_order() {
 #[test]
 fn waiting_inputs_are_bounded() {
     let mut play = Play::with(config(|it| {
-        (it.max_inputs, it.max_session_bytes) = (2, 2000);
+        it.max_session_bytes = 20_000;
     }));
     let (conn, _) = play.alice();
     let run = play.start(conn);
-    let refused = play.input(conn, &"x".repeat(2000)).unwrap_err();
-    assert!(refused.contains("this host takes 2000"), "{refused}");
-    for _ in 0..2 {
+    let refused = play.input(conn, &"x".repeat(20_000)).unwrap_err();
+    assert!(refused.contains("this host takes 20000"), "{refused}");
+    for _ in 0..64 {
         assert_eq!(play.input(conn, "x"), Ok(Accepted::Queued(run)));
     }
     let full = Err("too many inputs wait for the agent".to_owned());
     assert_eq!(play.input(conn, "x"), full);
-    assert_eq!(play.hub.next_inputs(run, play.now).unwrap().len(), 2);
+    assert_eq!(play.hub.next_inputs(run, play.now).unwrap().len(), 64);
     assert_eq!(play.input(conn, "x"), Ok(Accepted::Queued(run)));
 }
 

@@ -163,7 +163,7 @@ impl Run {
     }
 
     fn event(&self, step: Step) -> RunEvent {
-        self.shared.lock().session.shown(&step);
+        self.shared.lock().session.mark_delivered(&step);
         let shared = || Arc::downgrade(&self.shared);
         match &step.event.kind {
             _ if step.answered => RunEvent::Step(step),

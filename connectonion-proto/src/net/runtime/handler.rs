@@ -68,7 +68,7 @@ impl Caller {
     /// Notes that the connection is alive, and calls the hub.
     fn alive(&self, act: impl FnOnce(&mut Hub, ConnId)) {
         self.runtime.with_hub(|hub, now| {
-            hub.heard(self.conn, now.instant);
+            hub.touch(self.conn, now.instant);
             act(hub, self.conn);
         });
     }
@@ -105,12 +105,12 @@ impl Caller {
                 self.refuse_connect(ErrorFrame::new(ALREADY_AUTHENTICATED));
             }
             Ok(Admission::Gate { identity, required }) => {
-                let mut told = Ok(());
+                let mut sent = Ok(());
                 self.runtime.write(self.conn, |machine| {
-                    told = machine.gate(identity, &required);
-                    told.clone()
+                    sent = machine.gate(identity, &required);
+                    sent.clone()
                 });
-                if let Err(Refused::TooLarge { .. }) = told {
+                if let Err(Refused::TooLarge { .. }) = sent {
                     let words = "the conversation is too long: come in without it first";
                     self.refuse_connect(ErrorFrame::new(words));
                 }
@@ -279,7 +279,7 @@ impl Caller {
             }
             (Err(error), _) => {
                 let error = ErrorFrame::new(error.to_string());
-                self.alive(|hub, conn| hub.tell(conn, &error));
+                self.alive(|hub, conn| hub.send_to(conn, &error));
             }
         }
         self.resume();
@@ -311,8 +311,8 @@ impl Caller {
             Err(error) => Err(error),
         };
         self.alive(|hub, conn| match &result {
-            Ok(result) => hub.tell(conn, result),
-            Err(error) => hub.tell(conn, &**error),
+            Ok(result) => hub.send_to(conn, result),
+            Err(error) => hub.send_to(conn, &**error),
         });
         self.resume();
     }
@@ -470,7 +470,7 @@ impl ConnectionHandler for Handler {
                     let nobody = || runtime.shared.access.lock().nobody();
                     let asker = caller.owner.get().copied().or_else(nobody);
                     let status = runtime.status(asker, query.session_id).await;
-                    runtime.with_hub(|hub, _| hub.tell(caller.conn, &status));
+                    runtime.with_hub(|hub, _| hub.send_to(caller.conn, &status));
                 });
             }
             ServerEvent::Pong => caller.alive(|_, _| {}),

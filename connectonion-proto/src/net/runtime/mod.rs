@@ -296,8 +296,8 @@ impl HostRuntime {
             let spent = self.spend(&signature).await;
             spent.map_err(AuthError::of_command)?;
         }
-        let (told, outcome) = tokio::sync::oneshot::channel();
-        let then = move |outcome| drop(told.send(outcome));
+        let (sender, outcome) = tokio::sync::oneshot::channel();
+        let then = move |outcome| drop(sender.send(outcome));
         self.with_hub(|hub, now| hub.delete(&session_id.into(), owner, then, now));
         // The host ends.
         let mut outcome = outcome.await.unwrap_or(Err(StorageError::Fenced));
@@ -389,7 +389,7 @@ impl HostRuntime {
         let blocked = &access.book().blocked;
         let is_blocked = matches!(request.owner, Owner::Key(key) if blocked.contains(&key));
         self.with_hub(|hub, now| {
-            hub.heard(conn, now.instant);
+            hub.touch(conn, now.instant);
             match is_blocked {
                 false => hub.connect(conn, request, now),
                 true => {

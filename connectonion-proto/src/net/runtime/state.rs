@@ -38,7 +38,7 @@ impl HubState for State {
                 continue;
             }
             self.connections
-                .write(conn.0, |machine| tell(machine, reply));
+                .write(conn.0, |machine| send(machine, reply));
         }
         while let Some(conn) = self.hub.poll_ready() {
             self.connections.write(conn.0, |machine| {
@@ -72,17 +72,17 @@ impl HubState for State {
     }
 }
 
-fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
+fn send(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
     match reply {
         Reply::Accept(connected) => match machine.accept(&connected) {
             // The conversation is with the client too, as it was.
             Err(Refused::TooLarge { .. }) => machine.accept(&connected.with_newer(None)),
-            told => told,
+            sent => sent,
         },
         Reply::Refuse(error) => machine.refuse(&error),
         Reply::Begun => machine.begun(),
         Reply::Acknowledge(ack) => machine.acknowledge(&ack),
-        Reply::Frame(text) => machine.tell_text(text),
+        Reply::Frame(text) => machine.send_text(text),
         Reply::Close(_) => Ok(()),
     }
 }

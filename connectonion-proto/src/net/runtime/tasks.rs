@@ -78,7 +78,7 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     owner,
                     prompt,
                 } => {
-                    let told = Arc::<Notify>::default();
+                    let changed = Arc::<Notify>::default();
                     let head = |conn| hub.peek(|state| state.heads.get(&conn).cloned());
                     let turn = Turn {
                         runtime: runtime.clone(),
@@ -86,10 +86,10 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                         session_id,
                         owner,
                         head: prompt.conn.and_then(head),
-                        told: Arc::clone(&told),
+                        changed: Arc::clone(&changed),
                     };
                     let work = (runtime.shared.start)(turn, prompt);
-                    agents.insert(run, (running.spawn(work), told));
+                    agents.insert(run, (running.spawn(work), changed));
                 }
                 HubEvent::Cancel(run) => {
                     if let Some((agent, _)) = agents.remove(&run) {
@@ -113,8 +113,8 @@ pub(super) async fn run(runtime: HostRuntime) -> Infallible {
                     });
                 }
                 HubEvent::Told(run) => {
-                    if let Some((_, told)) = agents.get(&run) {
-                        told.notify_waiters();
+                    if let Some((_, changed)) = agents.get(&run) {
+                        changed.notify_waiters();
                     }
                 }
             }

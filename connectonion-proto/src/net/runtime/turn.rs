@@ -50,7 +50,7 @@ pub struct Turn {
     pub(super) owner: Owner,
     pub(super) head: Option<Arc<Head>>,
     /// Wakes it when the user has told it something.
-    pub(super) told: Arc<Notify>,
+    pub(super) changed: Arc<Notify>,
 }
 
 /// The head of an upgrade request.
@@ -171,11 +171,11 @@ impl Turn {
     async fn until<T>(&self, mut look: impl FnMut(&mut Hub) -> Option<T>) -> T {
         loop {
             // Made before the look, so that nothing falls between.
-            let told = self.told.notified();
+            let changed = self.changed.notified();
             if let Some(found) = self.hub(|hub, _| look(hub)) {
                 return found;
             }
-            told.await;
+            changed.await;
         }
     }
 

@@ -74,12 +74,12 @@ struct Owned {
 
 /// This host while it does one thing.
 #[derive(Clone)]
-enum Place {
+enum Host {
     Alone { until: Instant },
     Among(Arc<Node>),
 }
 
-impl Place {
+impl Host {
     /// Whether it may write.
     fn is_alive(&self) -> bool {
         match self {
@@ -168,13 +168,13 @@ impl Sessions {
         Ok(None)
     }
 
-    fn place(&self) -> Result<Place, StorageError> {
+    fn host(&self) -> Result<Host, StorageError> {
         let Some(member) = &self.member else {
             let until = Instant::now() + PATIENCE;
-            return Ok(Place::Alone { until });
+            return Ok(Host::Alone { until });
         };
         // Otherwise another host may own the session.
-        let node = member.current().map(Place::Among);
+        let node = member.current().map(Host::Among);
         node.ok_or(StorageError::Fenced)
     }
 
@@ -186,12 +186,12 @@ impl Sessions {
     /// # Cancel safety
     /// If the future is dropped, this host may be the owner or not.
     pub async fn load(&self, session_id: &str, now: f64) -> Result<Option<Record>, StorageError> {
-        let place = self.place()?;
+        let host = self.host()?;
         let record = match self.owned(session_id) {
             Some(known) => {
                 // With the events of its run, which are not kept.
                 let mut session = Session::default();
-                self.read(&place, session_id, &mut session).await?;
+                self.read(&host, session_id, &mut session).await?;
                 if session.revision() != known.revision() {
                     self.owned.lock().remove(session_id);
                     return Err(StorageError::Fenced);
@@ -206,7 +206,7 @@ impl Sessions {
                 }
                 record
             }
-            None => self.take(&place, session_id, now).await?,
+            None => self.take(&host, session_id, now).await?,
         };
         Ok(record.filter(|record| !record.is_expired(now)))
     }
@@ -214,13 +214,13 @@ impl Sessions {
     /// Becomes the owner of a session, and reads what there is.
     async fn take(
         &self,
-        place: &Place,
+        host: &Host,
         session_id: &str,
         now: f64,
     ) -> Result<Option<Record>, StorageError> {
-        let ownership = match place {
-            Place::Alone { .. } => None,
-            Place::Among(node) => match node.claims.claim(session_id).await {
+        let ownership = match host {
+            Host::Alone { .. } => None,
+            Host::Among(node) => match node.claims.claim(session_id).await {
                 Ok(Claimed::Owned(ownership)) => Some(ownership),
                 Ok(Claimed::Held { .. }) => return Err(StorageError::Fenced),
                 Err(error) => return Err(not_claimed(&error)),
@@ -230,9 +230,9 @@ impl Sessions {
         let (mut is_taken, mut session) = (taken_from.is_some(), Session::default());
         let mut fence = ownership.as_ref().map_or(0, Ownership::fence);
         for _ in 0..MAX_TAKEOVERS {
-            self.read(place, session_id, &mut session).await?;
+            self.read(host, session_id, &mut session).await?;
             if session.fence() > fence {
-                if let Place::Among(node) = place
+                if let Host::Among(node) = host
                     && !node.owns(session_id).await
                 {
                     return Err(StorageError::Fenced);
@@ -248,11 +248,11 @@ impl Sessions {
                     RecordStatus::Running => interrupted(record, now),
                     _ => record,
                 });
-                let marking = self.mark(place, session_id, &mut session, record.as_ref());
+                let marking = self.mark(host, session_id, &mut session, record.as_ref());
                 match marking.await {
                     Ok(()) => {}
                     // The old owner was still at work, or there is a new one: reading tells.
-                    Err(StoreError::Conflict) if place.is_alive() => continue,
+                    Err(StoreError::Conflict) if host.is_alive() => continue,
                     Err(error) => return Err(failed(error)),
                 }
             }
@@ -266,7 +266,7 @@ impl Sessions {
     /// Appends who the owner is, and what has become of the run of the former one.
     async fn mark(
         &self,
-        place: &Place,
+        host: &Host,
         session_id: &str,
         session: &mut Session<State>,
         record: Option<&Record>,
@@ -283,7 +283,7 @@ impl Sessions {
             events: Vec::new(),
             ..record.clone()
         }));
-        let is_alive = || place.is_alive();
+        let is_alive = || host.is_alive();
         self.log
             .append(session_id, session, entry, next, is_alive)
             .await
@@ -292,13 +292,13 @@ impl Sessions {
     /// Reads on from what is known of a session, as long as this host is alive.
     async fn read(
         &self,
-        place: &Place,
+        host: &Host,
         session_id: &str,
         session: &mut Session<State>,
     ) -> Result<(), StorageError> {
         loop {
             match self.log.read(session_id, session).await {
-                Err(error) if place.waits_for(&error) => sleep(PAUSE).await,
+                Err(error) if host.waits_for(&error) => sleep(PAUSE).await,
                 Err(error) => return Err(failed(error)),
                 Ok(()) => break,
             }
@@ -319,12 +319,12 @@ impl Sessions {
     /// If the future is dropped, it may be stored or not.
     pub async fn append(&self, record: &Record) -> Result<(), StorageError> {
         let session_id = &*record.session_id;
-        let place = self.place()?;
+        let host = self.host()?;
         let session = match self.owned(session_id) {
             Some(session) => session,
             None => {
                 // A session of this host alone, until now.
-                let found = self.take(&place, session_id, record.created).await?;
+                let found = self.take(&host, session_id, record.created).await?;
                 if found.is_some_and(|found| !found.is_expired(record.created)) {
                     // Another host had it meanwhile: what is known here is old.
                     self.release(session_id).await;
@@ -352,13 +352,13 @@ impl Sessions {
             body: line.into(),
             is_whole: is_whole || session.is_broken(),
         };
-        self.write(&place, session_id, session, entry, State::of(Some(next)))
+        self.write(&host, session_id, session, entry, State::of(Some(next)))
             .await
     }
 
     /// Stores events of a session that this host owns.
     async fn append_events(&self, session_id: &str, events: &[Entry]) -> Result<(), StorageError> {
-        let place = self.place()?;
+        let host = self.host()?;
         let Some(session) = self.owned(session_id) else {
             // Its prompt was not stored either.
             return Ok(());
@@ -369,18 +369,18 @@ impl Sessions {
             body: encode_events(events).into(),
             is_whole: false,
         };
-        self.write(&place, session_id, session, entry, next).await
+        self.write(&host, session_id, session, entry, next).await
     }
 
     async fn write(
         &self,
-        place: &Place,
+        host: &Host,
         session_id: &str,
         mut session: Session<State>,
         entry: SessionEntry,
         next: State,
     ) -> Result<(), StorageError> {
-        let is_alive = || place.is_alive();
+        let is_alive = || host.is_alive();
         let log = &self.log;
         let writing = log.append(session_id, &mut session, entry, next, is_alive);
         let written = writing.await;

@@ -101,13 +101,13 @@ pub(super) fn refuse(
 
 /// Ends a request with a frame over the message limit.
 fn too_large(conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
-    let told = refuse(conn, id, &RpcError::new("the answer is too large"));
-    if let Err(Refused::TooLarge { .. }) = told {
+    let sent = refuse(conn, id, &RpcError::new("the answer is too large"));
+    if let Err(Refused::TooLarge { .. }) = sent {
         // The limits leave no room for any answer: better no connection than a request for ever.
         let frame = CloseFrame::new(CloseFrame::TOO_BIG, "no answer fits");
         conn.close_with(frame, time::now());
     }
-    told
+    sent
 }
 
 rpc_core::debug_fields!([] Peer, this => { id: this.id, address: this.address });

@@ -47,7 +47,7 @@ pub(super) struct StreamLog {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct MessageReply {
     message: RawMessage,
 }
 
@@ -257,7 +257,7 @@ impl StreamLog {
     }
 
     async fn find(&self, body: &serde_json::Value) -> Result<Option<Record>, StoreError> {
-        let found: Found = match self.ask("STREAM.MSG.GET", body).await? {
+        let found: MessageReply = match self.ask("STREAM.MSG.GET", body).await? {
             Err(error) if error.error_code() == ErrorCode::NO_MESSAGE_FOUND => return Ok(None),
             found => found.map_err(|error| of_answer(&error))?,
         };

@@ -21,7 +21,7 @@ pub(super) struct Violations {
     /// How each text names the subjects of answers.
     inbox: String,
     /// What was reported already.
-    told: Mutex<Vec<String>>,
+    reported: Mutex<Vec<String>>,
 }
 
 impl Violations {
@@ -30,7 +30,7 @@ impl Violations {
         Self {
             texts: broadcast::Sender::new(MAX),
             inbox: format!("\"{inbox}."),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -43,11 +43,11 @@ impl Violations {
             // No one may wait for it.
             let _ = self.texts.send(text.clone());
         }
-        let mut told = self.told.lock();
-        let is_new = !told.contains(&text);
+        let mut reported = self.reported.lock();
+        let is_new = !reported.contains(&text);
         if is_new {
-            told.truncate(MAX - 1);
-            told.insert(0, text);
+            reported.truncate(MAX - 1);
+            reported.insert(0, text);
         }
         is_new
     }

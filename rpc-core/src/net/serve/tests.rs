@@ -191,7 +191,7 @@ impl Served {
     }
 
     /// What has arrived at the peer.
-    fn heard(&mut self) -> Vec<String> {
+    fn written(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.peer.next().now_or_never())
             .map(|message| match message {
                 Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
@@ -219,7 +219,7 @@ async fn output_of_a_handler_is_sent_in_the_same_turn() {
     served.say("a").await;
     served.say("b").await;
     assert!(serving.as_mut().now_or_never().is_none());
-    assert_eq!(served.heard(), ["a", "b"]);
+    assert_eq!(served.written(), ["a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,7 +246,7 @@ async fn the_task_is_woken_once_for_many_writes() {
     }
     assert_eq!(wakes.0.swap(0, Ordering::SeqCst), 1);
     assert!(serving.as_mut().poll(&mut cx).is_pending());
-    assert_eq!(served.heard(), ["1", "2"]);
+    assert_eq!(served.written(), ["1", "2"]);
     assert_eq!(wakes.0.swap(0, Ordering::SeqCst), 0);
     assert!(served.handle.with(|echo| echo.say("3")));
     assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
@@ -272,7 +272,7 @@ async fn a_close_is_sent_after_output_of_the_same_turn() {
     let mut serving = pin!(serving);
     served.say("close").await;
     assert_eq!(serving.as_mut().now_or_never(), Some(CloseReason::Local));
-    assert_eq!(served.heard(), ["last words", "4000"]);
+    assert_eq!(served.written(), ["last words", "4000"]);
     assert_eq!(served.disconnected.load(Ordering::Relaxed), 1);
 }
 

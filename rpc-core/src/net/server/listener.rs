@@ -51,7 +51,7 @@ impl Listener {
                     continue;
                 }
                 Err(error) => {
-                    tell(local, pair, &error);
+                    log_missing_family(local, pair, &error);
                     None
                 }
             };
@@ -105,7 +105,7 @@ fn pair_of(address: SocketAddr) -> Option<SocketAddr> {
     Some(SocketAddr::new(other, address.port()))
 }
 
-fn tell(local: SocketAddr, pair: SocketAddr, error: &io::Error) {
+fn log_missing_family(local: SocketAddr, pair: SocketAddr, error: &io::Error) {
     match error.kind() {
         // This machine does not have that family: no one else can listen there either.
         io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported => {

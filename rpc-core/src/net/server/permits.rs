@@ -103,7 +103,7 @@ pub(super) struct Slots {
 struct Waiting {
     slot: Slot,
     /// The place among the WebSockets, of one that has yet to log in.
-    place: Option<Weak<Held>>,
+    place: Option<Weak<PermitInner>>,
     evict: oneshot::Sender<()>,
 }
 
@@ -358,10 +358,10 @@ impl Drop for Slot {
 /// The place of a WebSocket among [`max_websockets`](ServerLimits::max_websockets). It counts until
 /// the handler's future ends, or until it is [released](Self::release). Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Permit(Arc<Held>);
+pub struct Permit(Arc<PermitInner>);
 
 #[derive(Debug)]
-struct Held {
+struct PermitInner {
     counters: Arc<Counters>,
     given_up: AtomicBool,
     opening: OnceLock<Arc<Opening>>,
@@ -383,7 +383,7 @@ impl Permit {
             counters.count_over_limit();
             return None;
         }
-        Some(Self(Arc::new(Held {
+        Some(Self(Arc::new(PermitInner {
             counters: Arc::clone(counters),
             given_up: AtomicBool::new(false),
             opening: OnceLock::new(),
@@ -459,7 +459,7 @@ pub(super) fn until_login<M: Machine + Send + 'static>(
     })
 }
 
-impl Drop for Held {
+impl Drop for PermitInner {
     fn drop(&mut self) {
         if !*self.given_up.get_mut() {
             self.counters.websockets.fetch_sub(1, Ordering::Relaxed);

@@ -117,7 +117,7 @@ impl AcceptLoop {
         let handler: Arc<Handler> = Arc::new(move |accepted| Box::pin(handler(accepted)));
         let mut slots = Slots::new(&shared.counters, &shared.config.limits);
         let mut connections = JoinSet::new();
-        let (mut refusals, mut told) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
+        let (mut refusals, mut sent) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
         let mut paused_until: Option<Instant> = None;
         let mut was_exhausted = false;
         loop {
@@ -144,13 +144,13 @@ impl AcceptLoop {
                             tracing::debug!(%peer, why = refusal.answer().1, "connection refused");
                             // A peer that expects TLS cannot read a plain reply.
                             if !shared.config.is_tls() {
-                                if told.len() == MAX_REFUSALS {
-                                    told.retain(|refusal| !refusal.is_finished());
+                                if sent.len() == MAX_REFUSALS {
+                                    sent.retain(|refusal| !refusal.is_finished());
                                 }
-                                if told.len() == MAX_REFUSALS {
-                                    hang_up(&mut told);
+                                if sent.len() == MAX_REFUSALS {
+                                    hang_up(&mut sent);
                                 }
-                                told.push_back(refusals.spawn(refuse(tcp, refusal)));
+                                sent.push_back(refusals.spawn(refuse(tcp, refusal)));
                             }
                         }
                     },
@@ -158,7 +158,7 @@ impl AcceptLoop {
                     Err(error) => {
                         // No file descriptors are left: EMFILE, ENFILE, and WSAEMFILE on Windows.
                         let is_exhausted = matches!(error.raw_os_error(), Some(23 | 24 | 10_024));
-                        let room = is_exhausted && (hang_up(&mut told) || slots.evict(|_| true));
+                        let room = is_exhausted && (hang_up(&mut sent) || slots.evict(|_| true));
                         if !room || !std::mem::replace(&mut was_exhausted, true) {
                             tracing::warn!(%error, room, "accepting failed; a short pause follows");
                         }
@@ -220,8 +220,8 @@ fn note_end(shared: &Shared, ended: Result<(), JoinError>) {
 }
 
 /// Disconnects the peer whose refusal is oldest; returns `false` if none is left.
-fn hang_up(told: &mut VecDeque<AbortHandle>) -> bool {
-    let mut live = std::iter::from_fn(|| told.pop_front()).filter(|refusal| !refusal.is_finished());
+fn hang_up(sent: &mut VecDeque<AbortHandle>) -> bool {
+    let mut live = std::iter::from_fn(|| sent.pop_front()).filter(|refusal| !refusal.is_finished());
     live.next().inspect(AbortHandle::abort).is_some()
 }
 

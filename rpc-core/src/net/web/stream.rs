@@ -148,15 +148,15 @@ impl WsStream {
             max_message: config.max_message,
             ..Inbox::default()
         }));
-        let told = Rc::clone(&inbox);
+        let shared = Rc::clone(&inbox);
         let on_open = Closure::<dyn FnMut()>::new(move || {
-            let mut inbox = told.borrow_mut();
+            let mut inbox = shared.borrow_mut();
             inbox.is_open = true;
             inbox.wake();
         });
-        let (told, line) = (Rc::clone(&inbox), socket.clone());
+        let (shared, line) = (Rc::clone(&inbox), socket.clone());
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event| {
-            let mut inbox = told.borrow_mut();
+            let mut inbox = shared.borrow_mut();
             if inbox.ended {
                 return;
             }
@@ -171,9 +171,9 @@ impl WsStream {
             }
             inbox.wake();
         });
-        let told = Rc::clone(&inbox);
+        let shared = Rc::clone(&inbox);
         let on_close = Closure::<dyn FnMut(CloseEvent)>::new(move |event: CloseEvent| {
-            let mut inbox = told.borrow_mut();
+            let mut inbox = shared.borrow_mut();
             if !inbox.ended && event.code() != ABNORMAL {
                 let frame = CloseFrame::new(event.code(), event.reason());
                 let frame = (frame.code != NO_CODE).then_some(frame);

@@ -145,10 +145,10 @@ impl Future for Sleep {
             let delay = u32::try_from(left.as_millis())
                 .map_or(LONGEST, |it| it.saturating_add(1).min(LONGEST));
             let fired = Arc::new(Fired::default());
-            let told = Arc::clone(&fired);
+            let shared = Arc::clone(&fired);
             let timer = Timer::new(delay, move || {
-                told.is_set.store(true, Ordering::Release);
-                told.waker.wake();
+                shared.is_set.store(true, Ordering::Release);
+                shared.waker.wake();
             });
             self.timer = Some((fired, SendWrapper::new(timer)));
         }

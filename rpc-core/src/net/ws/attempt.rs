@@ -15,25 +15,23 @@ use crate::net::dial::{DialError, Node};
 use crate::net::link::entropy;
 use crate::sync::Mutex;
 
-/// Where the last attempt of a dialer has ended, and the node of its last connection.
+/// The node of the last connection of a dialer, and the one that its next attempt visits last.
 #[derive(Debug, Default)]
 pub(super) struct Position(Mutex<Last>);
 
 #[derive(Clone, Debug, Default)]
 struct Last {
-    /// The URL and the address that were dialled last.
-    dialled: Option<(usize, SocketAddr)>,
-    /// Whether the next attempt begins with them, instead of behind them.
-    is_good: bool,
     node: Option<Node>,
+    avoided: Option<Node>,
 }
 
 impl Position {
-    /// Lets the next attempt go on behind this node, unless the last connection went elsewhere
-    /// already; behind any node for `None`.
-    pub(super) fn leave(&self, node: Option<&Node>) {
+    /// Lets the next attempt visit this node last, unless the last connection went elsewhere already.
+    pub(super) fn leave(&self, node: &Node) {
         let mut last = self.0.lock();
-        last.is_good &= node.is_some() && last.node.as_ref() != node;
+        if last.node.as_ref() == Some(node) {
+            last.avoided = Some(node.clone());
+        }
     }
 
     pub(super) fn node(&self) -> Option<Node> {
@@ -61,8 +59,9 @@ enum Step {
 pub(super) struct DialAttempt<'a> {
     dialer: &'a WsDialer,
     steps: VecDeque<Step>,
-    /// Where the last attempt has ended, until that URL is resolved.
-    last: Last,
+    /// The node of the last connection, if that is not avoided.
+    first: Option<Node>,
+    avoided: Option<Node>,
     started: Instant,
     /// The error if no further address answers.
     failure: Option<DialError>,
@@ -77,31 +76,28 @@ pub(super) struct Reached<'a> {
 
 impl<'a> DialAttempt<'a> {
     pub(super) fn new(dialer: &'a WsDialer) -> Self {
-        let last = dialer.position.0.lock().clone();
+        let Last { node, avoided } = dialer.position.0.lock().clone();
+        let first = node.filter(|_| avoided.is_none());
         let mut urls: Vec<usize> = (0..dialer.targets.len()).collect();
         if !dialer.is_listed {
             urls.sort_by_cached_key(|_| entropy());
         }
-        let at = urls
-            .iter()
-            .position(|url| last.dialled.is_some_and(|(last, _)| last == *url));
-        urls.rotate_left(at.unwrap_or(0));
+        urls.sort_by_key(|url| first.as_ref().is_some_and(|it| it.index() != *url));
         Self {
             dialer,
             steps: urls.into_iter().map(Step::Resolve).collect(),
-            last,
+            first,
+            avoided,
             started: Instant::now(),
             failure: None,
         }
     }
 
-    /// Takes the answers for a URL: in random order within their family (IPv4, IPv6), and behind
-    /// where the last attempt has ended. What comes before that is dialled after all other URLs.
+    /// Takes the answers for a URL: in random order within their family (IPv4, IPv6), but for the
+    /// node that comes first, and the one that is dialled after all others.
     fn resolved(&mut self, url: usize, mut answers: Vec<SocketAddr>) {
         let mut seen = HashSet::new();
         answers.retain(|it| seen.insert(*it));
-        let last = self.last.dialled.take_if(|(last, _)| *last == url);
-        let mut at = 0;
         if self.dialer.target(url).is_localhost() {
             answers.sort_by_key(SocketAddr::is_ipv6);
         } else {
@@ -109,16 +105,16 @@ impl<'a> DialAttempt<'a> {
                 let family = first.is_ipv4();
                 answers.sort_by_cached_key(|it| (it.is_ipv4() != family, entropy()));
             }
-            let place = last.and_then(|(_, last)| answers.iter().position(|it| *it == last));
-            at = place.map_or(0, |at| at + usize::from(!self.last.is_good));
+            let is = |node: &Option<Node>, it: &SocketAddr| {
+                let node = node.as_ref().filter(|node| node.index() == url);
+                node.is_some_and(|node| node.address() == *it)
+            };
+            answers.sort_by_key(|it| !is(&self.first, it));
+            let last = answers.extract_if(.., |it| is(&self.avoided, it));
+            self.steps.extend(last.map(|it| Step::Dial(url, it)));
         }
-        let later = answers.split_off(at);
-        let dial = |address| Step::Dial(url, address);
-        later
-            .into_iter()
-            .rev()
-            .for_each(|it| self.steps.push_front(dial(it)));
-        self.steps.extend(answers.into_iter().map(dial));
+        let answers = answers.into_iter().rev();
+        answers.for_each(|it| self.steps.push_front(Step::Dial(url, it)));
     }
 
     /// Opens a connection, TCP and TLS, to the next address that accepts one.
@@ -137,10 +133,6 @@ impl<'a> DialAttempt<'a> {
                     }
                 }
                 Some(Step::Dial(url, address)) => {
-                    {
-                        let mut last = self.dialer.position.0.lock();
-                        (last.dialled, last.is_good) = (Some((url, address)), false);
-                    }
                     let target = self.dialer.target(url);
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
@@ -151,12 +143,13 @@ impl<'a> DialAttempt<'a> {
                     };
                     // A failure here costs latency only.
                     let _ = tcp.set_nodelay(true);
+                    let node = Node::new(target.printable(), url, address);
                     match self.dialer.secure(target, tcp).await {
                         Ok(socket) => {
                             return Ok(Reached {
                                 target,
                                 socket,
-                                node: Node::new(target.printable(), url, address),
+                                node,
                             });
                         }
                         // The addresses of this machine are one server.
@@ -165,7 +158,7 @@ impl<'a> DialAttempt<'a> {
                         {
                             return Err(error);
                         }
-                        Err(error) => self.failed(error)?,
+                        Err(error) => self.failed(&node, error)?,
                     }
                 }
                 None => {
@@ -180,8 +173,11 @@ impl<'a> DialAttempt<'a> {
     /// Handles an error of the address that was reached. One that only this address may have, such
     /// as a bad certificate, is passed over. Every other one ends the attempt: a server that
     /// refuses because it is busy must not send its clients to all others at once.
-    pub(super) fn failed(&mut self, error: DialError) -> Result<(), DialError> {
+    pub(super) fn failed(&mut self, node: &Node, error: DialError) -> Result<(), DialError> {
         let is_busy = error.is_retryable() && !matches!(error, DialError::Proxy { .. });
+        if is_busy {
+            self.dialer.position.0.lock().avoided = Some(node.clone());
+        }
         if is_busy || matches!(error, DialError::Status { status: 401, .. }) {
             return Err(error);
         }
@@ -189,10 +185,12 @@ impl<'a> DialAttempt<'a> {
         Ok(())
     }
 
-    /// Notes that the connection to this node stands.
-    pub(super) fn succeeded(&self, node: &Node) {
-        let mut last = self.dialer.position.0.lock();
-        (last.is_good, last.node) = (true, Some(node.clone()));
+    /// Notes that the connection to this node stands. The next attempt begins with it if it `stays`, or
+    /// else visits it last.
+    pub(super) fn succeeded(&self, node: &Node, stays: bool) {
+        let node = Some(node.clone());
+        let avoided = node.clone().filter(|_| !stays);
+        *self.dialer.position.0.lock() = Last { node, avoided };
     }
 
     /// Remembers the last error, but one after which a retry may help before one after which none
@@ -263,27 +261,34 @@ mod tests {
     }
 
     /// Dials one address, as an attempt that gets an answer from it does.
-    fn dial(dialer: &WsDialer, names: &Names) -> (usize, SocketAddr) {
-        let first = all(dialer, names)[0];
-        dialer.position.0.lock().dialled = Some(first);
-        first
+    fn dial(dialer: &WsDialer, names: &Names, stays: bool) -> (usize, SocketAddr) {
+        let (url, address) = all(dialer, names)[0];
+        let node = Node::new("", url, address);
+        DialAttempt::new(dialer).succeeded(&node, stays);
+        (url, address)
     }
 
     #[test]
-    fn attempts_go_on_behind_the_last_address_in_listed_order() {
+    fn in_listed_order_a_lost_or_busy_node_comes_last_and_a_good_one_first() {
         let names = vec![addresses(&[1, 2]), addresses(&[3])];
         let dialer = dialer(&names).in_listed_order();
         let [a, b] = addresses(&[1, 2])[..] else {
             return;
         };
         let (a, b, c) = ((0, a), (0, b), (1, names[1][0]));
-        let dialled: Vec<_> = (0..5).map(|_| dial(&dialer, &names)).collect();
-        assert_eq!(dialled, [a, b, c, a, b]);
-        assert_eq!(all(&dialer, &names), [c, a, b]);
-        dialer.position.0.lock().is_good = true;
+        let dialled: Vec<_> = (0..3).map(|_| dial(&dialer, &names, false)).collect();
+        assert_eq!(dialled, [a, b, a]);
         assert_eq!(all(&dialer, &names), [b, c, a]);
-        dialer.position.leave(None);
-        assert_eq!(all(&dialer, &names), [c, a, b]);
+        let busy = DialError::TimedOut {
+            after: Duration::ZERO,
+        };
+        let node = Node::new("", 1, c.1);
+        let failed = DialAttempt::new(&dialer).failed(&node, busy);
+        assert!(failed.is_err());
+        assert_eq!(dial(&dialer, &names, true), a);
+        assert_eq!(all(&dialer, &names), [a, b, c]);
+        dialer.position.leave(&Node::new("", 0, a.1));
+        assert_eq!(all(&dialer, &names), [b, c, a]);
     }
 
     #[test]
@@ -306,10 +311,10 @@ mod tests {
             let (mut first, mut second) = (BTreeMap::new(), BTreeMap::new());
             for _ in 0..1000 {
                 let dialer = dialer(&names);
-                let node = dial(&dialer, &names);
+                let node = dial(&dialer, &names, false);
                 *first.entry(node).or_insert(0) += 1;
                 if node.1 == names[0][0] {
-                    *second.entry(dial(&dialer, &names)).or_insert(0) += 1;
+                    *second.entry(dial(&dialer, &names, false)).or_insert(0) += 1;
                 }
             }
             assert_eq!(first.len(), 4);
@@ -320,12 +325,12 @@ mod tests {
 
     proptest! {
         /// Whatever was dialled before: no address is dialled twice in an attempt, none is left out,
-        /// and the one that was dialled last comes first if it was good.
+        /// and the one of the last connection comes first or last.
         #[test]
         fn an_attempt_visits_every_address_once(
             names in prop::collection::vec(
                 prop::collection::btree_set(0..20u8, 0..5).prop_map(Vec::from_iter), 1..5),
-            good in prop::collection::vec(any::<bool>(), 0..10),
+            stays in prop::collection::vec(any::<bool>(), 0..10),
         ) {
             let names: Names = names.iter().map(|it| addresses(it)).collect();
             let dialer = dialer(&names);
@@ -333,16 +338,13 @@ mod tests {
             let expected: BTreeSet<_> = pairs
                 .flat_map(|(url, answers)| answers.iter().map(move |answer| (url, *answer)))
                 .collect();
-            let mut kept = None;
-            for is_good in good {
+            for stays in stays.into_iter().filter(|_| !expected.is_empty()) {
+                let last = dial(&dialer, &names, stays);
                 let visited = all(&dialer, &names);
                 prop_assert_eq!(visited.len(), expected.len());
                 prop_assert_eq!(&visited.iter().copied().collect::<BTreeSet<_>>(), &expected);
-                let Some(first) = visited.first().copied() else { continue };
-                prop_assert_eq!(kept.unwrap_or(first), first);
-                let mut last = dialer.position.0.lock();
-                (last.dialled, last.is_good) = (Some(first), is_good);
-                kept = is_good.then_some(first);
+                let at = if stays { visited.first() } else { visited.last() };
+                prop_assert_eq!(at, Some(&last));
             }
         }
     }

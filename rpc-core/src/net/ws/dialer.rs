@@ -30,7 +30,7 @@ use crate::net::dial::{DialError, Dialer, Node};
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsConfig;
 
-/// What `localhost` means, without a lookup: IPv4 first, wherever the last attempt has ended. Most servers listen
+/// What `localhost` means, without a lookup: IPv4 first, whatever the last attempt has reached. Most servers listen
 /// there, and another program may listen at `::1`.
 const LOCALHOST: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -43,8 +43,8 @@ const LOCALHOST: [IpAddr; 2] = [
 /// passes over those without an answer (no such name, nothing listens, no route, a bad
 /// certificate, a 4xx other than 401, 408, 425 and 429), and ends with the first that accepts the
 /// connection or refuses it for now (a 503, say). Each address is visited at most once. The next
-/// attempt goes on behind the address where this one ended, so that a
-/// [`Link`](crate::net::Link) which has lost its node, or was refused by it, comes to the next one,
+/// attempt visits the address where this one ended after all others, so that a
+/// [`Link`](crate::net::Link) which has lost its node, or was refused by it, comes to another one,
 /// with the delays of one server. `localhost` is one node: 127.0.0.1, and `::1` if nothing listens there.
 ///
 /// Name resolution, TCP, TLS and the upgrade of all visited addresses share one deadline,
@@ -208,10 +208,10 @@ impl WsDialer {
         Ok((reached.socket, reached.node))
     }
 
-    /// Lets the next attempt go on behind this node, if the last connection went there: it answers
+    /// Lets the next attempt visit this node last, if the last connection went there: it answers
     /// that it is busy, or its connection was lost. [`dial`](Dialer::dial) always does.
     pub fn leave(&self, node: &Node) {
-        self.position.leave(Some(node));
+        self.position.leave(node);
     }
 
     /// Returns the headers of a request to the server of the URL, of several the first:
@@ -317,16 +317,15 @@ impl WsDialer {
 
     /// Connects to the first address that accepts the upgrade.
     async fn connect(&self) -> Result<WsStream, DialError> {
-        self.position.leave(None);
         let mut visit = DialAttempt::new(self);
         loop {
             let reached = visit.next().await?;
             match self.upgrade_now(reached.target, reached.socket).await {
                 Ok(stream) => {
-                    visit.succeeded(&reached.node);
+                    visit.succeeded(&reached.node, false);
                     return Ok(stream);
                 }
-                Err(error) => visit.failed(error)?,
+                Err(error) => visit.failed(&reached.node, error)?,
             }
         }
     }
@@ -335,7 +334,7 @@ impl WsDialer {
     async fn reach(&self) -> Result<Reached<'_>, DialError> {
         let mut visit = DialAttempt::new(self);
         let reached = visit.next().await?;
-        visit.succeeded(&reached.node);
+        visit.succeeded(&reached.node, true);
         Ok(reached)
     }
 

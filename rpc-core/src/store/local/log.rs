@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::logs::{Logs, Wanted};
+use super::logs::{Logs, OpenLog};
 use super::rows::View;
 use super::rows::{millis, system_time};
 use super::{Engine, Link, MAX_PAYLOAD, Node};
@@ -22,7 +22,7 @@ const PAGE: usize = 256;
 
 pub(super) struct LocalLog {
     pub(super) node: Node,
-    pub(super) wanted: Arc<Wanted>,
+    pub(super) wanted: Arc<OpenLog>,
     pub(super) view: View,
 }
 
@@ -44,7 +44,7 @@ impl LocalLog {
     async fn with<T: Send + 'static>(
         &self,
         is_write: bool,
-        work: impl FnOnce(&mut Logs, &Wanted) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Logs, &OpenLog) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let wanted = Arc::clone(&self.wanted);
         let working = move |logs: &mut Logs| work(logs, &wanted);
@@ -133,7 +133,7 @@ impl Log for LocalLog {
         let changes = engine.hub.lock().changed.subscribe();
         let wanted = pattern.clone();
         // Where nothing is written meanwhile.
-        let opening = move |logs: &mut Logs, log: &Wanted| {
+        let opening = move |logs: &mut Logs, log: &OpenLog| {
             let view = logs.view(log)?;
             let damaged = |_: &str, sequence| Err(StoreError::Unreadable { sequence });
             Ok((view.lasts(&wanted, damaged)?, view.last_number()?, view))
@@ -186,7 +186,7 @@ struct Watching {
     link: Arc<Link>,
     changes: watch::Receiver<()>,
     gaps: watch::Receiver<u64>,
-    wanted: Arc<Wanted>,
+    wanted: Arc<OpenLog>,
     pattern: Str,
     /// Of the log that is watched: another one numbers its records again.
     view: View,

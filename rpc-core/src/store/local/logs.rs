@@ -48,7 +48,7 @@ pub(super) struct Logs {
 
 /// A log that a node has opened.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct OpenLog {
     pub(super) name: String,
     pub(super) config: LogConfig,
 }
@@ -204,8 +204,8 @@ impl Logs {
     }
 
     /// Makes a log if it does not exist.
-    pub(super) fn open(&mut self, wanted: &Wanted) -> Result<(), StoreError> {
-        let Wanted { name, config } = wanted;
+    pub(super) fn open(&mut self, wanted: &OpenLog) -> Result<(), StoreError> {
+        let OpenLog { name, config } = wanted;
         self.load()?;
         let (age, subjects) = (config.max_age, &config.subjects);
         if let Some(data) = self.logs.get(name) {
@@ -257,7 +257,7 @@ impl Logs {
     /// Takes a log out, to put it back. One that is lost is made again, for the next request.
     fn with<T>(
         &mut self,
-        wanted: &Wanted,
+        wanted: &OpenLog,
         work: impl FnOnce(&mut Self, &mut Data) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.load()?;
@@ -282,7 +282,7 @@ impl Logs {
     }
 
     /// What readers see of a log now.
-    pub(super) fn view(&mut self, wanted: &Wanted) -> Result<View, StoreError> {
+    pub(super) fn view(&mut self, wanted: &OpenLog) -> Result<View, StoreError> {
         self.with(wanted, |this, data| Ok(this.view_of(data)))
     }
 
@@ -344,7 +344,7 @@ impl Logs {
     /// Stores a record under the next number.
     pub(super) fn append(
         &mut self,
-        wanted: &Wanted,
+        wanted: &OpenLog,
         record: Record,
         expected: Option<u64>,
     ) -> Result<Stored, StoreError> {
@@ -482,7 +482,7 @@ impl Logs {
     /// Removes some of the records after a number. Returns how many, and after which number there may be more.
     pub(super) fn purge(
         &mut self,
-        wanted: &Wanted,
+        wanted: &OpenLog,
         pattern: &str,
         (mut after, before): (u64, u64),
     ) -> Result<(u64, Option<u64>), StoreError> {
@@ -517,7 +517,7 @@ impl Logs {
         })
     }
 
-    pub(super) fn state(&mut self, wanted: &Wanted) -> Result<LogState, StoreError> {
+    pub(super) fn state(&mut self, wanted: &OpenLog) -> Result<LogState, StoreError> {
         self.with(wanted, |this, data| {
             let (number, count) = (data.head.number, data.head.count);
             let first = this.range(&record_keys(number, 0), 1)?.pop();

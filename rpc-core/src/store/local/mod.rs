@@ -26,7 +26,7 @@ use super::subject::{check_len, check_message, check_pattern};
 use super::{AskError, Log, LogConfig, Messages, Store, StoreError};
 use hub::{Hub, Subscriber};
 use log::LocalLog;
-use logs::{Logs, Wanted};
+use logs::{Logs, OpenLog};
 
 use crate::sync::Mutex;
 #[cfg(feature = "file-store")]
@@ -94,7 +94,7 @@ pub struct LocalStore<T> {
     table: Arc<T>,
     node: Node,
     /// The logs that this node has opened.
-    opened: Arc<Mutex<BTreeMap<String, Arc<Wanted>>>>,
+    opened: Arc<Mutex<BTreeMap<String, Arc<OpenLog>>>>,
 }
 
 /// A connection to an engine.
@@ -282,20 +282,20 @@ impl Node {
     }
 
     /// Does something with messages. Returns whether there was room for it.
-    fn try_tell(&self, work: impl FnOnce(&mut Hub) + Send + 'static) -> bool {
+    fn try_notify(&self, work: impl FnOnce(&mut Hub) + Send + 'static) -> bool {
         if !self.engine.is_virtual {
             work(&mut self.engine.hub.lock());
             return true;
         }
         let sender = self.requests.sender.as_ref();
-        let request = (self.arrival(), telling(work));
+        let request = (self.arrival(), without_reply(work));
         !self.link.faults().is_cut && sender.is_some_and(|it| it.try_send(request).is_ok())
     }
 
     /// The same, and waits for room.
-    async fn tell(&self, work: impl FnOnce(&mut Hub) + Send + 'static) -> Result<(), StoreError> {
+    async fn notify(&self, work: impl FnOnce(&mut Hub) + Send + 'static) -> Result<(), StoreError> {
         if self.engine.is_virtual {
-            return self.send(telling(work)).await;
+            return self.send(without_reply(work)).await;
         }
         work(&mut self.engine.hub.lock());
         Ok(())
@@ -307,7 +307,7 @@ impl Node {
     }
 }
 
-fn telling(work: impl FnOnce(&mut Hub) + Send + 'static) -> Request {
+fn without_reply(work: impl FnOnce(&mut Hub) + Send + 'static) -> Request {
     Box::new(|engine, _| {
         work(&mut engine.hub.lock());
         Box::new(|_| {})
@@ -400,7 +400,7 @@ impl<T: Table> Store for LocalStore<T> {
     async fn log(&self, name: &str, config: LogConfig) -> Result<Arc<dyn Log>, StoreError> {
         config.check(name)?;
         let name = name.to_owned();
-        let wanted = Arc::new(Wanted { name, config });
+        let wanted = Arc::new(OpenLog { name, config });
         let opened = Arc::clone(&wanted);
         let opening = self.node.request(false, move |logs| {
             logs.open(&opened)?;
@@ -431,13 +431,13 @@ impl<T: Table> Store for LocalStore<T> {
     async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), StoreError> {
         self.check(subject, &payload)?;
         let subject = subject.into();
-        self.node.tell(|hub| hub.publish(subject, payload)).await
+        self.node.notify(|hub| hub.publish(subject, payload)).await
     }
 
     fn try_publish(&self, subject: &str, payload: Bytes) -> bool {
         let is_fit = self.check(subject, &payload).is_ok();
         let subject = subject.into();
-        is_fit && self.node.try_tell(|hub| hub.publish(subject, payload))
+        is_fit && self.node.try_notify(|hub| hub.publish(subject, payload))
     }
 
     async fn subscribe(&self, pattern: &str) -> Result<Messages, StoreError> {
@@ -470,7 +470,7 @@ impl<T: Table> Store for LocalStore<T> {
         let (answer, answered) = oneshot::channel();
         let subject = subject.into();
         let (sender, receiver) = oneshot::channel();
-        let asking = self.node.tell(|hub| {
+        let asking = self.node.notify(|hub| {
             let _ = sender.send(hub.ask(subject, payload, answer));
         });
         let has_listener = async {
@@ -488,7 +488,7 @@ impl<T: Table> Store for LocalStore<T> {
     fn answer(&self, reply_to: &str, payload: Bytes) {
         let reply_to: Box<str> = reply_to.into();
         self.node
-            .try_tell(move |hub| hub.answer(&reply_to, payload));
+            .try_notify(move |hub| hub.answer(&reply_to, payload));
     }
 
     fn is_connected(&self) -> bool {

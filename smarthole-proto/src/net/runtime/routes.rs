@@ -15,15 +15,15 @@ use crate::limits::ROUTER_TIMEOUT;
 use crate::net::SYSTEM;
 use crate::router::{Router, RouterError};
 
+/// Most questions to the router at once; further ones wait in order.
+const MAX_AT_ONCE: usize = 16;
+
 rpc_core::config! {
     /// How a [`RouterRuntime`] asks its router.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct RouterOptions {
         /// How long the router may take for one decision. Default 30 s.
         pub timeout: Duration = ROUTER_TIMEOUT,
-        /// Most questions to the router at once; further ones wait in order. Default 16; 0 counts
-        /// as 1.
-        pub max_at_once: usize = 16,
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn run<R: Router>(
     // when this future goes.
     let mut asked = JoinSet::new();
     loop {
-        while asked.len() < options.max_at_once.max(1)
+        while asked.len() < MAX_AT_ONCE
             && let Some(question) = runtime.shared.peek(|state| state.questions.pop_front())
         {
             let (runtime, router) = (runtime.clone(), Arc::clone(&router));

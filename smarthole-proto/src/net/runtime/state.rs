@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    fn tell(&mut self, event: HubEvent) {
+    fn emit(&mut self, event: HubEvent) {
         let weight = weight(&event);
         self.listeners.retain(|listener| {
             !listener.is_abandoned() && listener.push(event.clone(), weight) == Push::Done
@@ -139,7 +139,7 @@ impl HubState for State {
     fn drain_outputs(&mut self, _: Instant) -> bool {
         let waiting = self.questions.len();
         while let Some(event) = self.hub.poll_event() {
-            self.tell(event);
+            self.emit(event);
         }
         while let Some((conn, frame)) = self.hub.poll_transmit() {
             self.connections

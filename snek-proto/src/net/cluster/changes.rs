@@ -9,7 +9,7 @@ use rpc_core::store::{StoreError, name_of, token, try_token};
 use rpc_core::text::hex;
 
 use super::ClusterBackend;
-use super::records::{ClusterError, Known, Public, Record, Records, json, public_key, user_key};
+use super::records::{ClusterError, Public, Record, Records, Saved, json, public_key, user_key};
 use crate::frame::{Channel, User};
 use crate::hub::{INVALID_UID, NO_SUCH_USER, display_name, exists};
 use crate::id::{ChannelUid, is_channel_uid};
@@ -67,11 +67,11 @@ impl ClusterBackend {
             let Some(username) = entry.key.strip_prefix("u.").and_then(name_of) else {
                 continue;
             };
-            let is_in = |known: Known| {
+            let is_in = |known: Saved| {
                 let mut channels = known.record.channels.iter();
                 channels.any(|own| own.uid.as_str() == uid)
             };
-            if Known::read(&username, &entry).is_ok_and(is_in) {
+            if Saved::read(&username, &entry).is_ok_and(is_in) {
                 is_there |= self.leave(&username, uid).await?;
             }
         }

@@ -23,17 +23,20 @@ use crate::frame::{Call, User};
 use crate::hub::{Data, HubAnswer, HubConfig, NO_SUCH_USER, NOT_LOGGED_IN, exists};
 use crate::id::{ChannelUid, is_username};
 
-use records::{Known, Records};
+use records::{Records, Saved};
 use state::Shared;
 
 pub use records::ClusterError;
 pub use runner::ClusterRunner;
 
+/// Most messages of this node whose outcome is open; others are refused.
+const MAX_SENDS: usize = 10_000;
+
 rpc_core::config! {
     /// The configuration of a [`ClusterBackend`]. All nodes have the same.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ClusterOptions {
-        /// The limits of this node's users, channels and frames.
+        /// The limits of this node's frames.
         pub hub: HubConfig = HubConfig::default(),
         /// How long a message is tried to be stored, after which its sender learns that the outcome is unknown.
         /// Default 20 s. Keep it well below the 2 minutes for which the store remembers what it has.
@@ -41,8 +44,6 @@ rpc_core::config! {
         /// How long the store may be silent before the node gives up and closes its connections, so that
         /// clients go to another one. Default 30 s.
         pub max_outage: Duration = Duration::from_secs(30),
-        /// Most messages of this node whose outcome is open; others are refused. Default 10,000.
-        pub max_sends: usize = 10_000,
         /// Accepts everyone: a login with an unknown name creates a user with that password. Default
         /// no.
         pub open: bool = false,
@@ -132,7 +133,7 @@ impl ClusterBackend {
             hub: options.hub,
             send_timeout: options.send_timeout,
             max_outage: options.max_outage,
-            max_sends: options.max_sends,
+            max_sends: MAX_SENDS,
         };
         let shared = Arc::new(Shared::new(records, node));
         let runner = ClusterRunner::new(Arc::clone(&shared));
@@ -189,7 +190,7 @@ impl ClusterBackend {
     }
 
     /// Reads a user's record, in time.
-    async fn look_up(&self, username: &str) -> Result<Option<Known>, ClusterError> {
+    async fn look_up(&self, username: &str) -> Result<Option<Saved>, ClusterError> {
         self.in_time(self.shared.records.user(username)).await
     }
 
@@ -205,7 +206,7 @@ impl ClusterBackend {
         &self,
         username: &str,
         password: &Secret<Str>,
-    ) -> Result<Option<Known>, ClusterError> {
+    ) -> Result<Option<Saved>, ClusterError> {
         let mut known = match self.look_up(username).await {
             // A name that is too long has no owner.
             Err(ClusterError::Name(_)) => return Ok(None),

@@ -61,13 +61,13 @@ pub(super) struct Record {
 
 /// A user's record and its revision.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct Saved {
     username: Str,
     pub(super) record: Record,
     revision: u64,
 }
 
-impl Known {
+impl Saved {
     pub(super) fn read(username: &str, entry: &Entry) -> Result<Self, StoreError> {
         let record = serde_json::from_slice(&entry.value);
         let record = record.map_err(|_| failed(format!("the record of {username}: not JSON")))?;
@@ -311,9 +311,9 @@ impl Records {
     }
 
     /// Returns a user's record.
-    pub(super) async fn user(&self, username: &str) -> Result<Option<Known>, ClusterError> {
+    pub(super) async fn user(&self, username: &str) -> Result<Option<Saved>, ClusterError> {
         let entry = self.bucket.get(&user_key(username)?).await?;
-        let known = entry.map(|entry| Known::read(username, &entry));
+        let known = entry.map(|entry| Saved::read(username, &entry));
         Ok(known.transpose()?)
     }
 
@@ -341,7 +341,7 @@ impl Records {
     }
 
     /// Stores the password of a record with a strong hash, unless the record has another one by now.
-    async fn strengthen(&self, known: &Known, password: &Secret<Str>) {
+    async fn strengthen(&self, known: &Saved, password: &Secret<Str>) {
         let changed = async {
             let verified = self.hash(&known.username, password).await?;
             let change = |record: &mut Record| {
@@ -364,7 +364,7 @@ impl Records {
         &self,
         user: &User,
         password: &Secret<Str>,
-    ) -> Result<Known, ClusterError> {
+    ) -> Result<Saved, ClusterError> {
         let key = user_key(&user.username)?;
         let verified = self.hash(&user.username, password).await?;
         let record = Record {
@@ -375,7 +375,7 @@ impl Records {
         match self.bucket.create(&key, json(&record)).await {
             Ok(revision) => {
                 self.vouch(&user.username, verified);
-                Ok(Known {
+                Ok(Saved {
                     username: user.username.clone(),
                     record,
                     revision,

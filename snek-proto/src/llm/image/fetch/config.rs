@@ -6,7 +6,7 @@ use std::time::Duration;
 use rpc_core::net::tls::TlsConfig;
 
 use super::address::is_public;
-use crate::limits::{MAX_CONCURRENT_REQUESTS, MEDIA_HUNT_FETCH_TIMEOUT, MEDIA_HUNT_HEAD_TIMEOUT};
+use crate::limits::{MEDIA_HUNT_FETCH_TIMEOUT, MEDIA_HUNT_HEAD_TIMEOUT};
 
 rpc_core::config! {
     /// The limits and permissions of an [`ImageFetcher`](super::ImageFetcher).
@@ -21,12 +21,6 @@ rpc_core::config! {
         pub timeout: Duration = MEDIA_HUNT_FETCH_TIMEOUT,
         /// Most bytes of an image, counted as they arrive. Default 10 MiB.
         pub max_bytes: usize = 10 * 1024 * 1024,
-        /// Most redirects to follow. Default 5.
-        pub max_redirects: usize = 5,
-        /// Most concurrent requests of one fetcher and its clones. Default 10; 0 counts as 1.
-        pub max_concurrent: usize = MAX_CONCURRENT_REQUESTS,
-        /// Most images to fetch for one text. Default 10.
-        pub max_images: usize = 10,
         /// Whether to contact hosts that are not on the public internet. Default no: strangers
         /// choose the addresses, and could reach into your network.
         pub allow_private: bool = false,

@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::{Image, extract_urls};
+use crate::limits::MAX_CONCURRENT_REQUESTS;
 use resolve::{Filter, SystemResolver};
 
 pub use config::FetchConfig;
@@ -31,6 +32,10 @@ pub use resolve::Resolver;
 /// The most bytes allocated for an image before its first byte arrives, whatever the server
 /// announces.
 const FIRST_ROOM: usize = 64 * 1024;
+/// Most redirects to follow.
+const MAX_REDIRECTS: usize = 5;
+/// Most images to fetch for one text.
+const MAX_IMAGES: usize = 10;
 
 /// A downloader of images. Cheap to clone; clones share their connections and the limit on
 /// requests.
@@ -73,7 +78,6 @@ impl ImageFetcher {
             Some(tls) => tls.clone(),
             None => TlsConfig::platform().map_err(|error| setup(error.to_string()))?,
         };
-        let permits = config.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         let config = Arc::new(config);
         let client = Client::builder()
             .user_agent(concat!("snek-proto/", env!("CARGO_PKG_VERSION")))
@@ -91,7 +95,7 @@ impl ImageFetcher {
         Ok(Self {
             client,
             config,
-            requests: Arc::new(Semaphore::new(permits)),
+            requests: Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS)),
         })
     }
 
@@ -122,7 +126,7 @@ impl ImageFetcher {
 
     /// Concurrently fetches the images that a text names, and returns them in the order of the
     /// text. An address that occurs twice is fetched once and returned twice. Images that cannot be
-    /// fetched and those beyond the [limit](FetchConfig::max_images) are left out; a message
+    /// fetched and those beyond the tenth are left out; a message
     /// made of the text and the images keeps their addresses.
     ///
     /// # Cancel safety
@@ -132,7 +136,7 @@ impl ImageFetcher {
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut distinct = Vec::new();
         for url in &urls {
-            if places.len() < self.config.max_images && !places.contains_key(url) {
+            if places.len() < MAX_IMAGES && !places.contains_key(url) {
                 places.insert(url, distinct.len());
                 distinct.push(*url);
             }
@@ -140,11 +144,11 @@ impl ImageFetcher {
         // Futures do nothing until they are polled, so all of them may be made at once.
         let fetches = distinct.into_iter().map(|url| self.try_fetch(url));
         let fetches: Vec<_> = fetches.collect();
-        let width = self.config.max_concurrent.max(1);
+        let width = MAX_CONCURRENT_REQUESTS;
         let images: Vec<_> = stream::iter(fetches).buffered(width).collect().await;
         let found = urls.into_iter();
         let found = found.filter_map(|url| images.get(*places.get(url)?)?.clone());
-        found.take(self.config.max_images).collect()
+        found.take(MAX_IMAGES).collect()
     }
 
     async fn try_fetch(&self, url: &str) -> Option<Image> {
@@ -196,9 +200,8 @@ impl ImageFetcher {
 
     /// Sends a request and follows redirects.
     async fn follow(&self, method: Method, start: Url) -> Result<Response, FetchError> {
-        let max = self.config.max_redirects;
         let mut url = start;
-        for _ in 0..=max {
+        for _ in 0..=MAX_REDIRECTS {
             self.check(&url)?;
             let request = self.client.request(method.clone(), url.clone());
             let request = request.header(ACCEPT, "image/*");
@@ -209,7 +212,7 @@ impl ImageFetcher {
             };
             url = next;
         }
-        Err(FetchError::TooManyRedirects { max })
+        Err(FetchError::TooManyRedirects { max: MAX_REDIRECTS })
     }
 
     /// Checks whether this URL may be requested. Names are checked when they are resolved; a

@@ -14,7 +14,7 @@ use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
-use crate::ledger::{Ledger, Word};
+use crate::sim::ledger::{Ledger, Word};
 
 const NAMES: [&str; 3] = ["ann", "bob", "cid"];
 const MINUTE: Duration = Duration::from_secs(60);

@@ -15,8 +15,8 @@ use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CloseFrame, Limits, Machine as _, Refused};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
-use crate::host::{Host, OWNER, Verdict};
-use crate::user::User;
+use crate::sim::host::{Host, OWNER, Verdict};
+use crate::sim::user::User;
 
 /// The first two users share a session.
 const SESSIONS: [&str; 3] = ["s-0", "s-0", "s-1"];
@@ -247,7 +247,7 @@ impl Life {
         }
         let (conn, now) = (ConnId(id), self.host.clocks(self.now));
         let hub = &mut self.host.hub;
-        hub.heard(conn, self.now);
+        hub.touch(conn, self.now);
         match event {
             ServerEvent::Connect(connect) => {
                 let random = u128::from(self.rng.next_u64()) << 64 | u128::from(id);
@@ -290,8 +290,8 @@ impl Life {
                 self.host.verdicts.insert(prompt.clone(), verdict);
                 talk.asked = None;
             }
-            let told = tell(&mut talk.line.server.machine, reply);
-            talk.check(told, self.now)?;
+            let sent = send(&mut talk.line.server.machine, reply);
+            talk.check(sent, self.now)?;
         }
         while let Some(conn) = self.host.hub.poll_ready() {
             active = true;
@@ -308,8 +308,8 @@ impl Life {
                 && let Some(frame) = self.host.hub.next_frame(ConnId(*id), now)
             {
                 active = true;
-                let told = talk.line.server.machine.send(frame);
-                talk.check(told, self.now)?;
+                let sent = talk.line.server.machine.send(frame);
+                talk.check(sent, self.now)?;
             }
         }
         Ok(active)
@@ -450,13 +450,13 @@ impl Connection {
     }
 }
 
-fn tell(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
+fn send(machine: &mut ServerConn, reply: Reply) -> Result<(), Refused> {
     match reply {
         Reply::Accept(connected) => machine.accept(&connected),
         Reply::Refuse(error) => machine.refuse(&error),
         Reply::Begun => machine.begun(),
         Reply::Acknowledge(ack) => machine.acknowledge(&ack),
-        Reply::Frame(text) => machine.tell_text(text),
+        Reply::Frame(text) => machine.send_text(text),
         other => unreachable!("{other:?}"),
     }
 }

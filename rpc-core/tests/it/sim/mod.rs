@@ -1,8 +1,6 @@
 //! Random lives of a cluster under virtual time: nodes that die, pause and lose their line to a store that
-//! restarts and fills up. A test program of its own, because it is built with optimisation to live many of
-//! them: see [`switchboard_testing::sim`].
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-#![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
+//! restarts and fills up. `.ci/nightly` builds them with optimisation to live many: see
+//! [`switchboard_testing::sim`].
 #![allow(
     clippy::cast_possible_truncation,
     reason = "small numbers of a schedule"

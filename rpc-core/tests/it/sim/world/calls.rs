@@ -3,9 +3,9 @@
 use rpc_core::store::StoreError;
 
 use super::{Event, NODES, PAGE, World};
-use crate::node::{Call, Input};
-use crate::publish::PublishReply;
-use crate::store::{CHANNELS, Record};
+use crate::sim::node::{Call, Input};
+use crate::sim::publish::PublishReply;
+use crate::sim::store::{CHANNELS, Record};
 
 impl World {
     /// Lets the store do what a node asks for.

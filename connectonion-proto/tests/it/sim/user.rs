@@ -10,7 +10,7 @@ use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use rpc_core::{CallError, CallId, CloseReason, Delivery};
 use switchboard_testing::sim::{Outcome, ensure};
 
-use crate::host::{Host, Verdict};
+use crate::sim::host::{Host, Verdict};
 
 pub(crate) struct User {
     pub(crate) session: &'static str,

@@ -17,7 +17,7 @@ use acolyte_proto::task::TaskState;
 use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Machine as _};
 use switchboard_testing::sim::{self, Bounds, Dialling, Line, Outcome, Rng, Tally, World, ensure};
 
-use crate::life::{ConnectionModel, Report};
+use crate::sim::life::{ConnectionModel, Report};
 
 const CLIENTS: usize = 2;
 const MINUTE: Duration = Duration::from_secs(60);

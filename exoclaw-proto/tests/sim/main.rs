@@ -1,9 +1,0 @@
-//! Random lives under virtual time. A test program of its own, because it is built with optimisation
-//! to live many of them: see [`switchboard_testing::sim`].
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-#![allow(
-    clippy::cast_possible_truncation,
-    reason = "small numbers of a schedule"
-)]
-
-mod gateway;
