@@ -4,6 +4,8 @@
 pub mod answer;
 pub mod anthropic;
 mod assembler;
+#[cfg(test)]
+mod cases;
 pub mod config;
 mod error;
 pub mod extra;

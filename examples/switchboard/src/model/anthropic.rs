@@ -4,8 +4,6 @@
 mod answer_tests;
 #[cfg(test)]
 mod request_tests;
-#[cfg(test)]
-mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

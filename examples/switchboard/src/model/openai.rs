@@ -5,8 +5,6 @@ mod answer_tests;
 #[cfg(test)]
 mod end_tests;
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod thought_tests;
 
 use bytes::Bytes;
