@@ -4,8 +4,6 @@
 pub mod answer;
 pub mod anthropic;
 mod assembler;
-#[cfg(test)]
-mod cases;
 pub mod config;
 mod error;
 pub mod extra;

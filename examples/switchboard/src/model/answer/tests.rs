@@ -1,11 +1,13 @@
 //! Answers as providers send them, and some that they should not send: each is what the table says, however it is cut.
 
+pub(crate) mod cases;
+pub(crate) mod testing;
+
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::testing::{cut, joined, read, read_chunks};
+use self::testing::{cut, joined, read, read_chunks};
 use super::*;
-use crate::model::cases;
 
 /// What is read of an answer, a line each.
 fn lines(deltas: &[Delta], outcome: Result<(), ModelError>) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Answers as Anthropic sends them, and some that it should not send.
 
 use super::*;
-use crate::model::answer::testing::{self, joined};
+use crate::model::answer::tests::testing::{self, joined};
 use crate::model::provider::Provider;
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use snek_proto::llm::chat::ChatMessage;
 
 use super::request_body;
-use crate::model::answer::testing::{self, joined};
+use crate::model::answer::tests::testing::{self, joined};
 use crate::model::config::ModelConfig;
 use crate::model::extra::{origin, sign};
 use crate::model::provider::Provider;

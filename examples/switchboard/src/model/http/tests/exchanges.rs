@@ -9,9 +9,10 @@ use snek_proto::llm::chat::ChatMessage;
 
 use super::testing::{Does, OK, Provider, members, policy};
 use super::{HttpModel, RequestPolicy};
+use crate::model::answer::tests::cases;
 use crate::model::config::ModelConfig;
 use crate::model::provider::Provider as Kind;
-use crate::model::{Assembler, ChatModel as _, ChatRequest, Delta, ModelError, cases};
+use crate::model::{Assembler, ChatModel as _, ChatRequest, Delta, ModelError};
 
 pub(super) const NETWORK: [Kind; 4] = [Kind::OpenAi, Kind::Anthropic, Kind::Ollama, Kind::Vllm];
 

@@ -1,22 +1,22 @@
 //! Tables of cases for tests: what a provider sends, and what is read of it.
 
-use super::provider::Provider;
+use crate::model::provider::Provider;
 
 /// A row of a table.
-pub(super) struct Case {
+pub(crate) struct Case {
     /// The title, and what stands in place of `%`.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The providers that it is for.
-    pub(super) providers: Vec<Provider>,
+    pub(crate) providers: Vec<Provider>,
     /// The lines that are given.
-    pub(super) given: Vec<String>,
+    pub(crate) given: Vec<String>,
     /// The lines that are expected.
-    pub(super) expected: Vec<String>,
+    pub(crate) expected: Vec<String>,
 }
 
 /// Reads a table. A case has a title, providers, given lines, and expected ones behind `= `. It runs once for each line
 /// `% A | B | C | D`, with these in place of `%`, `%2`, `%3` and `%4`; `(nothing)` is an empty one.
-pub(super) fn read(table: &str) -> Vec<Case> {
+pub(crate) fn read(table: &str) -> Vec<Case> {
     let mut all = Vec::new();
     for case in table.split("\n\n").skip(1) {
         let mut lines = case.lines().filter(|line| !line.starts_with('#'));
