@@ -37,7 +37,7 @@ pub struct Pieces {
     /// How many blocks of text have come.
     pub(super) texts: usize,
     /// The members of a message that have come in pieces.
-    pub(super) told: BTreeSet<String>,
+    pub(super) in_pieces: BTreeSet<String>,
     /// Whether any part of an answer has arrived.
     is_used: bool,
     /// The reason why the provider has broken the answer off.
@@ -158,8 +158,8 @@ pub(super) fn text_of(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Array(blocks) if blocks.iter().all(is_block) => {
-            let said = blocks.iter().filter(|block| !is_thought(block));
-            let texts = said.filter_map(|block| block["text"].as_str());
+            let shown = blocks.iter().filter(|block| !is_thought(block));
+            let texts = shown.filter_map(|block| block["text"].as_str());
             texts.collect()
         }
         other => other.to_string(),
@@ -380,8 +380,10 @@ impl AnswerReader {
                 self.take(None, &answer)?;
                 if !self.out.is_used && !self.out.finished {
                     // What has no answer may be an error of any shape.
-                    let told = ModelError::in_words(&answer.to_string());
-                    return Err(told.unwrap_or_else(|| ModelError::bad("there is no answer in it")));
+                    let report = ModelError::in_words(&answer.to_string());
+                    return Err(
+                        report.unwrap_or_else(|| ModelError::bad("there is no answer in it"))
+                    );
                 }
                 self.out.end();
             }

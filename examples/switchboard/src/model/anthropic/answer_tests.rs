@@ -30,12 +30,12 @@ fn blocks_that_only_the_provider_knows_go_back_in_their_places() {
     let results = ["toolu_1", "toolu_2"].map(|id| ChatMessage::tool(id, "1"));
     for (origin, is_own) in [(origin(&config), true), ("another".to_owned(), false)] {
         crate::model::extra::sign(&mut answer, &origin);
-        let said = [
+        let conversation = [
             vec![ChatMessage::user("hi"), answer.clone()],
             results.to_vec(),
         ]
         .concat();
-        let request = ChatRequest::new(said.iter().collect());
+        let request = ChatRequest::new(conversation.iter().collect());
         let body = request_body(&config, &request).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         let content = &body["messages"][1]["content"];

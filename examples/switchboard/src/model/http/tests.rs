@@ -125,13 +125,13 @@ async fn a_request_on_a_kept_connection_that_just_ended_is_retried_once() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_in_http_is_not_a_lost_connection() {
     let many = String::leak(format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(200)));
-    for said in ["SSH-2.0-OpenSSH_9.6\r\n", many] {
+    for bytes in ["SSH-2.0-OpenSSH_9.6\r\n", many] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move {
             let (mut socket, _) = listener.accept().await.unwrap();
             read_request(&mut socket).await.unwrap();
-            socket.write_all(said.as_bytes()).await.unwrap();
+            socket.write_all(bytes.as_bytes()).await.unwrap();
         });
         let text = failure(&url, policy()).await.to_string();
         assert!(text.contains("check the address"), "{text}");

@@ -19,7 +19,7 @@ pub(super) fn text(deltas: &[Delta]) -> String {
     joined(deltas).text().to_owned()
 }
 
-pub(super) fn said(text: &str) -> String {
+pub(super) fn content_event(text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n")
 }
