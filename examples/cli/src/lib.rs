@@ -23,11 +23,11 @@ mod variable;
 pub mod web;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
-pub use line::{Line, LineArgs, Urls, headers, trusted};
+pub use line::{Line, LineArgs, Urls, check_url, headers, trusted};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
 pub use serving::{GOODBYE, Pings, Reach, TlsArgs, activated, guards, guessable, web_pages};
 pub use signals::{Signals, ready};
-pub use unreached::{Service, cannot_listen, cannot_write, unreached};
+pub use unreached::{Service, cannot_listen, cannot_open, cannot_write, unreached};
 pub use variable::{
     SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,
 };

@@ -72,15 +72,13 @@ pub struct Line {
 
 impl LineArgs {
     /// Reads the files and the environment and checks the headers like [`open`](Self::open), and checks
-    /// whether each of these URLs has a scheme.
+    /// each of these URLs.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, a header cannot be sent, or a URL is invalid.
     pub fn to(&self, to: &Urls) -> Result<Line, Failure> {
-        if let Some(url) = urls(&to.0).find(|url| !url.contains("://")) {
-            let url = redact_urls(url);
-            let wrong = format!("{url:?} is not a URL: did you mean ws://{url}?");
-            return Err(Failure::usage(wrong));
+        for url in urls(&to.0) {
+            check_url(url, "ws")?;
         }
         self.open()
     }
@@ -96,6 +94,30 @@ impl LineArgs {
             proxy: ProxyConfig::from_env(),
         })
     }
+}
+
+/// Checks the URL of a server, which most often has this `scheme`.
+///
+/// # Errors
+/// [`Failure`] if it cannot be dialled, with how to write it.
+pub fn check_url(url: &str, scheme: &str) -> Result<(), Failure> {
+    let shown = redact_urls(url);
+    if url.contains("://") {
+        let example = format!("write it as {scheme}://HOST:PORT, or as {scheme}s://HOST with TLS");
+        let dialer = WsDialer::new(url);
+        dialer.map_err(|error| Failure::usage(format_args!("{error}; {example}")))?;
+        return Ok(());
+    }
+    let (given, rest) = shown.split_once([':', '/']).unwrap_or_default();
+    let rest = rest.trim_start_matches(['/', ':']);
+    let meant = match given {
+        "ws" | "wss" | "http" | "https" => format!("{given}://{rest}"),
+        _ if shown.is_empty() => format!("{scheme}://HOST:PORT"),
+        _ => format!("{scheme}://{shown}"),
+    };
+    Err(Failure::usage(format_args!(
+        "{shown:?} is not a URL: did you mean {meant}?"
+    )))
 }
 
 /// Reads headers, each as `NAME: VALUE` or as `@FILE` with one a line. `place` is the option or setting.

@@ -1,8 +1,10 @@
-//! [`unreached`], [`cannot_listen`] and [`cannot_write`]: what a command cannot do, and what its user can do about it.
+//! [`unreached`], [`cannot_listen`], [`cannot_open`] and [`cannot_write`]: what a command cannot do, and what its user can do about it.
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use rpc_core::net::ws::urls;
 use rpc_core::{CloseReason, ConnectErrorKind};
@@ -14,7 +16,7 @@ use super::{Failure, Urls};
 pub struct Service {
     /// With its article, such as `a gateway`.
     pub name: &'static str,
-    /// The command that starts one.
+    /// The command that starts one; empty if it can be any.
     pub start: &'static str,
     /// Where the client's credentials come from: a variable or options; empty if it has none.
     pub credentials: Cow<'static, str>,
@@ -57,6 +59,15 @@ pub fn cannot_listen(address: impl Display, options: &str, error: &io::Error) ->
 #[must_use]
 pub fn cannot_write(why: impl Display, options: &str, kind: ErrorKind) -> Failure {
     Failure::new(with_step(why.to_string(), &Cause::Write { options, kind }))
+}
+
+/// Returns the failure that a store in a file, which this `option` names, cannot be opened.
+#[must_use]
+pub fn cannot_open(option: &str, path: &Path, error: impl Display) -> Failure {
+    // The engine does not say of which kind its failures are.
+    let opened = OpenOptions::new().append(true).open(path);
+    let kind = opened.err().map_or(ErrorKind::Other, |error| error.kind());
+    cannot_write(format_args!("{option}: {error}"), option, kind)
 }
 
 /// What has failed. Exhaustive: [`next_step`] knows them all.
@@ -104,6 +115,7 @@ fn next_step(cause: &Cause<'_>) -> Option<String> {
                 | ErrorKind::PermissionDenied
                 | ErrorKind::ReadOnlyFilesystem
                 | ErrorKind::NotADirectory
+                | ErrorKind::IsADirectory
                 | ErrorKind::AlreadyExists => "this user cannot write there:",
                 _ => return None,
             };
@@ -137,12 +149,18 @@ fn connected(service: &Service, to: &Urls, reason: &CloseReason) -> Option<Strin
         Some(format!("use {}", Urls::from(format!("{other}://{rest}"))))
     };
     match reason {
-        CloseReason::Authentication { .. } if !credentials.is_empty() => {
-            Some(format!("check {credentials}"))
+        CloseReason::Authentication { .. } if credentials.is_empty() => {
+            Some("what is in front of it may want a --header".to_owned())
         }
+        CloseReason::Authentication { .. } => Some(format!("check {credentials}")),
         CloseReason::HandshakeTimeout { .. } | CloseReason::Violation { .. } => elsewhere(),
+        // The codes of protocols, and this one does not know it.
+        CloseReason::Peer(frame) if (4000..5000).contains(&frame.code) => elsewhere(),
         CloseReason::Connect { kind, .. } => match kind {
             ConnectErrorKind::UnknownHost => Some("check the host name".to_owned()),
+            ConnectErrorKind::Refused if start.is_empty() => {
+                Some("nothing listens there: check host and port, and start it".to_owned())
+            }
             ConnectErrorKind::Refused => Some(format!(
                 "nothing listens there: check host and port, or start {name} with '{start}'"
             )),
@@ -158,13 +176,13 @@ fn connected(service: &Service, to: &Urls, reason: &CloseReason) -> Option<Strin
                     .to_owned(),
             ),
             ConnectErrorKind::Certificate => {
-                Some("if you trust it, name its issuer with --ca FILE".to_owned())
+                Some("if it is only the issuer, trust it with --ca FILE; else the server needs another certificate".to_owned())
             }
             ConnectErrorKind::PlainServer | ConnectErrorKind::TlsServer => other_scheme(),
             ConnectErrorKind::Status(300..=399) => Some("use the URL that it names".to_owned()),
             ConnectErrorKind::Status(429 | 503) => Some("try again later".to_owned()),
             ConnectErrorKind::Status(403 | 407) => {
-                Some("what is in front of it may want a --header".to_owned())
+                Some("check the path; what is in front of it may want a --header".to_owned())
             }
             ConnectErrorKind::Status(500..=599) => Some(format!(
                 "a proxy answers in its place: check whether {name} runs behind it"
@@ -225,7 +243,7 @@ mod tests {
             (
                 "wss://h",
                 connect(Kind::Certificate, false),
-                "wss://h cannot be used as a gateway: why; if you trust it, name its issuer with --ca FILE",
+                "wss://h cannot be used as a gateway: why; if it is only the issuer, trust it with --ca FILE; else the server needs another certificate",
             ),
             (
                 "ws://h",
@@ -260,6 +278,16 @@ mod tests {
                     message: "no".to_owned(),
                 },
                 "no connection to ws://h: authentication failed: no; check EXOCLAW_TOKEN",
+            ),
+            (
+                "ws://h",
+                CloseReason::Peer(CloseFrame::new(4001, "no")),
+                "no connection to ws://h: closed by the peer (4001: no); check host, port and path: a gateway may listen elsewhere",
+            ),
+            (
+                "ws://h",
+                connect(Kind::Status(403), false),
+                "ws://h cannot be used as a gateway: why; check the path; what is in front of it may want a --header",
             ),
             (
                 "ws://h",
@@ -311,5 +339,15 @@ mod tests {
             let failure = cannot_write("--home /x: why", "--home", kind);
             assert_eq!(failure.to_string(), format!("--home /x: why{step}"));
         }
+        let folder = std::env::temp_dir();
+        let failure = cannot_open("--store", &folder, "why").to_string();
+        let step = "this user cannot write there: choose another with --store";
+        assert_eq!(failure, format!("--store: why; {step}"));
+        // A file that can be written says itself what is wrong with it.
+        let file = folder.join(format!("switchboard-opened-{}", std::process::id()));
+        std::fs::write(&file, "").unwrap();
+        let failure = cannot_open("--store", &file, "it is damaged").to_string();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(failure, "--store: it is damaged");
     }
 }

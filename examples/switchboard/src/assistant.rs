@@ -129,9 +129,9 @@ impl Assistant {
 
     /// Remembers a message that needs no answer of the model, and the answer to it.
     pub fn heard(&self, channel: &str, nick: &str, text: &str, answer: Option<&str>) {
-        let said = ChatMessage::user(format!("{nick}: {text}"));
+        let asked = ChatMessage::user(format!("{nick}: {text}"));
         let answer = answer.map(ChatMessage::assistant);
-        let messages = std::iter::once(said).chain(answer).collect();
+        let messages = std::iter::once(asked).chain(answer).collect();
         self.conversations.add(channel, messages);
     }
 

@@ -31,7 +31,8 @@ fn pumped<E: std::fmt::Debug>(
 
 /// The next request, which has to be a message: its text and whether it is the last one.
 async fn message(line: &mut Peer) -> (Request, String, bool) {
-    let request = line.request().await;
+    let request = timeout(Duration::from_secs(600), line.request()).await;
+    let request = request.unwrap();
     assert_eq!(request.method, "send_message", "{request:?}");
     assert_eq!(request.args[0], "ch1");
     let text = request.args[1].as_str().unwrap().to_owned();
@@ -313,6 +314,23 @@ async fn a_dropped_writer_finalizes_its_text() {
 async fn an_unsent_partial_is_dropped_with_its_writer() {
     let mut bot = Acting::start(config(), |cx| async move {
         cx.stream().push("at once");
+        Ok(())
+    });
+    let mut line = bot.mentioned().await;
+    expect(&mut line, "at once\n\n(interrupted)", true).await;
+    nothing_more(&mut line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_writer_ends_its_text_in_the_room_of_its_unsent_partial() {
+    let mut config = config();
+    config.client.link.max_commands = 1;
+    let mut bot = Acting::start(config, |cx| async move {
+        let mut answer = cx.stream();
+        cx.client().try_command(|_, _| {})?;
+        answer.push("at once");
+        // The partial message gets the only room, and nobody looks.
+        sleep(Duration::from_secs(1)).await;
         Ok(())
     });
     let mut line = bot.mentioned().await;

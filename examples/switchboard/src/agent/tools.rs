@@ -56,11 +56,11 @@ fn with_files(tools: Tools, folder: &Workspace) -> Tools {
                     ..Query::default()
                 };
                 let found = folder.files(&query, &Stop::default())?;
-                let mut told = json!({ "found": found.items });
+                let mut matches = json!({ "found": found.items });
                 for remark in found.remarks() {
-                    told["remark"] = remark.into();
+                    matches["remark"] = remark.into();
                 }
-                Ok(told)
+                Ok(matches)
             }),
         )
         .with(

@@ -171,7 +171,7 @@ struct Work<'a> {
     talk: assistant::Turn,
     iteration: u64,
     /// The id for the event with the text of the last answer.
-    said_id: String,
+    answer_id: String,
 }
 
 impl<'a> Work<'a> {
@@ -190,7 +190,7 @@ impl<'a> Work<'a> {
             turn,
             talk: assistant::Turn::new(worker.limits, rounds, past, message(prompt)),
             iteration: 0,
-            said_id: String::new(),
+            answer_id: String::new(),
         })
     }
 
@@ -241,7 +241,7 @@ impl<'a> Work<'a> {
     fn say(&self, text: &str) -> Result<(), Stop> {
         if !text.trim().is_empty() {
             let event = EventKind::Assistant(text.into());
-            self.turn.emit_as(&self.said_id, event)?;
+            self.turn.emit_as(&self.answer_id, event)?;
         }
         Ok(())
     }
@@ -270,15 +270,15 @@ impl<'a> Work<'a> {
         };
         growing.end_thought();
         self.show(&mut growing)?;
-        self.said_id = growing.said_id();
+        self.answer_id = growing.answer_id();
         let answer = match ended {
             Ok(answer) => answer,
             Err(stop) => {
                 // What was said until now stays.
                 self.say(growing.text())?;
                 if !growing.text().trim().is_empty() {
-                    let said = ChatMessage::assistant(growing.text());
-                    turn.push_message(&said)?;
+                    let partial = ChatMessage::assistant(growing.text());
+                    turn.push_message(&partial)?;
                 }
                 return Err(stop);
             }

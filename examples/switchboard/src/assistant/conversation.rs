@@ -286,12 +286,12 @@ mod tests {
         let all: Vec<_> = std::iter::once(ChatMessage::system("s"))
             .chain((0..=300).map(user))
             .collect();
-        let told = trim(
+        let trimmed = trim(
             &all.iter().collect::<Vec<_>>(),
             ConversationLimits::default(),
         );
-        assert_eq!(told.len(), 200);
-        assert_eq!(told[1], &user(102));
+        assert_eq!(trimmed.len(), 200);
+        assert_eq!(trimmed[1], &user(102));
     }
 
     #[test]
@@ -329,25 +329,25 @@ mod tests {
         let all: Vec<&ChatMessage> = all.iter().collect();
         for sent in 2..14 {
             for tokens in [10, 30, 60, 90, 1000] {
-                let told = trim(&all, limits(50, sent, tokens));
+                let trimmed = trim(&all, limits(50, sent, tokens));
                 // Instructions, question, and the newest round.
-                assert!(told.len() <= sent.max(5), "{sent} {told:?}");
-                assert!(is_whole(told.iter().copied()), "{sent} {told:?}");
-                assert_eq!(told.first(), all.first());
-                assert_eq!(told[told.len() - 3..], all[all.len() - 3..]);
-                assert!(told.contains(&&turn[0]), "{sent} {told:?}");
+                assert!(trimmed.len() <= sent.max(5), "{sent} {trimmed:?}");
+                assert!(is_whole(trimmed.iter().copied()), "{sent} {trimmed:?}");
+                assert_eq!(trimmed.first(), all.first());
+                assert_eq!(trimmed[trimmed.len() - 3..], all[all.len() - 3..]);
+                assert!(trimmed.contains(&&turn[0]), "{sent} {trimmed:?}");
             }
         }
         assert_eq!(trim(&all, ConversationLimits::default()), all);
         // The newest round fits, the one before it does not.
-        let told = trim(&all, limits(50, 6, 1000));
-        assert_eq!((told.len(), told.last()), (5, all.last()));
+        let trimmed = trim(&all, limits(50, 6, 1000));
+        assert_eq!((trimmed.len(), trimmed.last()), (5, all.last()));
         // Instructions, question and an earlier message cost five tokens each.
         let short = [ChatMessage::system("s"), user(1), user(3)];
         let short: Vec<&ChatMessage> = short.iter().collect();
         for (tokens, count) in [(14, 2), (15, 3)] {
-            let told = trim(&short, limits(50, 200, tokens));
-            assert_eq!(told.len(), count, "{tokens}");
+            let trimmed = trim(&short, limits(50, 200, tokens));
+            assert_eq!(trimmed.len(), count, "{tokens}");
         }
     }
 

@@ -80,19 +80,19 @@ mod tests {
 
     use super::*;
 
-    fn said(message: &str) -> Option<String> {
+    fn replied(message: &str) -> Option<String> {
         answer(message, 7, UNIX_EPOCH + Duration::from_secs(3723))
     }
 
     #[test]
     fn a_known_word_is_answered_with_or_without_a_mention() {
-        assert_eq!(said("time?").as_deref(), Some("it is 01:02:03 UTC"));
-        assert_eq!(said("@Bot  time").as_deref(), Some("it is 01:02:03 UTC"));
-        assert_eq!(said("@Bot ping you").as_deref(), Some("pong you"));
-        assert_eq!(said("@Bot echo a b").as_deref(), Some("a b"));
-        assert_eq!(said("@Bot help!").as_deref(), Some(HELP));
+        assert_eq!(replied("time?").as_deref(), Some("it is 01:02:03 UTC"));
+        assert_eq!(replied("@Bot  time").as_deref(), Some("it is 01:02:03 UTC"));
+        assert_eq!(replied("@Bot ping you").as_deref(), Some("pong you"));
+        assert_eq!(replied("@Bot echo a b").as_deref(), Some("a b"));
+        assert_eq!(replied("@Bot help!").as_deref(), Some(HELP));
         for silent in ["", "@Bot", "hello", "what time", "echo", "  "] {
-            assert_eq!(said(silent), None, "{silent}");
+            assert_eq!(replied(silent), None, "{silent}");
         }
     }
 
@@ -108,8 +108,8 @@ mod tests {
             "dice 99d9",
             "roll",
         ] {
-            let answer = said(question).unwrap();
-            assert_eq!(said(&answer), None, "{answer}");
+            let answer = replied(question).unwrap();
+            assert_eq!(replied(&answer), None, "{answer}");
         }
     }
 

@@ -166,8 +166,8 @@ mod tests {
     use super::*;
 
     fn run(name: &str, arguments: &Value) -> Result<Value, ToolFailure> {
-        let said = ["Ann: Tea?", "Bo: coffee", "Ann: no tea then"];
-        let mut past: Vec<_> = said
+        let lines = ["Ann: Tea?", "Bo: coffee", "Ann: no tea then"];
+        let mut past: Vec<_> = lines
             .into_iter()
             .map(|text| Arc::new(ChatMessage::user(text)))
             .collect();

@@ -17,7 +17,8 @@ use tokio::sync::watch;
 
 use crate::assistant::pictures::Pictures;
 use crate::assistant::{Assistant, is_apology, replies};
-use crate::cli;
+use crate::chat::bot::unreached;
+use crate::cli::{self, Urls};
 use crate::model::{scripted, seconds};
 use crate::text::printable;
 
@@ -35,6 +36,8 @@ pub(crate) struct BotHandler {
     pub(crate) was_in: Arc<AtomicBool>,
     /// Says on which node it is.
     pub(crate) client: Arc<OnceLock<Client>>,
+    /// Where the server is.
+    pub(crate) url: Urls,
     /// Events are printed as JSON.
     pub(crate) json: bool,
 }
@@ -88,13 +91,17 @@ impl Handler for BotHandler {
                 retry_in,
                 ..
             } => {
+                let message = match self.was_in.load(Ordering::Relaxed) {
+                    true => cause.to_string(),
+                    false => unreached(&self.url, cause).to_string(),
+                };
                 let about = json!({
-                    "message": cause.to_string(),
+                    "message": message,
                     "retryInMs": retry_in.as_millis(),
                     "attempt": attempt,
                 });
                 let words = format!(
-                    "{cause}; trying again in {} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
+                    "{message}; trying again in {} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
                     seconds(*retry_in)
                 );
                 self.tell("lost", about, &words);

@@ -28,9 +28,9 @@ const TELLING: [&str; 9] = [
 /// Returns what says most of the arguments of a call.
 pub fn telling(arguments: &str) -> String {
     let named: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-    let told = TELLING.iter().find_map(|name| named.get(*name)?.as_str());
-    match told {
-        Some(told) => told.to_owned(),
+    let text = TELLING.iter().find_map(|name| named.get(*name)?.as_str());
+    match text {
+        Some(text) => text.to_owned(),
         None if named.is_empty() => String::new(),
         None => arguments.to_owned(),
     }

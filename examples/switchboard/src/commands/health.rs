@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use rpc_core::net::ws::{WsDialer, redact_urls};
+use rpc_core::net::DialError;
+use rpc_core::net::ws::WsDialer;
+use rpc_core::{CloseReason, ConnectErrorKind};
 
-use crate::cli::Failure;
+use crate::cli::{self, Failure, Service, Urls};
 
 /// How long the whole exchange may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,24 +27,29 @@ pub(crate) async fn health(url: &str) -> Result<(), Failure> {
 }
 
 async fn check(url: &str, timeout: Duration) -> Result<(), Failure> {
-    let shown = redact_urls(url);
-    let Some((scheme, rest)) = url.split_once("://") else {
-        let message = format!("{shown:?} is not a URL: did you mean http://{shown}?");
-        return Err(Failure::usage(message));
-    };
-    if !matches!(scheme, "http" | "https") {
-        let message = format!("{shown}: not an http:// or https:// URL");
-        return Err(Failure::usage(message));
-    }
+    cli::check_url(url, "http")?;
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
     let dialer = WsDialer::new(url).map_err(Failure::usage)?;
     let asked = tokio::time::timeout(timeout, dialer.get(path, MAX)).await;
-    match asked {
-        Ok(Ok((200..=299, _))) => Ok(()),
-        Ok(Ok((status, _))) => Err(Failure::new(format_args!("{shown}: {status}"))),
-        Ok(Err(error)) => Err(Failure::new(format_args!("{shown}: {error}"))),
-        Err(_) => Err(Failure::new(format_args!("{shown}: timed out"))),
-    }
+    let reason = match asked {
+        Ok(Ok((200..=299, _))) => return Ok(()),
+        Ok(Ok((status, _))) => CloseReason::Connect {
+            kind: ConnectErrorKind::Status(status),
+            message: format!("it answered {status}"),
+            retryable: true,
+        },
+        Ok(Err(error)) => CloseReason::from(&error),
+        Err(_) => CloseReason::from(&DialError::TimedOut { after: timeout }),
+    };
+    let service = Service {
+        name: "a healthy server",
+        start: "",
+        credentials: "".into(),
+    };
+    // Containers know one code of failure.
+    let url = Urls::from(url.to_owned());
+    Err(Failure::new(cli::unreached(&service, &url, &reason)))
 }
 
 #[cfg(test)]
@@ -83,13 +90,16 @@ mod tests {
     #[tokio::test]
     async fn any_other_answer_is_a_failure() {
         for (answer, message) in [
-            ("HTTP/1.1 503 Busy\r\n\r\n", "URL: 503"),
-            ("HTTP/1.1 302 Found\r\n\r\n", "URL: 302"),
-            ("SSH-2.0-OpenSSH 2\r\n", "URL: "),
-            ("", "URL: "),
+            ("HTTP/1.1 503 Busy\r\n\r\n", "503; try again later"),
+            (
+                "HTTP/1.1 302 Found\r\n\r\n",
+                "302; use the URL that it names",
+            ),
+            ("SSH-2.0-OpenSSH 2\r\n", "may listen elsewhere"),
+            ("", ""),
         ] {
             let error = ask(answer).await.0.unwrap_err();
-            assert!(error.starts_with(message), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 
@@ -98,7 +108,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/health", listener.local_addr().unwrap());
         let silent = check(&url, Duration::from_millis(50)).await;
-        assert!(silent.unwrap_err().to_string().contains("timed out"));
+        assert!(
+            silent
+                .unwrap_err()
+                .to_string()
+                .contains("not connected within 50ms")
+        );
         drop(listener);
         assert!(health(&url).await.is_err());
     }
@@ -106,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn only_http_urls_are_asked() {
         for url in ["ftp://localhost/health", "localhost:7200", "/health", ""] {
-            assert_eq!(health(url).await.unwrap_err().code(), crate::cli::USAGE);
+            assert_eq!(health(url).await.unwrap_err().code(), cli::USAGE);
         }
     }
 }

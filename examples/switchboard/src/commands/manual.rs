@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::Cli;
-use crate::cli::{Failure, Stdout};
+use crate::cli::{self, Failure, Stdout};
 
 /// Prints completions of the command line for a shell.
 #[derive(Debug, clap::Args)]
@@ -53,5 +53,11 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     };
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
-    written.map_err(|error| Failure::new(format_args!("{}: {error}", folder.display())))
+    written.map_err(|error| {
+        cli::cannot_write(
+            format_args!("{}: {error}", folder.display()),
+            "FOLDER",
+            error.kind(),
+        )
+    })
 }

@@ -35,24 +35,9 @@ const MAX_SESSIONS: usize = 64;
 /// How long a question can be answered.
 const EXPIRY: Duration = Duration::from_secs(60 * 60);
 
-/// What is said of any other file whose name begins with a dot.
-const SETTINGS: &str = "programs read such files by themselves, and some run what they hold";
-
-/// Returns who runs by themselves what is written in a file of this name, or in a folder.
-fn run_by(name: &str) -> &'static str {
-    match name {
-        ".devcontainer" => "editors run what it names when the folder is opened",
-        ".envrc" => "direnv runs it when the folder is entered",
-        ".githooks" => "Git may run what is in it, at commits and the like",
-        ".github" => "GitHub runs its workflows after a push",
-        ".gitlab-ci.yml" => "GitLab runs it after a push",
-        ".husky" => "Git runs what is in it, at commits and the like",
-        ".idea" => "JetBrains' editors may run what it names when the folder is opened",
-        ".pre-commit-config.yaml" => "pre-commit runs what it names at each commit",
-        ".vscode" => "VS Code may run what it names when the folder is opened",
-        _ => SETTINGS,
-    }
-}
+/// What is said of a file or folder whose name begins with a dot.
+const SETTINGS: &str = "programs read such files by themselves, and may run what they hold: when a folder is \
+    entered or opened, at a commit, or after a push";
 
 /// A kind of step that the user is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +88,7 @@ impl Step {
         let mut parts = change.path.split('/').filter(|part| part.starts_with('.'));
         let mut kind = Kind::Edit;
         if let Some(part) = parts.next() {
-            about = format!("{about} – {}: {}", code(part), run_by(part));
+            about = format!("{about} – {}: {SETTINGS}", code(part));
             kind = Kind::Settings;
         }
         let effect = Effect::Change(change.file.clone(), change.old.clone(), change.new.clone());
@@ -350,20 +335,12 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_who_runs_a_file_by_itself() {
-        for (path, who) in [
-            (".envrc", "direnv runs it"),
-            (".vscode/tasks.json", "VS Code may run"),
-            ("sub/.husky/pre-commit", "Git runs what is in it"),
-            (".config/other", SETTINGS),
-        ] {
+    fn a_question_says_what_becomes_of_a_file_that_programs_run_by_themselves() {
+        for path in [".envrc", ".vscode/tasks.json", "sub/.husky/pre-commit"] {
             let step = Step::edit(&change(path, "x\n"));
             assert_eq!(step.kind, Kind::Settings);
-            assert!(
-                step.pages.question().contains(who),
-                "{}",
-                step.pages.question()
-            );
+            let question = step.pages.question();
+            assert!(question.contains(SETTINGS), "{question}");
         }
         assert_eq!(Step::edit(&change("src/a.rs", "")).kind, Kind::Edit);
     }

@@ -82,7 +82,7 @@ fn shown(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(diff: &Diff) -> Vec<String> {
+    fn lines_of(diff: &Diff) -> Vec<String> {
         let line = |line: &DiffLine| {
             let marker = match line.marker {
                 DiffMarker::Add => '+',
@@ -110,7 +110,7 @@ mod tests {
             " 13 12",
             " 14 13",
         ];
-        assert_eq!(told(&diff), expected);
+        assert_eq!(lines_of(&diff), expected);
     }
 
     #[test]
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn equal_texts_have_no_change() {
         assert_eq!(Diff::new("a\n", "a\n"), Diff::default());
-        assert_eq!(told(&Diff::new("", "a")), ["+1 a"]);
-        assert_eq!(told(&Diff::new("a\r\n", "")), ["-1 a"]);
+        assert_eq!(lines_of(&Diff::new("", "a")), ["+1 a"]);
+        assert_eq!(lines_of(&Diff::new("a\r\n", "")), ["-1 a"]);
         assert_eq!(
-            told(&Diff::new("", "\ta\r+b\u{202e}")),
+            lines_of(&Diff::new("", "\ta\r+b\u{202e}")),
             ["+1 \ta", "+2 +b\\u{202e}"]
         );
     }

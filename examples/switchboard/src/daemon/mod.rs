@@ -6,7 +6,7 @@ pub mod ask_first;
 pub mod checklist;
 pub mod command;
 mod diff;
-pub(crate) mod git;
+pub mod git;
 mod tool_error;
 mod tool_output;
 pub mod toolbox;

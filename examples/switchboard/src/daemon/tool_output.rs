@@ -97,13 +97,13 @@ pub(super) fn search(query: &Query, found: &Found<Match>) -> Vec<Part> {
     let items = found.items.iter();
     let header = scope("tool.label.file_search", query, &query.text, items.len());
     let mut parts = vec![header];
-    parts.extend(lines(items.map(told), "matches"));
+    parts.extend(lines(items.map(match_line), "matches"));
     parts.extend(found.remarks().into_iter().map(Part::text));
     parts
 }
 
 /// Formats a found line with its position.
-pub(super) fn told(found: &Match) -> String {
+pub(super) fn match_line(found: &Match) -> String {
     format!("{}:{}: {}", found.path, found.line, found.text)
 }
 

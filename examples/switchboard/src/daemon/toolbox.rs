@@ -375,7 +375,7 @@ fn on_files(
                 ..places(arguments)?
             };
             let found = workspace.search(&query, stop)?;
-            let lines: Vec<_> = found.items.iter().map(tool_output::told).collect();
+            let lines: Vec<_> = found.items.iter().map(tool_output::match_line).collect();
             (tool_output::search(&query, &found), listed(&lines, &found))
         }
         FILE_FIND => {

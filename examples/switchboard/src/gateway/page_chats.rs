@@ -143,7 +143,7 @@ struct State {
 struct Run {
     id: String,
     /// The events so far, as lines.
-    told: Vec<u8>,
+    lines_sent: Vec<u8>,
     stop: Arc<Notify>,
 }
 
@@ -169,7 +169,7 @@ impl Chat {
         state.changes += 1;
         state.run = Some(Run {
             id: question.id.clone(),
-            told: line.to_vec(),
+            lines_sent: line.to_vec(),
             stop: Arc::clone(&stop),
         });
         let _ = self.news.send(line);
@@ -182,7 +182,7 @@ impl Chat {
         };
         let line = line(&event);
         if let Some(run) = &mut self.state.lock().run {
-            run.told.extend_from_slice(&line);
+            run.lines_sent.extend_from_slice(&line);
             let _ = self.news.send(line);
         }
     }
@@ -231,7 +231,7 @@ impl Chat {
             let running = state.run.as_ref();
             turns.pop_if(|last| running.is_some_and(|run| Some(&run.id) == last.id.as_ref()));
             let mut lines = past(&turns).to_vec();
-            lines.extend_from_slice(running.map_or(&[], |run| &run.told));
+            lines.extend_from_slice(running.map_or(&[], |run| &run.lines_sent));
             return Ok((lines.into(), self.news.subscribe()));
         }
     }

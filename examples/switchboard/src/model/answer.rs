@@ -37,7 +37,7 @@ pub struct Pieces {
     /// How many blocks of text have come.
     pub(super) texts: usize,
     /// The members of a message that have come in pieces.
-    pub(super) told: BTreeSet<String>,
+    pub(super) in_pieces: BTreeSet<String>,
     /// Whether any part of an answer has arrived.
     is_used: bool,
     /// The reason why the provider has broken the answer off.
@@ -158,8 +158,8 @@ pub(super) fn text_of(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Array(blocks) if blocks.iter().all(is_block) => {
-            let said = blocks.iter().filter(|block| !is_thought(block));
-            let texts = said.filter_map(|block| block["text"].as_str());
+            let shown = blocks.iter().filter(|block| !is_thought(block));
+            let texts = shown.filter_map(|block| block["text"].as_str());
             texts.collect()
         }
         other => other.to_string(),
@@ -380,8 +380,10 @@ impl AnswerReader {
                 self.take(None, &answer)?;
                 if !self.out.is_used && !self.out.finished {
                     // What has no answer may be an error of any shape.
-                    let told = ModelError::in_words(&answer.to_string());
-                    return Err(told.unwrap_or_else(|| ModelError::bad("there is no answer in it")));
+                    let report = ModelError::in_words(&answer.to_string());
+                    return Err(
+                        report.unwrap_or_else(|| ModelError::bad("there is no answer in it"))
+                    );
                 }
                 self.out.end();
             }
@@ -535,62 +537,4 @@ impl AnswerReader {
 }
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
-pub(super) mod testing {
-    use super::*;
-    use crate::model::Assembler;
-
-    /// Reads an answer in these chunks.
-    pub(crate) fn read_chunks<'a>(
-        provider: Provider,
-        chunks: impl IntoIterator<Item = &'a [u8]>,
-    ) -> (Vec<Delta>, Result<(), ModelError>) {
-        let mut reader = AnswerReader::new(provider, "");
-        let mut deltas = Vec::new();
-        let mut outcome = Ok(());
-        for chunk in chunks {
-            outcome = reader.push(chunk);
-            if outcome.is_err() {
-                reader.release();
-            }
-            deltas.extend(std::iter::from_fn(|| reader.pop()));
-            if outcome.is_err() {
-                return (deltas, outcome);
-            }
-        }
-        if outcome.is_ok() {
-            outcome = reader.end();
-            reader.release();
-        }
-        deltas.extend(std::iter::from_fn(|| reader.pop()));
-        (deltas, outcome)
-    }
-
-    /// Reads an answer in chunks of this size.
-    pub(crate) fn read(
-        provider: Provider,
-        answer: &[u8],
-        size: usize,
-    ) -> (Vec<Delta>, Result<(), ModelError>) {
-        read_chunks(provider, answer.chunks(size))
-    }
-
-    /// Cuts the answer at these positions.
-    pub(crate) fn cut<'a>(answer: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
-        let mut places: Vec<_> = places.iter().map(|at| at % (answer.len() + 1)).collect();
-        places.push(answer.len());
-        places.sort_unstable();
-        let mut from = 0;
-        let cut = |to| answer.get(std::mem::replace(&mut from, to)..to);
-        places.into_iter().filter_map(cut).collect()
-    }
-
-    pub(crate) fn joined(deltas: &[Delta]) -> Assembler {
-        let mut assembler = Assembler::default();
-        for delta in deltas {
-            assembler.push(delta).unwrap();
-        }
-        assembler
-    }
-}
+pub(super) mod tests;

@@ -4,8 +4,6 @@
 mod answer_tests;
 #[cfg(test)]
 mod request_tests;
-#[cfg(test)]
-mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -35,10 +33,10 @@ pub const VERSION: &str = "2023-06-01";
 /// # Errors
 /// [`ModelError::BadAnswer`] if it cannot be written, which never happens.
 pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<Bytes, ModelError> {
-    let said = acceptable(request, &origin(config));
+    let messages_sent = acceptable(request, &origin(config));
     let mut more = json!({ "max_tokens": config.max_tokens, "temperature": config.temperature });
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
-    for message in &said {
+    for message in &messages_sent {
         let side = match message.role {
             Role::System => {
                 more["system"] = json!([text(&message.content.text())]);
@@ -55,7 +53,7 @@ pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<B
         }
     }
     // A conversation with calls is refused without the tools that were called.
-    let calls = said.iter().flat_map(|it| &it.tool_calls);
+    let calls = messages_sent.iter().flat_map(|it| &it.tool_calls);
     let mut offered = Cow::Borrowed(request.tools);
     if offered.is_empty() {
         let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();

@@ -31,8 +31,8 @@ pub fn request_body(config: &ModelConfig, request: &ChatRequest<'_>) -> Result<B
         options["temperature"] = temperature.into();
     }
     let mut calls = &[][..];
-    let said = acceptable(request, &origin(config));
-    let messages = said.iter().map(|it| {
+    let acceptable_messages = acceptable(request, &origin(config));
+    let messages = acceptable_messages.iter().map(|it| {
         if it.role == Role::Assistant {
             calls = &it.tool_calls;
         }

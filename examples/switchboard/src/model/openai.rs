@@ -5,8 +5,6 @@ mod answer_tests;
 #[cfg(test)]
 mod end_tests;
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod thought_tests;
 
 use bytes::Bytes;
@@ -61,13 +59,14 @@ pub(super) fn read(chunk: &Value, out: &mut Pieces) -> Result<(), ModelError> {
         let delta = &choice["delta"];
         match delta.as_object().filter(|it| !it.is_empty()) {
             Some(members) => {
-                let told = members.iter().filter(|(_, it)| filled(it).is_some());
-                out.told.extend(told.map(|(name, _)| name.clone()));
+                let in_pieces = members.iter().filter(|(_, it)| filled(it).is_some());
+                out.in_pieces
+                    .extend(in_pieces.map(|(name, _)| name.clone()));
                 read_message(delta, false, out);
             }
             None => {
                 let mut message = choice["message"].clone();
-                for name in &out.told {
+                for name in &out.in_pieces {
                     message.get_mut(name).map(Value::take);
                 }
                 read_message(&message, true, out);
@@ -117,7 +116,7 @@ pub(super) fn read_message(message: &Value, is_whole: bool, out: &mut Pieces) {
     let mut calls = calls.peekable();
     // The older form, for a single call. Some servers send both.
     let old = Some((message, &message["function_call"])).filter(|(_, it)| {
-        it.is_object() && calls.peek().is_none() && !out.told.contains("tool_calls")
+        it.is_object() && calls.peek().is_none() && !out.in_pieces.contains("tool_calls")
     });
     for (call, function) in calls.chain(old) {
         let mut extra = match std::ptr::eq(call, message) {

@@ -83,11 +83,11 @@ impl Report {
             let in_xml = || Some(body.split_once("<Message>")?.1.split_once("</Message>")?.0);
             let is_text = !body.starts_with(['<', '{', '[']);
             let message = if is_text { Some(body) } else { in_xml() };
-            return Self::said(one_line(message.unwrap_or_default()));
+            return Self::of_message(one_line(message.unwrap_or_default()));
         };
         let value = value.get(0).unwrap_or(&value);
         let error = value.get("error").filter(|error| error.is_object());
-        let mut report = Self::said(one_line(&text_in(value).unwrap_or_default()));
+        let mut report = Self::of_message(one_line(&text_in(value).unwrap_or_default()));
         let word = |name| error.unwrap_or(value).get(name)?.as_str();
         let words: Vec<&str> = ["type", "code"].into_iter().filter_map(word).collect();
         report.words = words.join(" ").to_lowercase();
@@ -96,7 +96,7 @@ impl Report {
     }
 
     /// Creates the report of these words.
-    pub(super) fn said(message: String) -> Self {
+    pub(super) fn of_message(message: String) -> Self {
         let wait = wait::in_text(&message);
         Self {
             message,
@@ -195,18 +195,18 @@ fn text_in(report: &Value) -> Option<Cow<'_, str>> {
         // A report in a report.
         Value::String(text) if text.starts_with(['{', '[']) => {
             let inner = serde_json::from_str(text).ok();
-            let told = inner.and_then(|inner| Some(text_in(&inner)?.into_owned().into()));
-            told.or_else(|| Some(text.into()))
+            let inner_text = inner.and_then(|inner| Some(text_in(&inner)?.into_owned().into()));
+            inner_text.or_else(|| Some(text.into()))
         }
         Value::String(text) => Some(text.into()),
         Value::Array(list) => list.iter().find_map(text_in),
         Value::Object(members) => TEXTS.split_whitespace().find_map(|text| {
             let mut members = members.iter();
-            let (_, told) = members.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
+            let (_, inner_text) = members.find(|(name, _)| name.eq_ignore_ascii_case(text))?;
             // Those of a form have the names of its fields.
             let is_form = ["errors", "detail"].contains(&text);
-            let fields = told.as_object().filter(|_| is_form);
-            text_in(told).or_else(|| fields?.values().find_map(text_in))
+            let fields = inner_text.as_object().filter(|_| is_form);
+            text_in(inner_text).or_else(|| fields?.values().find_map(text_in))
         }),
         _ => None,
     }

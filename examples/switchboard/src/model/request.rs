@@ -63,15 +63,15 @@ pub(super) fn body<T: Serialize>(
 /// result. An image has the type of its bytes. What only the provider of an answer knows is kept for the `origin`
 /// alone.
 pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMessage> {
-    let mut said: Vec<ChatMessage> = Vec::new();
+    let mut out: Vec<ChatMessage> = Vec::new();
     let systems = request.messages.iter().filter(|it| it.role == Role::System);
     for system in systems.filter(|it| !is_blank(&it.content)) {
         push(
-            &mut said,
+            &mut out,
             ChatMessage::system(system.content.text().into_owned()),
         );
     }
-    let first = said.len();
+    let first = out.len();
     for (at, message) in request.messages.iter().enumerate() {
         if matches!(message.role, Role::System | Role::Tool) {
             continue;
@@ -107,24 +107,24 @@ pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMes
             answer.content = result;
             answers.push(answer);
         }
-        push(&mut said, message);
-        said.extend(answers);
+        push(&mut out, message);
+        out.extend(answers);
     }
-    if said.len() == first {
-        said.push(ChatMessage::user(NOTHING));
+    if out.len() == first {
+        out.push(ChatMessage::user(NOTHING));
     }
-    for message in &mut said {
+    for message in &mut out {
         if message.role == Role::User && is_blank(&message.content) {
             message.content = NOTHING.into();
         }
     }
-    said
+    out
 }
 
 /// Returns a conversation with words in place of the calls with which the `origin` has given nothing, if there are any.
 pub(super) fn in_words(request: &ChatRequest<'_>, origin: &str) -> Option<Vec<ChatMessage>> {
     let mut names = HashMap::new();
-    let said = request.messages.iter().map(|message| {
+    let out = request.messages.iter().map(|message| {
         let mut message = (*message).clone();
         let of_call = message.tool_call_id.as_ref();
         if let Some(name) = of_call.and_then(|id| names.get(id)) {
@@ -140,14 +140,14 @@ pub(super) fn in_words(request: &ChatRequest<'_>, origin: &str) -> Option<Vec<Ch
         }
         message
     });
-    let said = said.collect();
-    (!names.is_empty()).then_some(said)
+    let out = out.collect();
+    (!names.is_empty()).then_some(out)
 }
 
 /// Adds a message, or joins it with the last one if that is of the same side.
-fn push(said: &mut Vec<ChatMessage>, message: ChatMessage) {
+fn push(out: &mut Vec<ChatMessage>, message: ChatMessage) {
     let is_empty = is_blank(&message.content) && message.tool_calls.is_empty();
-    match said.last_mut() {
+    match out.last_mut() {
         Some(last) if last.role == message.role => {
             last.content = match (std::mem::take(&mut last.content), message.content) {
                 (one, other) if is_blank(&other) => one,
@@ -158,10 +158,10 @@ fn push(said: &mut Vec<ChatMessage>, message: ChatMessage) {
             last.tool_calls.extend(message.tool_calls);
             last.extra.extend(message.extra);
         }
-        _ if message.role != Role::Assistant => said.push(message),
+        _ if message.role != Role::Assistant => out.push(message),
         _ if is_empty => {}
-        Some(last) if last.role != Role::System => said.push(message),
-        _ => said.extend([ChatMessage::user(NOTHING), message]),
+        Some(last) if last.role != Role::System => out.push(message),
+        _ => out.extend([ChatMessage::user(NOTHING), message]),
     }
 }
 
@@ -210,39 +210,38 @@ fn acceptable_id(call: &ToolCall, others: &HashSet<String>) -> String {
 }
 
 /// Returns a name that every provider takes: the model's own if it is one, the tool's, or the letters of the model's.
-fn acceptable_name(said: &str, tools: &[ToolDefinition]) -> String {
+fn acceptable_name(out: &str, tools: &[ToolDefinition]) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let fits = |name: &str| (1..=MAX_NAME).contains(&name.len()) && name.chars().all(is_part);
-    let tool = find_tool(tools, said).map(ToolDefinition::name);
-    if let Some(name) = [Some(said), tool].into_iter().flatten().find(|it| fits(it)) {
+    let tool = find_tool(tools, out).map(ToolDefinition::name);
+    if let Some(name) = [Some(out), tool].into_iter().flatten().find(|it| fits(it)) {
         return name.to_owned();
     }
-    let said = if said.is_empty() { "_" } else { said };
-    let letters = said.chars().map(|c| if is_part(c) { c } else { '_' });
+    let out = if out.is_empty() { "_" } else { out };
+    let letters = out.chars().map(|c| if is_part(c) { c } else { '_' });
     letters.take(MAX_NAME).collect()
 }
 
 /// Returns the tool that a model means: by its letters and digits, with or without what other
 /// programs put around it, as in `functions.NAME:0`.
-pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], said: &str) -> Option<&'a ToolDefinition> {
+pub(crate) fn find_tool<'a>(tools: &'a [ToolDefinition], out: &str) -> Option<&'a ToolDefinition> {
     let letters = |name: &str| {
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
         letters.collect::<String>().to_ascii_lowercase()
     };
-    let exact = tools.iter().find(|tool| tool.name() == said);
+    let exact = tools.iter().find(|tool| tool.name() == out);
     exact.or_else(|| {
-        let said = said.trim();
+        let out = out.trim();
         // Other programs put names around it, and marks and numbers behind it.
         let is_name = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
-        let mut runs = said.split(|c| !is_name(c)).filter(|it| !it.is_empty());
-        let run = runs.next().filter(|_| !said.contains(char::is_whitespace));
+        let mut runs = out.split(|c| !is_name(c)).filter(|it| !it.is_empty());
+        let run = runs.next().filter(|_| !out.contains(char::is_whitespace));
         let parts = run.unwrap_or_default().rsplit(['.', ':', '/']);
         let mut parts = parts.filter_map(|it| it.rsplit("__").next());
         let end = parts.find(|it| it.contains(char::is_alphabetic));
-        [Some(said), end].into_iter().flatten().find_map(|said| {
-            let said = letters(said);
-            let is_meant =
-                |tool: &&ToolDefinition| !said.is_empty() && letters(tool.name()) == said;
+        [Some(out), end].into_iter().flatten().find_map(|out| {
+            let out = letters(out);
+            let is_meant = |tool: &&ToolDefinition| !out.is_empty() && letters(tool.name()) == out;
             let mut meant = tools.iter().filter(is_meant);
             meant.next().filter(|_| meant.next().is_none())
         })

@@ -128,10 +128,10 @@ fn billed(request: &ChatRequest<'_>, mut pieces: Vec<Delta>) -> Vec<Delta> {
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let prompt = count(request.messages.iter().copied().map(estimate).sum());
     let usage = |completion| Delta::Usage(Usage { prompt, completion });
-    let said = pieces
+    let words = pieces
         .iter()
         .filter(|it| matches!(it, Delta::Text(_) | Delta::ToolCall(_)));
-    let completion = count(said.count());
+    let completion = count(words.count());
     if let Some(Delta::Finish(_)) = pieces.last() {
         pieces.insert(pieces.len() - 1, usage(completion));
     }

@@ -58,7 +58,7 @@ pub(super) struct Think {
     is_released: bool,
     held: String,
     /// The text of the answer, as long as it may be a thought.
-    said: String,
+    shown: String,
     /// How much of the text has no closing mark.
     searched: usize,
 }
@@ -98,8 +98,8 @@ impl Think {
             let marks = self.marks.iter();
             let found = marks.filter_map(|mark| Some((held.find(mark)?, mark.len())));
             let Some((at, length)) = found.min() else {
-                let (told, kept) = held.split_at(held.len() - self.open_end(&held));
-                self.tell(told, out);
+                let (ready, kept) = held.split_at(held.len() - self.open_end(&held));
+                self.tell(ready, out);
                 kept.clone_into(&mut self.held);
                 return false;
             };
@@ -201,16 +201,16 @@ impl Think {
         if self.has_thought {
             return None;
         }
-        self.searched = self.said.trim_end().len();
-        let whole = std::mem::take(&mut self.said) + next;
+        self.searched = self.shown.trim_end().len();
+        let whole = std::mem::take(&mut self.shown) + next;
         let found = self.closing(&whole).and_then(|(from, to)| {
             let (before, after) = (whole.get(..from)?, whole.get(to..)?);
             let is_line = before.ends_with('\n') || after.starts_with(['\n', '\r']);
             let answer = after.trim_start().len();
             is_line.then(|| next.len() - answer.min(next.len()))
         });
-        self.said = whole;
-        self.said.truncate(self.said.len() - next.len());
+        self.shown = whole;
+        self.shown.truncate(self.shown.len() - next.len());
         found
     }
 
@@ -256,7 +256,7 @@ impl Think {
         } else {
             self.has_spoken |= !text.trim().is_empty();
             if !self.has_thought {
-                self.said.push_str(text);
+                self.shown.push_str(text);
             }
             out.push_back(Delta::Text(text.to_owned()));
         }

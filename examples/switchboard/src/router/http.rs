@@ -128,9 +128,9 @@ fn read(parts: &Parts, body: &[u8]) -> Result<(Input, bool), HttpError> {
             "send text/plain, or JSON with the header 'content-type: application/json'",
         ));
     }
-    let said: InputBody = rpc_core::json::parse(body, &Limits::default())
+    let parsed: InputBody = rpc_core::json::parse(body, &Limits::default())
         .map_err(|error| HttpError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-    Ok((said.input()?, wait || said.wait))
+    Ok((parsed.input()?, wait || parsed.wait))
 }
 
 fn asks_to_wait(query: &str) -> bool {

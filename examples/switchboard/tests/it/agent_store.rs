@@ -18,7 +18,7 @@ fn a_second_host_learns_who_holds_the_sessions_or_waits() {
     let (code, out, err) = outcome(home.agent(&again));
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     let holder = format!("(process {})", first.running.id());
-    assert_holds(&err, &["--store ", "in use by switchboard", &holder]);
+    assert_holds(&err, &["--store: ", "in use by switchboard", &holder]);
     let mut patient = home.agent(&again);
     patient.args(["--wait", "60"]);
     let second = std::thread::spawn(move || Host::start(patient));

@@ -37,7 +37,7 @@ fn help_shows_examples_and_exit_codes() {
             "Examples (",
             "switchboard bot serve --open",
             "Exit codes",
-            "--password-env",
+            "SNEK_PASSWORD",
             "--provider <PROVIDER>",
             "OPENAI_API_KEY",
             "--features fetch",
@@ -54,11 +54,7 @@ fn every_mistake_says_what_to_do() {
     for (args, password, expected) in [
         (&[][..], None, &["--url", "SNEK_URL", "bot serve"][..]),
         (&url[..2], None, &["--username"]),
-        (
-            &url,
-            None,
-            &["no password", "SNEK_PASSWORD", "--password-env"],
-        ),
+        (&url, None, &["no password", "SNEK_PASSWORD"]),
         (
             &["--url", "127.0.0.1:1", "--username", "b"],
             Some("p"),
@@ -167,11 +163,11 @@ fn a_refused_login_fails_at_once_and_says_where_to_look() {
     let server = Running::start(server);
     let line = server.line_with("listening on");
     let url = line.trim_start_matches("listening on ").to_owned();
-    let mut wrong = bot(&["--url", &url, "--username", "b", "--password-env", "PW"]);
-    wrong.env("PW", "hunter2");
+    let mut wrong = bot(&["--url", &url, "--username", "b"]);
+    wrong.env("SNEK_PASSWORD", "hunter2");
     let (code, _, err) = outcome(wrong);
     assert_eq!(code, Some(3));
-    assert_holds(&err, &["refused the login", "password in PW"]);
+    assert_holds(&err, &["refused the login", "password in SNEK_PASSWORD"]);
     assert!(!err.contains("hunter2"), "{err}");
 }
 

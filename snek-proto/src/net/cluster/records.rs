@@ -508,18 +508,25 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let records = Records::open(store, &ClusterOptions::default()).await;
         let (records, channel) = (records.unwrap(), ChannelUid::from("general"));
-        let last = PAGE as u64 + 2;
-        for number in 1..=last {
+        // The fourth is one of another channel, and so are the last two.
+        let (last, other) = (PAGE as u64 + 3, ChannelUid::from("other"));
+        for number in 1..=last + 2 {
             let text = format!("\"{number}\"");
             let expect = rpc_core::store::Expect::default();
-            let (log, subject) = (&records.messages, stored(&channel));
+            let is_other = number == 4 || number > last;
+            let (log, subject) = (
+                &records.messages,
+                stored(if is_other { &other } else { &channel }),
+            );
             let stored = log.append(&subject, text.into(), expect).await;
             assert_eq!(stored.unwrap().sequence, number);
         }
-        for (after, until, through) in [
-            (0, last - 1, PAGE as u64),
-            (0, 3, 3),
-            (last - 3, last - 1, last - 1),
+        for (after, until, count, through) in [
+            (0, last - 1, PAGE, PAGE as u64 + 1),
+            (0, 3, 3, 3),
+            (0, 4, 3, 4),
+            (last - 3, last - 1, 2, last - 1),
+            (last - 3, last + 1, 3, last + 1),
         ] {
             let fill = Fill {
                 after,
@@ -529,7 +536,7 @@ mod tests {
             let Page::Messages(messages, found) = page else {
                 panic!("replaced")
             };
-            assert_eq!((messages.len() as u64, found), (through - after, through));
+            assert_eq!((messages.len(), found), (count, through));
         }
     }
 }

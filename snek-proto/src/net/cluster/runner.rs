@@ -504,3 +504,85 @@ async fn next_change(watch: &mut Option<Watch>) -> Option<Change> {
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rpc_core::net::{LinkConfig, mem};
+    use rpc_core::reconnect::ReconnectPolicy;
+    use rpc_core::store::MemoryStore;
+
+    use super::super::{ClusterBackend, ClusterOptions, Storing};
+    use super::*;
+    use crate::client::ClientConfig;
+    use crate::frame::Final;
+    use crate::net::{Server, ServerOptions, connect_with};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_stored_for_a_node_that_has_ended_answers_no_message_of_the_next() {
+        let store = MemoryStore::new();
+        let options = ClusterOptions {
+            open: true,
+            password_rounds: 1_000,
+            max_outage: Duration::from_secs(1),
+            ..ClusterOptions::default()
+        };
+        let opened = ClusterBackend::open(Arc::new(store.clone()), options).await;
+        let (backend, runner) = opened.unwrap();
+        tokio::spawn(runner.run());
+        let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
+        let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(8));
+        tokio::spawn(server.run());
+        tokio::spawn(async move {
+            while let Some(line) = listener.accept().await {
+                handle.serve(line, None);
+            }
+        });
+        backend.put_channel("general", "").await.unwrap();
+        let mut former = None;
+        for life in 0..2 {
+            let link = LinkConfig {
+                reconnect: ReconnectPolicy::off(),
+                ..LinkConfig::default()
+            };
+            let config = ClientConfig::new("ann", "secret");
+            let (client, events, connection) =
+                connect_with(dialer.clone(), ClientConfig { link, ..config });
+            tokio::spawn(connection.run());
+            assert!(backend.shared.is_serving().await);
+            client.ready().await.unwrap();
+            sleep(RETRY).await;
+            store.set_paused(true);
+            let sending = tokio::spawn(async move {
+                let sent = client.send_message("general", "hi", Final::Yes).await;
+                (sent, events)
+            });
+            let id = loop {
+                tokio::task::yield_now().await;
+                if let Some(id) = backend.shared.lock().sends.keys().next() {
+                    break *id;
+                }
+            };
+            let Some(Storing { id: first, .. }) = &former else {
+                former = Some(Storing {
+                    shared: &backend.shared,
+                    life,
+                    id,
+                    result: Some(Ok(())),
+                });
+                assert!(sending.await.unwrap().0.is_err());
+                store.set_paused(false);
+                let mut phase = backend.shared.phase.subscribe();
+                phase.wait_for(|it| *it == Phase::Serving).await.unwrap();
+                continue;
+            };
+            // The numbers are the same, and this one is not stored.
+            assert_eq!(id, *first);
+            former = None;
+            sleep(Duration::from_millis(100)).await;
+            assert!(!sending.is_finished());
+        }
+        assert!(former.is_none());
+    }
+}

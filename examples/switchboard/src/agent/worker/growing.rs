@@ -21,7 +21,7 @@ pub(super) struct Growing {
     call: String,
     text: String,
     /// How much of the answer's text was sent, in bytes.
-    said: usize,
+    text_sent: usize,
     /// What the model thinks, since the last whole thought.
     thought: String,
     /// How much of it was sent, in bytes.
@@ -58,7 +58,7 @@ impl Growing {
             Delta::Notice(Notice::Thoughts) => {
                 // The whole answer takes the place of its parts.
                 self.text.clear();
-                self.said = 0;
+                self.text_sent = 0;
                 self.events.push_back((None, event(&Notice::Thoughts)));
             }
             Delta::Notice(notice) => self.events.push_back((None, event(&notice))),
@@ -73,7 +73,7 @@ impl Growing {
     }
 
     fn waits(&self) -> bool {
-        self.thought_sent < self.thought.len() || self.said < self.text.len()
+        self.thought_sent < self.thought.len() || self.text_sent < self.text.len()
     }
 
     /// Sends what has grown, unless a part was sent just now.
@@ -82,10 +82,10 @@ impl Growing {
             return;
         }
         self.next = Some(now + PACE);
-        let said = self.text.get(self.said..).unwrap_or_default();
-        if !said.is_empty() {
-            let delta = TextDelta::new(said, self.said_id());
-            self.said = self.text.len();
+        let text_sent = self.text.get(self.text_sent..).unwrap_or_default();
+        if !text_sent.is_empty() {
+            let delta = TextDelta::new(text_sent, self.answer_id());
+            self.text_sent = self.text.len();
             self.events
                 .push_back((None, EventKind::AssistantDelta(delta)));
         }
@@ -115,7 +115,7 @@ impl Growing {
     }
 
     /// Returns the id of the event with the whole text of the answer.
-    pub(super) fn said_id(&self) -> String {
+    pub(super) fn answer_id(&self) -> String {
         format!("{}.answer", self.call)
     }
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     /// What was sent since the last look: a mark for the kind, its text, its id.
-    fn told(growing: &mut Growing) -> Vec<(char, String, String)> {
+    fn events_of(growing: &mut Growing) -> Vec<(char, String, String)> {
         std::iter::from_fn(|| growing.poll())
             .map(|(id, kind)| match kind {
                 EventKind::AssistantDelta(delta) => {
@@ -186,16 +186,16 @@ mod tests {
     fn the_first_part_is_sent_at_once_and_the_others_together() {
         let (mut growing, start) = (Growing::new("c"), Instant::now());
         growing.push(text("a"), start);
-        assert_eq!(told(&mut growing), [part('a', "a", "c.answer")]);
+        assert_eq!(events_of(&mut growing), [part('a', "a", "c.answer")]);
         assert_eq!(growing.due(), None);
         growing.push(text("b"), start + PACE / 2);
         growing.push(text("c"), start + PACE / 2);
-        assert_eq!(told(&mut growing), []);
+        assert_eq!(events_of(&mut growing), []);
         assert_eq!(growing.due(), Some(start + PACE));
         growing.send(start + PACE);
-        assert_eq!(told(&mut growing), [part('a', "bc", "c.answer")]);
+        assert_eq!(events_of(&mut growing), [part('a', "bc", "c.answer")]);
         growing.push(text("d"), start + 3 * PACE);
-        assert_eq!(told(&mut growing), [part('a', "d", "c.answer")]);
+        assert_eq!(events_of(&mut growing), [part('a', "d", "c.answer")]);
         assert_eq!(growing.text(), "abcd");
     }
 
@@ -209,7 +209,7 @@ mod tests {
             part('t', "h", "c.thought-0"),
             part('T', "hm", "c.thought-0"),
         ];
-        assert_eq!(told(&mut growing), first);
+        assert_eq!(events_of(&mut growing), first);
         growing.push(thought("more"), start + PACE);
         growing.end_thought();
         let second = [
@@ -217,7 +217,7 @@ mod tests {
             part('t', "more", "c.thought-1"),
             part('T', "more", "c.thought-1"),
         ];
-        assert_eq!(told(&mut growing), second);
+        assert_eq!(events_of(&mut growing), second);
     }
 
     #[test]
@@ -227,7 +227,10 @@ mod tests {
             growing.push(thought(&"x".repeat(1_000)), start);
         }
         growing.end_thought();
-        let told = told(&mut growing);
-        assert_eq!(told.last().map(|(_, text, _)| text.len()), Some(65_000));
+        let events_of = events_of(&mut growing);
+        assert_eq!(
+            events_of.last().map(|(_, text, _)| text.len()),
+            Some(65_000)
+        );
     }
 }

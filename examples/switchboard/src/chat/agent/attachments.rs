@@ -66,13 +66,13 @@ fn image_type(path: &Path) -> Option<&'static str> {
 }
 
 fn data_url(kind: &str, path: &Path) -> Result<String, String> {
-    let told = |error| format!("{}: {error}", path.display());
-    let size = fs::metadata(path).map_err(told)?.len();
+    let failed = |error| format!("{}: {error}", path.display());
+    let size = fs::metadata(path).map_err(failed)?.len();
     if size > MAX_FILE_BYTES as u64 {
         let max = MAX_FILE_BYTES / 1024 / 1024;
         return Err(format!("{}: larger than {max} MB", path.display()));
     }
-    let bytes = fs::read(path).map_err(told)?;
+    let bytes = fs::read(path).map_err(failed)?;
     Ok(format!("data:{kind};base64,{}", STANDARD.encode(bytes)))
 }
 

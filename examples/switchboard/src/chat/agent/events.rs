@@ -118,8 +118,8 @@ impl Agent {
     }
 
     /// The outcome of something that was said to an agent at work.
-    pub(super) async fn interjected(&mut self, said: InterjectionResult, out: &Out) {
-        match said {
+    pub(super) async fn interjected(&mut self, interjection: InterjectionResult, out: &Out) {
+        match interjection {
             Ok(Taken::Started) => (self.status.is_busy, self.status.is_own) = (true, true),
             Ok(Taken::Queued { id }) => queued(&id, out).await,
             Err(error) => out.wrong(Failure::new(words(&error))).await,
@@ -299,14 +299,14 @@ pub(super) fn words(error: &CallError<ErrorFrame>) -> String {
     match error {
         CallError::Remote(error) => error.message.to_string(),
         CallError::Closed { reason, delivery } => {
-            let told = match delivery {
+            let what_is_known = match delivery {
                 Delivery::NotSent => "this was not sent",
                 Delivery::Unknown => {
                     "this may or may not have arrived; check before you send it again"
                 }
                 Delivery::Delivered => "the agent received it, but its answer is lost",
             };
-            format!("{reason}; {told}")
+            format!("{reason}; {what_is_known}")
         }
         other => other.to_string(),
     }

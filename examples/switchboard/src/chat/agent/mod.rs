@@ -73,7 +73,7 @@ pub(crate) struct Agent {
     pub(crate) status: Status,
     pub(crate) steps: Steps,
     pub(crate) questions: VecDeque<Question>,
-    pub(crate) said: JoinSet<InterjectionResult>,
+    pub(crate) interjections: JoinSet<InterjectionResult>,
 }
 
 /// How it stands with an agent.
@@ -110,7 +110,7 @@ impl Agent {
     }
 
     fn is_busy(&self) -> bool {
-        self.status.is_busy || !self.said.is_empty()
+        self.status.is_busy || !self.interjections.is_empty()
     }
 
     /// A text is the answer to the first question.
@@ -174,7 +174,8 @@ impl Agent {
 
     fn interject(&mut self, text: String) {
         let client = self.client.clone();
-        self.said.spawn(async move { client.interject(text).await });
+        self.interjections
+            .spawn(async move { client.interject(text).await });
     }
 }
 
@@ -262,7 +263,7 @@ impl Peer for Agent {
         // In this order: that the connection is back is shown before the steps that arrive over it.
         tokio::select! {
             biased;
-            Some(Ok(said)) = self.said.join_next() => PeerEvent::Said(Box::new(said)),
+            Some(Ok(interjections)) = self.interjections.join_next() => PeerEvent::Said(Box::new(interjections)),
             event = self.events.next_link() => PeerEvent::Link(event.map(Box::new)),
             event = self.run.next() => match event {
                 Some(Ok(event)) => PeerEvent::Run(Box::new(event)),
@@ -275,8 +276,8 @@ impl Peer for Agent {
         match event {
             PeerEvent::Run(event) => self.run_event(*event, out).await,
             PeerEvent::Ended => self.ended(out).await,
-            PeerEvent::Said(said) => {
-                self.interjected(*said, out).await;
+            PeerEvent::Said(interjections) => {
+                self.interjected(*interjections, out).await;
                 Ok(())
             }
             PeerEvent::Link(Some(event)) => self.link_event(*event, out).await,
@@ -312,8 +313,8 @@ impl Peer for Agent {
                 Ok(())
             }
             ("say", text) => {
-                let said = self.prompt(text, out).await;
-                said.map_err(|failure| failure.to_string())
+                let interjections = self.prompt(text, out).await;
+                interjections.map_err(|failure| failure.to_string())
             }
             _ => {
                 let before = self.client.session().session_id;

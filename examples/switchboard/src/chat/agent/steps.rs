@@ -13,7 +13,7 @@ use crate::pages::Pages;
 /// Turns steps into events. Growing texts are shown once, also when their whole follows.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
-    said: Growing,
+    answer: Growing,
     thought: Growing,
     /// What the next question is about.
     pub(super) preview: Option<Pages>,
@@ -59,7 +59,7 @@ impl Steps {
     pub(crate) fn step(&mut self, kind: &EventKind, own: bool) -> Vec<ChatEvent> {
         let note = |text: String| vec![ChatEvent::Note(text)];
         match kind {
-            EventKind::AssistantDelta(delta) => text(&delta.content, self.said.push(delta)),
+            EventKind::AssistantDelta(delta) => text(&delta.content, self.answer.push(delta)),
             EventKind::ThinkingDelta(delta) => {
                 self.thought.push(delta);
                 vec![ChatEvent::Thinking(delta.content.to_string())]
@@ -74,9 +74,9 @@ impl Steps {
                 vec![ChatEvent::Thinking(rest.to_owned())]
             }
             EventKind::Assistant(whole) => {
-                let (rest, is_next) = self.said.rest(whole);
+                let (rest, is_next) = self.answer.rest(whole);
                 // Known agents say their answer twice.
-                self.said.shown = whole.to_string();
+                self.answer.shown = whole.to_string();
                 text(rest, is_next)
             }
             EventKind::LlmCall(_) => vec![ChatEvent::Activity("thinking".to_owned())],
@@ -89,7 +89,7 @@ impl Steps {
                 tokens.map(ChatEvent::Usage).into_iter().collect()
             }
             EventKind::ToolCall(call) => {
-                self.said = Growing::default();
+                self.answer = Growing::default();
                 vec![ChatEvent::ToolCall {
                     id: call.tool_id.as_deref().unwrap_or_default().to_owned(),
                     name: call.name.to_string(),
@@ -150,7 +150,7 @@ impl Steps {
 
     /// What the end of a run shows.
     pub(crate) fn output(&mut self, output: &Output) -> Vec<ChatEvent> {
-        let (rest, is_next) = self.said.rest(&output.result);
+        let (rest, is_next) = self.answer.rest(&output.result);
         let mut events = text(rest, is_next);
         events.extend(not_stored(output).map(ChatEvent::Note));
         events.push(ChatEvent::Ended);
@@ -229,8 +229,8 @@ mod tests {
         assert_eq!(shortened(&compact), "the conversation was made shorter");
         compact.message = Some("it no longer gets the 2 oldest messages".into());
         let step = Steps::default().step(&EventKind::Compact(compact), true);
-        let told = "it no longer gets the 2 oldest messages".to_owned();
-        assert_eq!(step, [ChatEvent::Note(told)]);
+        let about = "it no longer gets the 2 oldest messages".to_owned();
+        assert_eq!(step, [ChatEvent::Note(about)]);
         let mut failed = Compact::new("error");
         failed.error = Some("no room".into());
         assert!(shortened(&failed).ends_with("was not made shorter: no room"));

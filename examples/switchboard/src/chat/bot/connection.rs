@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rpc_core::Secret;
+use rpc_core::{CloseReason, Secret};
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{connect_with, dialer};
 
 use super::Channel;
-use crate::cli::{self, Failure, LineArgs, Urls};
+use crate::cli::{self, Failure, LineArgs, Service, Urls};
 
+/// The variable with the password.
+pub(crate) const PASSWORD: &str = "SNEK_PASSWORD";
 /// The password if none is given: servers that accept every login take any.
 const OPEN: &str = "guest";
 
@@ -31,11 +33,7 @@ pub(crate) struct Server {
     /// The login name. Default: the name of the user of this machine.
     #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
     username: Option<String>,
-    /// The environment variable that holds the password. If it is not set: a password for servers that
-    /// let everyone in.
-    #[arg(long, value_name = "VAR", default_value = "SNEK_PASSWORD")]
-    pub(crate) password_env: String,
-    /// A file with the password, in place of the variable.
+    /// A file with the password. Default: the password in SNEK_PASSWORD, else one for servers that let everyone in.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Let the password go to another machine without encryption.
@@ -65,6 +63,16 @@ pub(crate) fn open(args: Server, is_once: bool) -> Result<Channel, Failure> {
     Ok(Channel::new(client, events, connection, args, is_once))
 }
 
+/// Returns the failure that there is no connection to a Snek server.
+pub(crate) fn unreached(url: &Urls, cause: &CloseReason) -> Failure {
+    let service = Service {
+        name: "a Snek server",
+        start: "switchboard bot serve --open",
+        credentials: "--username and the password in SNEK_PASSWORD".into(),
+    };
+    cli::unreached(&service, url, cause)
+}
+
 fn username(args: &Server) -> String {
     let of_machine = || cli::variable("USER").or_else(|| cli::variable("USERNAME"));
     let name = args.username.clone().filter(|name| !name.is_empty());
@@ -75,7 +83,7 @@ fn username(args: &Server) -> String {
 fn password(args: &Server) -> Result<Secret, Failure> {
     let password = match &args.password_file {
         Some(file) => cli::secret_file("--password-file", file),
-        None => cli::secret(&args.password_env),
+        None => cli::secret(PASSWORD),
     };
     Ok(password?.unwrap_or_else(|| OPEN.into()))
 }

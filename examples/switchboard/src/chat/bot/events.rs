@@ -8,10 +8,10 @@ use snek_proto::frame::{Final, Message, Typing};
 use tokio::time::Instant;
 
 use super::growing::Entry;
-use super::{Channel, Post};
+use super::{Channel, Post, unreached};
 use crate::chat::Out;
 use crate::chat::terminal::ChatEvent;
-use crate::cli::{self, Failure, Service};
+use crate::cli::Failure;
 
 impl Channel {
     pub(super) async fn happened(
@@ -45,13 +45,7 @@ impl Channel {
         if self.was_in {
             return Failure::new(cause);
         }
-        let service = Service {
-            name: "a Snek server",
-            start: "switchboard bot serve --open",
-            credentials: format!("--username and the password in {}", self.args.password_env)
-                .into(),
-        };
-        cli::unreached(&service, &self.args.url, cause)
+        unreached(&self.args.url, cause)
     }
 
     /// Tells that the connection is lost: once, however many attempts fail after it.

@@ -178,7 +178,7 @@ impl Server {
             .map_err(|error| self.unreachable(&error))?;
         status
             .agree(&[])
-            .map_err(|error| Failure::refused(format_args!("{}: {error}", self.url)))?;
+            .map_err(|error| self.refused(ConnectErrorKind::Handshake, &error.to_string()))?;
         let way = match self.sse {
             true => Way::Http,
             false => {
@@ -199,19 +199,36 @@ impl Server {
     }
 
     pub(crate) fn unreachable(&self, error: &CallError<RpcError>) -> Failure {
-        let message = error.to_string();
-        let reason = match error {
-            CallError::Closed { reason, .. } => reason.clone(),
+        let (kind, message) = match error {
             CallError::Remote(error) => match error.kind() {
-                ErrorKind::Status(401) => CloseReason::Authentication { message },
-                ErrorKind::Status(status) => CloseReason::Connect {
-                    kind: ConnectErrorKind::Status(status),
-                    message,
-                    retryable: !matches!(status, 400..=499),
-                },
-                _ => CloseReason::Violation { message },
+                ErrorKind::Status(status) => (ConnectErrorKind::Status(status), error.to_string()),
+                _ => (ConnectErrorKind::Handshake, error.to_string()),
             },
-            other => return Failure::refused(format_args!("no answer from {}: {other}", self.url)),
+            CallError::Closed { reason, .. }
+                if !matches!(reason, CloseReason::Transport { .. }) =>
+            {
+                return cli::unreached(&SERVICE, &self.url, reason);
+            }
+            CallError::TimedOut { .. } => (ConnectErrorKind::TimedOut, error.to_string()),
+            other => (ConnectErrorKind::Handshake, other.to_string()),
+        };
+        self.refused(kind, &message)
+    }
+
+    /// Returns the failure of a server that answers otherwise than this kind of server does.
+    fn refused(&self, kind: ConnectErrorKind, message: &str) -> Failure {
+        // A refusal may have no words.
+        let message = message.trim_end_matches([':', ' ']).to_owned();
+        let reason = match kind {
+            ConnectErrorKind::Status(401) => CloseReason::Authentication { message },
+            kind => CloseReason::Connect {
+                message,
+                retryable: !matches!(
+                    kind,
+                    ConnectErrorKind::Status(400..=499) | ConnectErrorKind::Handshake
+                ),
+                kind,
+            },
         };
         cli::unreached(&SERVICE, &self.url, &reason)
     }

@@ -49,7 +49,7 @@ pub(crate) struct Daemon<'a> {
     connection: Connection,
     session: SessionId,
     /// What was said, oldest first.
-    said: VecDeque<HistoryItem>,
+    history: VecDeque<HistoryItem>,
     running: Option<Running>,
     question: Option<Question>,
     /// The user lets a server work that need not ask.
@@ -97,7 +97,7 @@ impl<'a> Daemon<'a> {
             idle,
             connection,
             session: session.unwrap_or_else(|| SessionId::random(entropy())),
-            said: VecDeque::new(),
+            history: VecDeque::new(),
             running: None,
             question: asks.then_some(Question::Work),
             may_work: wishes.yes,
@@ -156,7 +156,7 @@ impl<'a> Daemon<'a> {
         if self.idle.is_none() || !self.wishes.yes {
             request.session_id = Some(self.session.clone());
         }
-        for item in &self.said {
+        for item in &self.history {
             request = request.with_history_item(item)?;
         }
         Ok(request)
@@ -169,7 +169,7 @@ impl<'a> Daemon<'a> {
         out.set_settled(true);
         let task_id = running.chat.task_id().map(TaskId::as_str);
         out.line(show::ended_json(outcome, task_id)).await;
-        let reply = show::said(outcome);
+        let reply = show::reply_of(outcome);
         let state = reply.and_then(|reply| reply.state.as_deref());
         let asks = state == Some(AWAITING_INPUT) && is_enforced(&self.connection.status);
         let unshown = reply.and_then(|reply| match reply.output_streamed {
@@ -207,10 +207,10 @@ impl<'a> Daemon<'a> {
             return;
         }
         let id = MessageId::random(entropy());
-        self.said
+        self.history
             .push_back(HistoryItem::new(id, role, text, SystemTime::now()));
-        while self.said.len() > SAID.min(MAX_HISTORY) {
-            self.said.pop_front();
+        while self.history.len() > SAID.min(MAX_HISTORY) {
+            self.history.pop_front();
         }
     }
 }
@@ -353,7 +353,7 @@ impl Peer for Daemon<'_> {
 
     async fn command(&mut self, name: &str, _: &str, out: &Out) -> Result<(), String> {
         if name == "new" {
-            self.said.clear();
+            self.history.clear();
             let before = std::mem::replace(&mut self.session, SessionId::random(entropy()));
             let words =
                 format!("a new conversation; --session {before} comes back to the one before");

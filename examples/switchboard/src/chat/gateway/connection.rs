@@ -163,6 +163,11 @@ impl Connected {
         let mut config = args.config();
         config.keep_alive = args.pings.over(config.keep_alive);
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
+        // What is silent and wants no token may be no gateway.
+        let credentials = match config.token {
+            Some(_) => "EXOCLAW_TOKEN",
+            None => "EXOCLAW_TOKEN, host and port",
+        };
         // A server that is silent for longer speaks another protocol.
         config.handshake_timeout = HELLO;
         let line = args.line.to(&args.url)?;
@@ -174,7 +179,7 @@ impl Connected {
         let service = Service {
             name: "a gateway",
             start: "switchboard gateway",
-            credentials: "EXOCLAW_TOKEN".into(),
+            credentials: credentials.into(),
         };
         let ready = client.ready().await;
         ready.map_err(|reason| cli::unreached(&service, &args.url, &reason))?;
@@ -261,8 +266,8 @@ pub(crate) async fn ask(
             let words = turns.iter().map(|turn| {
                 answer(json, turn, || {
                     let mark = turn.mark.as_ref().map(|mark| format!("({mark})"));
-                    let said = (!turn.assistant.is_empty()).then(|| turn.assistant.to_string());
-                    let lines = [Some(format!("> {}", turn.user)), said, mark];
+                    let reply = (!turn.assistant.is_empty()).then(|| turn.assistant.to_string());
+                    let lines = [Some(format!("> {}", turn.user)), reply, mark];
                     let lines: Vec<_> = lines.into_iter().flatten().collect();
                     printable_lines(&lines.join("\n"))
                 })

@@ -78,7 +78,7 @@ pub(crate) struct Gateway<'a> {
     /// Whether a frame could not be read, so that some of it may be missing.
     has_gap: bool,
     /// What was said last, to be said again if the connection turns out to be over.
-    said: Option<String>,
+    unsent: Option<String>,
     tokens: u64,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Gateway<'a> {
             has_begun: false,
             has_text: false,
             has_gap: false,
-            said: None,
+            unsent: None,
             tokens: 0,
         })
     }
@@ -247,7 +247,7 @@ impl Peer for Gateway<'_> {
             }
             Some(Err(error)) => {
                 self.chat = None;
-                match self.said.take().filter(|_| was_not_sent(&error)) {
+                match self.unsent.take().filter(|_| was_not_sent(&error)) {
                     // Once, on a new connection.
                     Some(text) => self.send(&text, out).await,
                     None => {
@@ -271,7 +271,7 @@ impl Peer for Gateway<'_> {
 
     async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
         self.send(&text, out).await;
-        self.said = Some(text);
+        self.unsent = Some(text);
         Ok(())
     }
 

@@ -85,13 +85,16 @@ impl Show {
                 ..
             } => {
                 let title = (title != client).then_some(title);
-                let said: Vec<&str> = title
+                let texts_of: Vec<&str> = title
                     .into_iter()
                     .chain([body])
                     .map(|text| &**text)
                     .collect();
-                let said = said.join("\n");
-                let mut texts = said.lines().map(printable).filter(|text| !text.is_empty());
+                let texts_of = texts_of.join("\n");
+                let mut texts = texts_of
+                    .lines()
+                    .map(printable)
+                    .filter(|text| !text.is_empty());
                 let first = texts.next().unwrap_or_default();
                 let mark = if *priority == Priority::High {
                     " (!)"

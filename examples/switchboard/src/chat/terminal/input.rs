@@ -78,7 +78,11 @@ fn read_all(max_bytes: usize) -> Result<String, Failure> {
     let mut text = String::new();
     let most = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     let read = (io::stdin().lock().take(most.saturating_add(1))).read_to_string(&mut text);
-    read.map_err(|error| Failure::usage(format_args!("standard input: {error}")))?;
+    read.map_err(|error| {
+        Failure::usage(format_args!(
+            "standard input: {error}; it has to be text in UTF-8"
+        ))
+    })?;
     if text.len() > max_bytes {
         let message = format!("standard input has more than {max_bytes} bytes");
         return Err(Failure::usage(message));

@@ -164,7 +164,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         status: Status::default(),
         steps: Steps::default(),
         questions: VecDeque::new(),
-        said: JoinSet::new(),
+        interjections: JoinSet::new(),
     })
 }
 

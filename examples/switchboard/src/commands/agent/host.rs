@@ -217,16 +217,7 @@ async fn store(args: &Args) -> Result<Arc<dyn Store>, Failure> {
         match FileStore::open(&path, config) {
             Ok(store) => break Arc::new(store),
             Err(StoreError::Config { .. }) if Instant::now() < until => sleep(LOOK).await,
-            // The engine does not say which kind of failure it is.
-            Err(error @ StoreError::Failed { .. }) => {
-                let why = format_args!("--store: {error}");
-                return Err(cli::cannot_write(
-                    why,
-                    "--store",
-                    ErrorKind::PermissionDenied,
-                ));
-            }
-            Err(error) => return Err(Failure::new(format_args!("--store {error}"))),
+            Err(error) => return Err(cli::cannot_open("--store", &path, error)),
         }
     };
     let results = home.join(RESULTS);
@@ -300,6 +291,9 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     };
     let folder = folder.map_err(|error| cannot("--files", &files, &error))?;
     let uploads = args.uploads.clone();
+    if let Some(uploads) = &uploads {
+        std::fs::create_dir_all(uploads).map_err(|error| cannot("--uploads", uploads, &error))?;
+    }
     let uploads = uploads.unwrap_or_else(|| folder.path().join("uploads"));
     let scripted = Scripted::default().with_commands(true);
     let policy = RequestPolicy::default().with_silence(SILENCE);

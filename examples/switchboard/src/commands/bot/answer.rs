@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use rpc_core::CallError;
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, RetrySend};
 use snek_proto::error::BotError;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 
 use super::model;
 use crate::bot::BotHandler;
+use crate::chat::bot::{PASSWORD, unreached};
 use crate::cli::{self, Failure, LineArgs, Urls, complain};
 use crate::model::provider::Provider;
 
@@ -28,9 +30,6 @@ pub(crate) struct Args {
     /// The login name.
     #[arg(long, value_name = "NAME", env = "SNEK_USERNAME")]
     username: Option<String>,
-    /// The environment variable that holds the password.
-    #[arg(long, value_name = "VAR", default_value = "SNEK_PASSWORD")]
-    password_env: String,
     /// Allow sending the password to another machine without encryption.
     #[arg(long)]
     insecure: bool,
@@ -111,6 +110,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         knows_words: args.model.model.provider() == Provider::Scripted,
         was_in: Arc::clone(&was_in),
         client: Arc::clone(&client),
+        url: url.clone(),
         json: args.json,
     };
     let line = args.line.to(url)?;
@@ -151,13 +151,14 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let report = bot.run_until(enough).await.map_err(|error| match error {
         BotError::AuthenticationError { message } => Failure::refused(format_args!(
             "the server refused the login of {username:?}: {message}; check --username and the \
-             password in {}",
-            args.password_env
+             password in {PASSWORD}"
         )),
-        BotError::ConnectionError { cause, .. } if !was_in.load(Ordering::Relaxed) => {
-            Failure::refused(cause)
-        }
-        BotError::ConnectionError { cause, .. } => Failure::new(cause),
+        BotError::ConnectionError { cause, .. } => match *cause {
+            CallError::Closed { reason, .. } if !was_in.load(Ordering::Relaxed) => {
+                unreached(url, &reason)
+            }
+            cause => Failure::new(cause),
+        },
         other => Failure::new(other),
     })?;
     if report.aborted > 0 {
@@ -178,11 +179,10 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
         .ok_or_else(|| {
             Failure::usage("no login name: give --username NAME or set SNEK_USERNAME")
         })?;
-    let variable = &args.password_env;
-    let password = cli::secret(variable)?.ok_or_else(|| {
+    let password = cli::secret(PASSWORD)?.ok_or_else(|| {
         Failure::usage(format_args!(
-            "no password: set the environment variable {variable}, or name another one with \
-             --password-env; it is never given on the command line, where other users could see it"
+            "no password: set the environment variable {PASSWORD}; it is never given on the command line, \
+             where other users could see it"
         ))
     })?;
     let mut config = BotConfig::new(username, password);

@@ -37,16 +37,16 @@ pub(crate) async fn remove(args: Args) -> Result<(), Failure> {
     let opened = ClusterBackend::open(nats, ClusterOptions::default()).await;
     let (backend, _) = opened.map_err(|error| nats_failure(&error))?;
     for name in &args.users {
-        said(&format!("user {name}"), backend.remove_user(name).await)?;
+        report(&format!("user {name}"), backend.remove_user(name).await)?;
     }
     for uid in &args.channels {
-        said(&format!("channel {uid}"), backend.remove_channel(uid).await)?;
+        report(&format!("channel {uid}"), backend.remove_channel(uid).await)?;
     }
     Ok(())
 }
 
 /// Says what is removed.
-fn said(what: &str, removed: Result<bool, ClusterError>) -> Result<(), Failure> {
+fn report(what: &str, removed: Result<bool, ClusterError>) -> Result<(), Failure> {
     match removed {
         Ok(true) => cli::say(format_args!("removed the {what}")),
         Ok(false) => return Err(Failure::new(format_args!("there is no {what}"))),

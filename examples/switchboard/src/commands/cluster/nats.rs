@@ -148,7 +148,7 @@ impl NatsArgs {
     /// # Errors
     /// [`Failure`] if a file cannot be read, or NATS refuses.
     pub(crate) async fn connect(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
-        let mut told = String::new();
+        let mut last = String::new();
         loop {
             let error = match self.open().await? {
                 Ok(Some((prefix, store))) => {
@@ -160,9 +160,9 @@ impl NatsArgs {
                 Err(error) => return Err(self.failure(&error)),
             };
             let why = self.reason(&error);
-            if why != told {
+            if why != last {
                 complain(format_args!("warning: {why}. This program waits for it"));
-                told = why;
+                last = why;
             }
             sleep(PAUSE).await;
         }

@@ -151,7 +151,7 @@ fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failur
     };
     let open = |path: &Path| FileStore::open(path, config);
     if let Some(path) = &args.store {
-        let opened = open(path).map_err(|error| Failure::new(format_args!("--store {error}")))?;
+        let opened = open(path).map_err(|error| cli::cannot_open("--store", path, error))?;
         return Ok(Some(Arc::new(opened)));
     }
     let opened = state_folder().map(|folder| {

@@ -19,8 +19,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn status(args: &Args) -> Result<(), Failure> {
-    let told = tell(args).await;
-    told.inspect_err(|failure| failure.tell(args.json))
+    let shown = tell(args).await;
+    shown.inspect_err(|failure| failure.tell(args.json))
 }
 
 async fn tell(args: &Args) -> Result<(), Failure> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::agreed;
 use crate::cli::{self, Failure, complain};
-use crate::daemon::command::git::{self, Outside};
 use crate::daemon::command::{CommandConfig, Commands, Confinement, GitAccess, Network};
+use crate::daemon::git::{self, Outside};
 use crate::daemon::{Toolbox, Workspace};
 
 #[derive(Debug, clap::Args)]

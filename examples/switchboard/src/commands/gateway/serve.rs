@@ -178,7 +178,7 @@ fn raise_connection_limit(wanted: usize) -> usize {
 /// Why there is no gateway, and what to do about it. `address` is where it should have listened.
 fn failure(error: SetupError, address: &str) -> Failure {
     match error {
-        SetupError::Bind(error) => cli::cannot_listen(address, "--port or --bind", &error),
+        SetupError::Bind(error) => cli::cannot_listen(address, "--listen", &error),
         SetupError::Auth(AuthError::TokenRequired) => Failure::usage(
             "Auth token required when binding to non-loopback address. Set --token or \
              EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",

@@ -1,5 +1,6 @@
 //! `switchboard router client`: a client that keeps notes.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -85,6 +86,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What is looked for.
+const SERVICE: Service = Service {
+    name: "a router",
+    start: "switchboard router",
+    credentials: Cow::Borrowed(""),
+};
+
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let json = args.json;
     let ended = keep_notes(args).await;
@@ -104,6 +112,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
         reject: args.reject,
         delay: args.delay,
         attempts: args.attempts,
+        url: args.url.clone(),
         standing: Arc::clone(&standing),
         json: args.json,
     };
@@ -145,12 +154,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
             if standing.was_in.load(Ordering::Relaxed) {
                 return Err(Failure::new(reason));
             }
-            let service = Service {
-                name: "a router",
-                start: "switchboard router",
-                credentials: "".into(),
-            };
-            Err(cli::unreached(&service, &args.url, &reason))
+            Err(cli::unreached(&SERVICE, &args.url, &reason))
         }
         other => Err(Failure::new(other)),
     }
@@ -207,6 +211,7 @@ struct Keeper {
     delay: Duration,
     /// How often it tries to come back.
     attempts: u32,
+    url: Urls,
     standing: Arc<RegistrationState>,
     /// Events are printed as JSON.
     json: bool,
@@ -233,7 +238,7 @@ impl Handler for Keeper {
         if asks_for_notes(text) {
             let notes = self.on_disk(Notes::all).await?;
             message.ack().await?;
-            message.notify(told(&notes)).await?;
+            message.notify(notification(&notes)).await?;
         } else {
             let kept = text.to_owned();
             self.on_disk(move |notes| notes.add(&kept, SystemTime::now()))
@@ -272,7 +277,11 @@ impl Handler for Keeper {
     }
 
     fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
-        let (message, wait) = (cause.to_string(), retry_in.as_millis());
+        let message = match self.standing.was_in.load(Ordering::Relaxed) {
+            true => cause.to_string(),
+            false => cli::unreached(&SERVICE, &self.url, cause).to_string(),
+        };
+        let wait = retry_in.as_millis();
         let attempts = self.attempts;
         let words =
             format!("{message}. Reconnecting in {wait}ms (attempt {attempt}/{attempts})...");
@@ -339,7 +348,7 @@ impl Keeper {
 }
 
 /// The last notes, the newest last.
-fn told(notes: &[Note]) -> Notification {
+fn notification(notes: &[Note]) -> Notification {
     let title = match notes.len() {
         0 => "No notes yet".to_owned(),
         count => counted(count, "note"),
@@ -362,6 +371,7 @@ mod tests {
             only: only.iter().map(|word| (*word).to_owned()).collect(),
             reject: reject.map(str::to_owned),
             delay: Duration::ZERO,
+            url: Urls::from(String::new()),
             attempts: MAX_ATTEMPTS,
             standing: Arc::default(),
             json: false,
@@ -391,11 +401,11 @@ mod tests {
             text: format!("note {number}"),
         };
         let notes: Vec<_> = (1..=12).map(note).collect();
-        let shown = told(&notes);
+        let shown = notification(&notes);
         assert_eq!(shown.title.as_deref(), Some("12 notes"));
         let body = shown.body.unwrap();
         assert!(body.starts_with("3. note 3\n"), "{body}");
         assert!(body.ends_with("12. note 12"), "{body}");
-        assert_eq!(told(&[]).title.as_deref(), Some("No notes yet"));
+        assert_eq!(notification(&[]).title.as_deref(), Some("No notes yet"));
     }
 }

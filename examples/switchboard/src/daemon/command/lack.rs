@@ -28,13 +28,13 @@ const GIT: &str =
 impl Bounds<'_> {
     /// Returns the remark on a failed command that has named something out of its reach.
     pub(super) fn remark(&self, line: &str, output: &Output) -> Option<String> {
-        let said = output.first.iter().chain(&output.last).rev();
-        let said = said.take(LINES).map(|it| it.text.as_str());
+        let lines = output.first.iter().chain(&output.last).rev();
+        let lines = lines.take(LINES).map(|it| it.text.as_str());
         let is_git = words(line).any(|word| word == "git" || word.ends_with(".git"));
         if let Some(git) = self.config.git_remark.as_ref().filter(|_| is_git) {
             return Some(format!("({git})"));
         }
-        for text in said.chain([line]) {
+        for text in lines.chain([line]) {
             let is_read_only = names(text, Errno::ROFS);
             // Its files are mounted, and so cannot be replaced.
             let is_kept = is_read_only || names(text, Errno::BUSY);

@@ -4,7 +4,6 @@
 mod confine;
 #[cfg(target_os = "linux")]
 mod filter;
-pub mod git;
 pub(crate) mod group;
 #[cfg(target_os = "linux")]
 mod isolate;
@@ -37,6 +36,8 @@ use self::group::{Group, Note};
 #[cfg(target_os = "linux")]
 use self::reach::Reach;
 use self::scratch::Scratch;
+#[cfg(target_os = "linux")]
+use super::git;
 use super::{Code, ToolError, Workspace};
 
 pub use output::{News, Output};
@@ -309,8 +310,9 @@ impl Commands {
             }
             Ok(Err(error)) => Err(not_run(&error)),
             Err(_) => {
-                let said = heard.finish_early();
-                let message = format!("it did not end within {timeout:?}, and was killed{said}");
+                let last_words = heard.finish_early();
+                let message =
+                    format!("it did not end within {timeout:?}, and was killed{last_words}");
                 Err(ToolError::new(Code::TimedOut, message))
             }
         }

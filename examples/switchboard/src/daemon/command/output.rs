@@ -121,7 +121,7 @@ pub(super) struct Capture {
     /// part.
     flood: Option<(ShellStream, Vec<u8>)>,
     /// How many lines were shown, or omitted.
-    told: usize,
+    reported: usize,
 }
 
 impl Capture {
@@ -136,7 +136,7 @@ impl Capture {
         let (mut one, mut other) = (vec![0; PIECE], vec![0; PIECE]);
         let mut due = Instant::now();
         while out.is_some() || err.is_some() {
-            if self.told < FIRST || due <= Instant::now() {
+            if self.reported < FIRST || due <= Instant::now() {
                 due = Instant::now() + PACE;
                 let news = self.news(SHOWN);
                 if !news.is_empty() {
@@ -144,7 +144,7 @@ impl Capture {
                 }
             }
             tokio::select! {
-                () = sleep_until(due), if self.count() > self.told => {}
+                () = sleep_until(due), if self.count() > self.reported => {}
                 read = read(&mut out, &mut one) => match read {
                     Some(bytes) => self.push(ShellStream::Stdout, bytes),
                     None => out = None,
@@ -167,10 +167,10 @@ impl Capture {
     /// Returns the lines that were not shown yet, of those after the first ones at most so many.
     fn news(&mut self, most: usize) -> News {
         self.end_flood();
-        let first = self.first.get(self.told..).unwrap_or_default().to_vec();
-        let fresh = self.count() - self.told.max(self.first.len());
+        let first = self.first.get(self.reported..).unwrap_or_default().to_vec();
+        let fresh = self.count() - self.reported.max(self.first.len());
         let shown = most.min(fresh).min(self.last.len());
-        self.told = self.count();
+        self.reported = self.count();
         News {
             first,
             left_out: fresh - shown,

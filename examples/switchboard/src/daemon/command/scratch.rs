@@ -97,8 +97,8 @@ fn give(path: &Path, to: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<()> {
 fn git_setting(name: &str) -> Option<String> {
     let mut git = std::process::Command::new("git");
     let asked = git.args(["config", "--global", "--includes", name]);
-    let told = asked.stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let text = String::from_utf8(told.ok()?.stdout).ok()?;
+    let answered = asked.stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let text = String::from_utf8(answered.ok()?.stdout).ok()?;
     let text = text.trim();
     let is_plain = !text.is_empty() && !text.contains(char::is_control);
     is_plain.then(|| text.to_owned())

@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 
 use super::confine::{self, Obstacle};
 use super::group::Note;
-use super::view::{Access, Mount};
-use super::{Network, git, isolate};
+use super::view::{Access, Mount, guarded};
+use super::{Network, isolate};
 
 /// The first argument of a supervisor of an unconfined command.
 pub(super) const OPEN: &str = "__supervise";
@@ -170,7 +170,7 @@ fn set_aside(plan: &Plan) {
 fn supervise_confined(plan: &mut Plan) -> Result<u8, Obstacle> {
     prepare()?;
     if !plan.is_git_open {
-        plan.mounts.extend(git::guarded(&plan.folder));
+        plan.mounts.extend(guarded(&plan.folder));
     }
     plan.mounts.sort_by_key(Mount::depth);
     plan.network = isolate::isolate(plan.network, &plan.folder)?;

@@ -21,6 +21,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use serde::{Deserialize, Serialize};
 
 use super::supervise::Plan;
+use crate::daemon::git;
 
 const PROC: &str = "/proc";
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -92,6 +93,27 @@ impl Mount {
             _ => Ok(None),
         }
     }
+}
+
+/// Returns how commands see the repositories in a workspace, and the files that name others: none can be moved away, and
+/// what Git executes stays as it is.
+pub(super) fn guarded(workspace: &Path) -> Vec<Mount> {
+    let mut mounts = Vec::new();
+    for found in git::folders(workspace) {
+        if !found.is_dir() {
+            mounts.push(Mount::kept(&found));
+            continue;
+        }
+        if found != workspace {
+            mounts.push(Mount::here(Access::Write, &found));
+        }
+        for path in git::EXECUTED.map(|name| found.join(name)) {
+            let link = path.read_link().and_then(|_| path.canonicalize()).ok();
+            let leads_to = link.filter(|to| to.starts_with(workspace));
+            mounts.extend(leads_to.iter().chain([&path]).map(|path| Mount::kept(path)));
+        }
+    }
+    mounts
 }
 
 /// Returns where the folders of a command are seen, each after those that it is below: `own` has folders for the home

@@ -45,14 +45,14 @@ impl Chat<'_> {
                 result = self.run(&call) => result,
             },
         };
-        let told = match &result {
+        let reported = match &result {
             Ok(_) => ToolResult::ok(&*call.id, &*call.name),
             Err(problem) => problem.result(&call.id, &call.name),
         };
         let result = result.map(Value::from);
         let result = result.map_err(|problem| ToolFailure::Call(problem.message.into_owned()));
         self.turn.on_result(&call.id, result);
-        self.tell(Event::ToolResult(told)).await;
+        self.tell(Event::ToolResult(reported)).await;
         Ok(None)
     }
 

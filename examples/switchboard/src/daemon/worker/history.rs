@@ -18,8 +18,8 @@ struct Item {
 pub(in crate::daemon) fn messages(request: &ChatRequest) -> Vec<ChatMessage> {
     let read = |item: &str| serde_json::from_str::<Item>(item).ok();
     let items = request.history.iter().filter_map(|item| read(item.get()));
-    let said = |item: &Item| item.kind.as_deref().is_none_or(|kind| kind == "text");
-    let mut items: Vec<_> = items.filter(said).collect();
+    let is_text = |item: &Item| item.kind.as_deref().is_none_or(|kind| kind == "text");
+    let mut items: Vec<_> = items.filter(is_text).collect();
     let is_message = |item: &Item| item.role == "user" && *request.message == *item.content;
     items.pop_if(|item| is_message(item));
     let items = items.into_iter();

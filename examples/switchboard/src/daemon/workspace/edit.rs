@@ -204,8 +204,8 @@ impl Workspace {
 
     /// Checks that a file may be replaced: it is not read-only, and has no other name.
     fn writable(&self, name: &str, path: &Path) -> Result<Metadata, ToolError> {
-        let told = |error: io::Error| ToolError::io(name, &error);
-        let metadata = self.dir.metadata(path).map_err(told)?;
+        let failed = |error: io::Error| ToolError::io(name, &error);
+        let metadata = self.dir.metadata(path).map_err(failed)?;
         let why = match () {
             () if metadata.permissions().readonly() => "is read-only",
             #[cfg(unix)]
@@ -214,7 +214,7 @@ impl Workspace {
             }
             () => {
                 let opened = self.dir.open_with(path, OpenOptions::new().write(true));
-                return opened.map(|_| metadata).map_err(told);
+                return opened.map(|_| metadata).map_err(failed);
             }
         };
         Err(ToolError::new(
@@ -230,12 +230,12 @@ impl Workspace {
         let path = self.seen_from_here(&change.file);
         let before = self.dir.metadata(path).ok();
         let draft = draft(path);
-        let told = |error: io::Error| ToolError::io(name, &error);
+        let failed = |error: io::Error| ToolError::io(name, &error);
         let written = self
             .draft(&draft, &change.new, before.as_ref())
-            .map_err(told);
+            .map_err(failed);
         let written = written.and_then(|()| match self.there(name, path)? == change.old {
-            true => self.dir.rename(&draft, &self.dir, path).map_err(told),
+            true => self.dir.rename(&draft, &self.dir, path).map_err(failed),
             false => Err(stale(name)),
         });
         if written.is_err() {

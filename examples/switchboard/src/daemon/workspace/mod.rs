@@ -112,7 +112,7 @@ impl Workspace {
     /// # Errors
     /// [`ToolError`] if it does not exist, or is outside.
     pub fn within(&self, path: &str) -> Result<Self, ToolError> {
-        let told = |error: io::Error| match error.kind() {
+        let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => {
                 ToolError::new(Code::NotFound, format!("there is no folder {path:?}"))
             }
@@ -132,8 +132,8 @@ impl Workspace {
                 inside.ok_or(why)?
             }
         };
-        let inside = self.dir.canonicalize(&inside).map_err(told)?;
-        let dir = self.dir.open_dir(or_here(inside.clone())).map_err(told)?;
+        let inside = self.dir.canonicalize(&inside).map_err(failed)?;
+        let dir = self.dir.open_dir(or_here(inside.clone())).map_err(failed)?;
         Ok(Self {
             root: without_here(&self.root.join(inside)).into(),
             dir: Arc::new(dir),

@@ -123,9 +123,9 @@ impl Workspace {
             let flags = rustix::fs::OFlags::NONBLOCK.bits();
             options.custom_flags(flags.cast_signed());
         }
-        let told = |error: io::Error| ToolError::io(name, &error);
-        let file = self.dir.open_with(path, &options).map_err(told)?;
-        match file.metadata().map_err(told)?.is_file() {
+        let failed = |error: io::Error| ToolError::io(name, &error);
+        let file = self.dir.open_with(path, &options).map_err(failed)?;
+        match file.metadata().map_err(failed)?.is_file() {
             true => Ok(file),
             false => Err(ToolError::new(
                 Code::NotFile,

@@ -35,7 +35,7 @@ pub struct Loaded {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read {}: {reason}", path.display())]
+    #[error("cannot read {}: {reason}; choose another with --config or EXOCLAW_CONFIG", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

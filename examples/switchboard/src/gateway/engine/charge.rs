@@ -98,7 +98,7 @@ pub(super) struct Charge<'e> {
     /// The tokens that the session has counted for it.
     pub(super) noted: u64,
     /// The text of the answer so far.
-    said: String,
+    reply: String,
     /// What its provider gets back with it.
     pub(super) extra: Map<String, Value>,
     /// The current call.
@@ -126,7 +126,7 @@ impl<'e> Charge<'e> {
             name: name.to_owned(),
             model: None,
             noted: 0,
-            said: String::new(),
+            reply: String::new(),
             extra: Map::new(),
             call: None,
             used: Usage::default(),
@@ -135,24 +135,24 @@ impl<'e> Charge<'e> {
     }
 
     /// Records a piece of the answer's text.
-    pub(super) fn said(&mut self, text: &str) {
+    pub(super) fn add_text(&mut self, text: &str) {
         self.streamed(text.len());
-        self.said.push_str(text);
+        self.reply.push_str(text);
     }
 
     /// Returns the length of the answer's text.
     pub(super) const fn length(&self) -> usize {
-        self.said.len()
+        self.reply.len()
     }
 
     /// Shortens the answer's text: what came since then was none.
     pub(super) fn take_back(&mut self, length: usize) {
-        self.said.truncate(length);
+        self.reply.truncate(length);
     }
 
     /// Returns whether the answer has a word.
     pub(super) fn has_begun(&self) -> bool {
-        !self.said.trim().is_empty()
+        !self.reply.trim().is_empty()
     }
 
     /// Records the start of a call.
@@ -210,11 +210,11 @@ impl<'e> Charge<'e> {
     /// Starts to store the results. Returns `None` if that was done before.
     fn end(&mut self, ending: Ending, mark: Option<Mark>) -> Option<Written> {
         let reservation = self.reservation.take()?;
-        let (question, said) = (take(&mut self.question), take(&mut self.said));
+        let (question, reply) = (take(&mut self.question), take(&mut self.reply));
         let at = self.engine.now();
         let turn = match mark {
-            Some(mark) => Turn::marked(question, said, at, mark),
-            None => Turn::new(&*question, said, at).unwrap_or_else(|| {
+            Some(mark) => Turn::marked(question, reply, at, mark),
+            None => Turn::new(&*question, reply, at).unwrap_or_else(|| {
                 let empty = Mark::Failed("the answer is empty".to_owned());
                 Turn::marked(question, "", at, empty)
             }),

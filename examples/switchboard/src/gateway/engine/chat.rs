@@ -425,9 +425,9 @@ impl ChatRun<'_, '_> {
             return Ok(());
         }
         if self.is_anew && self.charge.has_begun() {
-            self.charge.said(PARAGRAPH);
+            self.charge.add_text(PARAGRAPH);
         }
-        self.charge.said(text);
+        self.charge.add_text(text);
         self.show(text).await
     }
 

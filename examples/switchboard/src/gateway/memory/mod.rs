@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_model_learns_how_an_answer_ended_and_gets_no_unanswered_question() {
-        let mark = |user, said, mark| Turn::marked(user, said, 1, mark);
+        let mark = |user, reply, mark| Turn::marked(user, reply, 1, mark);
         let why = || "why".to_owned();
         let turns = [
             mark("a", "so", Mark::Stopped),
@@ -152,7 +152,7 @@ mod tests {
             failed.clone(),
             failed,
         ];
-        let told = |window| past(&turns, Some(window)).recent().len();
-        assert_eq!([told(1), told(2), told(3)], [4, 5, 5]);
+        let recent_of = |window| past(&turns, Some(window)).recent().len();
+        assert_eq!([recent_of(1), recent_of(2), recent_of(3)], [4, 5, 5]);
     }
 }

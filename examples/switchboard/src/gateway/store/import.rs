@@ -186,9 +186,9 @@ impl GatewayStore {
         let (count, mut turns) = (sessions.len(), 0);
         let mut writes = Vec::new();
         for record in sessions {
-            let (said, damaged) = file.turns(&record.session)?;
-            (turns, lost) = (turns + said.len(), lost + damaged);
-            writes.push(self.import_session(record, said));
+            let (imported, damaged) = file.turns(&record.session)?;
+            (turns, lost) = (turns + imported.len(), lost + damaged);
+            writes.push(self.import_session(record, imported));
             if writes.len() == AT_ONCE {
                 try_join_all(writes.drain(..)).await?;
             }

@@ -1,12 +1,16 @@
 //! Answers as providers send them, and some that they should not send: each is what the table says, however it is cut.
 
+pub(crate) mod cases;
+pub(crate) mod testing;
+
+use proptest::prelude::*;
 use serde_json::Value;
 
-use super::testing::{joined, read};
+use self::testing::{cut, joined, read, read_chunks};
 use super::*;
 
-/// What is told of an answer, a line each.
-fn told(deltas: &[Delta], outcome: Result<(), ModelError>) -> Vec<String> {
+/// What is read of an answer, a line each.
+fn lines(deltas: &[Delta], outcome: Result<(), ModelError>) -> Vec<String> {
     let thoughts = deltas.iter().filter_map(|delta| match delta {
         Delta::Thought(text) => Some(text.as_str()),
         _ => None,
@@ -64,39 +68,115 @@ fn piece(provider: Provider, line: &str) -> String {
 #[test]
 fn answers_are_read_as_the_table_says_however_they_are_cut() {
     let mut wrong = Vec::new();
-    for case in include_str!("cases.txt").split("\n\n").skip(1) {
-        let mut lines = case.lines().filter(|line| !line.starts_with('#'));
-        let provider = Provider::read(lines.next().unwrap()).unwrap();
-        let of = |mark: &str| {
-            let lines = case.lines().skip(2);
-            let of = lines.filter_map(|line| line.strip_prefix(mark));
-            of.map(str::trim_start).collect::<Vec<_>>()
+    for case in cases::read(include_str!("cases.txt")) {
+        let [provider] = case.providers[..] else {
+            panic!("{}", case.name);
         };
-        let is_piece = |line: &&str| *line == "%" || !line.starts_with(['%', '=']);
-        let pieces: Vec<&str> = lines.filter(is_piece).collect();
-        let mut variants = of("% ");
-        if variants.is_empty() {
-            variants.push("");
-        }
-        for variant in variants {
-            let (one, other) = variant.split_once(" | ").unwrap_or((variant, ""));
-            let one = if one == "(nothing)" { "" } else { one };
-            let filled = |line: &&str| line.replace("%2", other).replace('%', one);
-            let stream = pieces.iter().map(|it| piece(provider, &filled(it)));
-            let stream: String = stream.collect();
-            let expected: Vec<_> = of("= ").iter().map(filled).collect();
-            for size in [1, 7, stream.len().max(1)] {
-                let (deltas, outcome) = read(provider, stream.as_bytes(), size);
-                let told = told(&deltas, outcome);
-                let is_same = told.len() == expected.len()
-                    && told.iter().zip(&expected).all(|(told, expected)| {
-                        told == expected.trim_end() || expected == "bad" && told.starts_with("bad ")
-                    });
-                if !is_same {
-                    wrong.push(format!("{case}\n{variant}, in pieces of {size}: {told:#?}"));
-                }
+        let stream: String = case.given.iter().map(|it| piece(provider, it)).collect();
+        for size in [1, 7, stream.len().max(1)] {
+            let (deltas, outcome) = read(provider, stream.as_bytes(), size);
+            let lines = lines(&deltas, outcome);
+            let is_same = lines.len() == case.expected.len()
+                && lines.iter().zip(&case.expected).all(|(line, expected)| {
+                    line == expected.trim_end() || expected == "bad" && line.starts_with("bad ")
+                });
+            if !is_same {
+                wrong.push(format!("{}, in pieces of {size}: {lines:#?}", case.name));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The whole answer of a provider.
+fn whole(provider: Provider) -> String {
+    let mut cases = cases::read(include_str!("cases.txt")).into_iter();
+    let is_whole = |case: &cases::Case| {
+        case.name.starts_with("# A whole answer.") && case.providers == [provider]
+    };
+    let given = cases.find(is_whole).unwrap().given;
+    given.iter().map(|it| piece(provider, it)).collect()
+}
+
+const DIALECTS: [Provider; 3] = [Provider::OpenAi, Provider::Anthropic, Provider::Ollama];
+
+#[test]
+fn an_answer_is_cut_up_to_the_reason_of_its_end_and_then_complete() {
+    for (provider, end) in DIALECTS.into_iter().zip([
+        "\"finish_reason\":\"tool_calls\"}]}",
+        "\"usage\":{\"output_tokens\":42}}",
+        "\"eval_count\":5}",
+    ]) {
+        let stream = whole(provider);
+        let complete = stream.find(end).unwrap() + end.len();
+        for end in 0..stream.len() {
+            let (_, outcome) = read(provider, &stream.as_bytes()[..end], usize::MAX);
+            assert_eq!(
+                outcome.is_ok(),
+                end >= complete,
+                "{provider} {end}: {outcome:?}"
+            );
+            assert!(matches!(outcome, Ok(()) | Err(ModelError::Cut)));
+        }
+    }
+}
+
+#[test]
+fn the_bill_of_anthropic_is_known_before_the_first_word() {
+    let (deltas, _) = read(
+        Provider::Anthropic,
+        whole(Provider::Anthropic).as_bytes(),
+        99,
+    );
+    let (prompt, completion) = (33, 1);
+    assert_eq!(deltas[0], Delta::Usage(Usage { prompt, completion }));
+}
+
+#[test]
+fn an_endless_answer_is_an_error() {
+    let max = 1024 * 1024;
+    for (provider, endless, max) in [
+        (Provider::OpenAi, "data: x", max),
+        (Provider::OpenAi, "data: \n", max),
+        (Provider::OpenAi, "{\"a\":\"", max),
+        (Provider::OpenAi, ": x\n\n", 16 * max),
+        (Provider::Anthropic, "data: x", max),
+        (Provider::Anthropic, ": comment\n", 16 * max),
+        (Provider::Ollama, "x", max),
+    ] {
+        let endless = endless.repeat(17 * 1024 * 1024 / endless.len());
+        let (_, outcome) = read(provider, endless.as_bytes(), 8192);
+        assert_eq!(outcome, Err(ModelError::TooLarge { max }));
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_does_not_depend_on_the_cuts_and_ends_of_lines(
+        provider in prop::sample::select(&DIALECTS[..]),
+        places in prop::collection::vec(0usize..10_000, 0..16),
+        end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+    ) {
+        let stream = whole(provider);
+        let expected = read(provider, stream.as_bytes(), usize::MAX);
+        prop_assert_eq!(&expected.1, &Ok(()));
+        let end = if provider == Provider::Ollama { "\n" } else { end };
+        let stream = stream.replace("\r\n", "\n").replace('\n', end);
+        prop_assert_eq!(read_chunks(provider, cut(stream.as_bytes(), &places)), expected);
+    }
+
+    #[test]
+    fn no_bytes_panic(
+        provider in prop::sample::select(&DIALECTS[..]),
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        size in 1usize..40,
+        at in 0usize..10_000,
+        byte: u8,
+    ) {
+        let _ = read(provider, &bytes, size);
+        let mut bytes = whole(provider).into_bytes();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let _ = read(provider, &bytes, 100);
+    }
 }

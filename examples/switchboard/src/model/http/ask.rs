@@ -280,7 +280,7 @@ impl Asker {
                 refusal,
                 message,
             } => {
-                let report = Report::said(message);
+                let report = Report::of_message(message);
                 self.refused(query, status, refusal, report, &HeaderMap::new())
             }
             ModelError::BadAnswer { message } => {

@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn a_key_is_not_shown() {
         let private = ["http://h/x", "http://h", "sk-hünter2"].map(Secret::from);
-        for (text, told) in [
+        for (text, shown) in [
             ("nothing", "nothing"),
             ("at http://h/x for sk-hünter2", "at *** for ***"),
             ("for sk-h", "for sk-h"),
             ("(sk-hünter2)", "(***)"),
             ("at http://h:8080", "at ***:8080"),
         ] {
-            assert_eq!(redact(&private, text), told);
+            assert_eq!(redact(&private, text), shown);
         }
     }
 

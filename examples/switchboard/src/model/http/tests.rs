@@ -1,7 +1,9 @@
 //! What all models behind HTTP have in common.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod exchanges;
 mod refusals;
+mod requests;
 pub(crate) mod testing;
 
 use std::time::Duration;
@@ -45,18 +47,6 @@ fn the_defaults_let_a_long_answer_live() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_named_without_the_address() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let error = failure(&url, policy()).await;
-    let text = format!(
-        "connection refused: cannot connect to OpenAI at {url}; check the network and --base-url"
-    );
-    assert_eq!(error.to_string(), text);
-}
-
-#[tokio::test]
 async fn an_absent_host_is_not_named() {
     let policy = RequestPolicy::default().with_retry(BackoffPolicy::off());
     let error = failure("http://upstream.invalid", policy).await;
@@ -78,15 +68,30 @@ async fn errors_of_a_proxy_are_shown_without_address_and_key() {
 }
 
 #[tokio::test]
-async fn a_provider_without_an_answer_times_out() {
-    // Accepts, and never says a word.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let after = Duration::from_millis(100);
-    let error = failure(&url, policy().with_head_timeout(after)).await;
-    let what = "request timed out";
-    assert_eq!(error, ModelError::TimedOut { what, after });
-    drop(listener);
+async fn a_provider_that_is_silent_or_endless_times_out() {
+    const BEGIN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+    let after = Duration::from_millis(150);
+    let total = policy().with_total_timeout(Some(after));
+    for (does, policy, what, text) in [
+        (
+            Does::Waits,
+            policy().with_head_timeout(after),
+            "request timed out",
+            "",
+        ),
+        (
+            Does::Hangs(BEGIN),
+            policy().with_idle_timeout(after),
+            "stream idle timeout",
+            "hi",
+        ),
+        (Does::Drips(": thinking\n\n"), total, "answer timed out", ""),
+    ] {
+        let provider = Provider::start(Vec::leak(vec![does])).await;
+        let (answer, outcome) = ask(&model(&provider.url, policy)).await;
+        let error = ModelError::TimedOut { what, after };
+        assert_eq!((answer.text(), outcome), (text, Err(error)));
+    }
 }
 
 #[tokio::test]
@@ -120,40 +125,17 @@ async fn a_request_on_a_kept_connection_that_just_ended_is_retried_once() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_in_http_is_not_a_lost_connection() {
     let many = String::leak(format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(200)));
-    for said in ["SSH-2.0-OpenSSH_9.6\r\n", many] {
+    for bytes in ["SSH-2.0-OpenSSH_9.6\r\n", many] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move {
             let (mut socket, _) = listener.accept().await.unwrap();
             read_request(&mut socket).await.unwrap();
-            socket.write_all(said.as_bytes()).await.unwrap();
+            socket.write_all(bytes.as_bytes()).await.unwrap();
         });
         let text = failure(&url, policy()).await.to_string();
         assert!(text.contains("check the address"), "{text}");
     }
-}
-
-#[tokio::test]
-async fn a_web_page_instead_of_an_answer_is_reported_by_its_type() {
-    for (kind, body) in [
-        ("text/html", "<html>Sign in</html>"),
-        ("text/plain", "busy"),
-    ] {
-        let head = String::leak(format!("200 OK\r\ncontent-type: {kind}"));
-        let provider = Provider::start(Vec::leak(vec![Does::Answers(head, body, 9)])).await;
-        let text = failure(&provider.url, policy()).await.to_string();
-        assert!(text.contains(&format!("it is of type {kind}")), "{text}");
-    }
-}
-
-#[tokio::test]
-async fn a_silent_stream_names_how_long_it_was_silent() {
-    let provider = Provider::start(&[Does::Hangs(": hello\n\n")]).await;
-    let policy = policy().with_idle_timeout(Duration::from_millis(150));
-    let error = failure(&provider.url, policy).await;
-    let after = Duration::from_millis(150);
-    let what = "stream idle timeout";
-    assert_eq!(error, ModelError::TimedOut { what, after });
 }
 
 #[tokio::test]
@@ -182,57 +164,11 @@ async fn a_refusal_is_final_without_retries() {
 }
 
 #[tokio::test]
-async fn retries_temporary_failures_only() {
-    for (status, passes) in [
-        ("400 Bad Request", false),
-        ("401 Unauthorized", false),
-        ("408 Request Timeout", true),
-        ("409 Conflict", true),
-        ("425 Too Early", true),
-        ("505 HTTP Version Not Supported", false),
-        ("520 x", true),
-        ("524 x", true),
-        ("599 x", true),
-        ("429 Too Many Requests", true),
-        ("500 Internal Server Error", true),
-        ("501 Not Implemented", false),
-        ("502 Bad Gateway", true),
-        ("503 Service Unavailable", true),
-        ("504 Gateway Timeout", true),
-    ] {
-        let behaviour = vec![
-            Does::Answers(status, "busy", 9),
-            Does::Answers(OK, WHOLE, 99),
-        ];
-        let provider = Provider::start(Vec::leak(behaviour)).await;
-        let (_, outcome) = ask(&model(&provider.url, policy())).await;
-        assert_eq!(outcome.is_ok(), passes, "{status}");
-        assert_eq!(
-            provider.requests().len(),
-            if passes { 2 } else { 1 },
-            "{status}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_date_to_try_again_is_kept_if_it_is_near() {
-    let head = |date: &str| {
-        let now = "date: Sun, 06 Nov 1994 08:49:37 GMT";
-        let head = format!("503 Service Unavailable\r\n{now}\r\nretry-after: {date}");
-        &*String::leak(head)
-    };
-    let later = head("Sun, 06 Nov 1994 08:59:37 GMT");
-    let provider = Provider::start(Vec::leak(vec![Does::Answers(later, "busy", 9)])).await;
-    failure(&provider.url, policy()).await;
-    assert_eq!(provider.requests().len(), 1);
-    // In time, while our own waits are far too long.
-    let at_once = head("Sun, 06 Nov 1994 08:49:37 GMT");
-    let behaviour = vec![
-        Does::Answers(at_once, "busy", 9),
-        Does::Answers(OK, WHOLE, 99),
-    ];
-    let provider = Provider::start(Vec::leak(behaviour)).await;
+async fn a_date_to_try_again_is_kept() {
+    const NOW: &str = "503 x\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT";
+    let behaviour = &[Does::Answers(NOW, "busy", 9), Does::Answers(OK, WHOLE, 99)];
+    let provider = Provider::start(behaviour).await;
+    // Our own waits are far too long.
     let hour = BackoffPolicy {
         max_attempts: Some(2),
         ..BackoffPolicy::new(Duration::from_secs(3600), 1.0)

@@ -32,6 +32,9 @@ fn an_unknown_reason_is_told_unless_it_speaks_of_an_end() {
     ] {
         assert_eq!(Finish::from(reason).shortfall(), None, "{reason}");
     }
-    let told = Finish::from("OTHER").shortfall().unwrap();
-    assert_eq!(told, "the model has stopped early (OTHER): ask it to go on");
+    let notice = Finish::from("OTHER").shortfall().unwrap();
+    assert_eq!(
+        notice,
+        "the model has stopped early (OTHER): ask it to go on"
+    );
 }

@@ -1,6 +1,6 @@
 //! Thoughts before an answer, between marks of any form.
 
-use super::answer_tests::{decode, said, text};
+use super::answer_tests::{content_event, decode, text};
 use crate::model::answer::AnswerReader;
 use crate::model::provider::Provider;
 use crate::model::{Assembler, Delta};
@@ -85,7 +85,7 @@ fn separates_thoughts_in_the_text_from_the_answer() {
             let mut stream = String::new();
             let chars: Vec<_> = whole.chars().collect();
             for part in chars.chunks(size) {
-                stream.push_str(&said(&part.iter().collect::<String>()));
+                stream.push_str(&content_event(&part.iter().collect::<String>()));
             }
             stream.push_str("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n");
             let (deltas, outcome) = decode(stream.as_bytes(), 99);
@@ -129,20 +129,20 @@ fn a_mark_that_may_be_text_is_text_without_an_end_or_an_answer() {
 #[test]
 fn the_first_words_wait_for_a_mark_for_a_while() {
     let mut reader = AnswerReader::new(Provider::OpenAi, "");
-    reader.push(said("so ").as_bytes()).unwrap();
+    reader.push(content_event("so ").as_bytes()).unwrap();
     assert!(reader.waits());
     assert_eq!(reader.pop(), None);
     reader.release();
     assert_eq!(reader.pop(), Some(Delta::Text("so ".to_owned())));
     // Then they are shown as they come.
-    reader.push(said("it").as_bytes()).unwrap();
+    reader.push(content_event("it").as_bytes()).unwrap();
     assert_eq!(reader.pop(), Some(Delta::Text("it".to_owned())));
     assert!(!reader.waits());
     // A mark that has begun waits for its end.
     let mut reader = AnswerReader::new(Provider::OpenAi, "");
-    reader.push(said("<thi").as_bytes()).unwrap();
+    reader.push(content_event("<thi").as_bytes()).unwrap();
     reader.release();
-    reader.push(said("nk>hm").as_bytes()).unwrap();
+    reader.push(content_event("nk>hm").as_bytes()).unwrap();
     assert_eq!(reader.pop(), Some(Delta::Thought("hm".to_owned())));
 }
 
@@ -161,7 +161,7 @@ fn a_mark_that_comes_late_makes_a_thought_of_what_was_shown() {
         let mut reader = AnswerReader::new(Provider::OpenAi, "");
         let mut all = Assembler::default();
         for part in parts {
-            reader.push(said(part).as_bytes()).unwrap();
+            reader.push(content_event(part).as_bytes()).unwrap();
             reader.release();
             while let Some(delta) = reader.pop() {
                 assert!(!matches!(delta, Delta::Thought(_)), "{parts:?}");
@@ -178,9 +178,11 @@ fn a_model_that_only_closes_its_thoughts_is_waited_for() {
     let end = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
     for (answer, closes) in [("</think>yes", true), (" is that", false)] {
         let mut reader = AnswerReader::new(Provider::OpenAi, "").with_closed_thoughts(true);
-        reader.push(said("hm").as_bytes()).unwrap();
+        reader.push(content_event("hm").as_bytes()).unwrap();
         assert!(!reader.waits() && reader.pop().is_none());
-        reader.push((said(answer) + end).as_bytes()).unwrap();
+        reader
+            .push((content_event(answer) + end).as_bytes())
+            .unwrap();
         // It is no more, once it answers without.
         assert_eq!(reader.closes_thoughts(), closes);
     }

@@ -26,15 +26,15 @@ fn asks(calls: &[(&str, &str, &str)]) -> ChatMessage {
     ChatMessage::assistant("").with_tool_calls(calls.collect())
 }
 
-fn assert_acceptable(said: &[ChatMessage]) {
+fn assert_acceptable(called: &[ChatMessage]) {
     let is_name = |name: &str| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         (1..=64).contains(&name.len()) && name.chars().all(is_part)
     };
-    let (systems, rest) = said.split_at(usize::from(said[0].role == Role::System));
+    let (systems, rest) = called.split_at(usize::from(called[0].role == Role::System));
     assert!(
-        systems.len() + rest.len() == said.len() && rest[0].role == Role::User,
-        "{said:?}"
+        systems.len() + rest.len() == called.len() && rest[0].role == Role::User,
+        "{called:?}"
     );
     let mut open: Vec<&str> = Vec::new();
     let mut last = Role::System;
@@ -43,7 +43,7 @@ fn assert_acceptable(said: &[ChatMessage]) {
             Role::Tool => assert_eq!(message.tool_call_id.as_deref(), Some(open.remove(0))),
             role => assert!(
                 role != last && role != Role::System && open.is_empty(),
-                "{said:?}"
+                "{called:?}"
             ),
         }
         assert!(
@@ -168,7 +168,7 @@ fn what_a_provider_gave_goes_back_to_it_alone() {
         .as_object()
         .unwrap()
         .clone();
-    let said = [
+    let called = [
         ChatMessage::user("a"),
         answer,
         ChatMessage::tool("call_9", "1"),
@@ -183,7 +183,7 @@ fn what_a_provider_gave_goes_back_to_it_alone() {
         ("other", json!({}), json!({}), "call_9"),
         ("", json!({}), json!({}), "call_9"),
     ] {
-        let got = acceptable(&of(&said, &[]), origin);
+        let got = acceptable(&of(&called, &[]), origin);
         assert_eq!(extra::sent(got[1].extra.clone()), members);
         assert_eq!(extra::sent(got[1].tool_calls[0].extra.clone()), of_call);
         assert_eq!(
@@ -196,7 +196,7 @@ fn what_a_provider_gave_goes_back_to_it_alone() {
 #[test]
 fn a_tool_is_found_by_its_letters() {
     let tools = ["echo", "file-read", "fileread"].map(|name| ToolDefinition::new(name, ""));
-    for (said, meant) in [
+    for (called, meant) in [
         ("echo", Some("echo")),
         (" echo\n", Some("echo")),
         ("functions.echo", Some("echo")),
@@ -213,9 +213,9 @@ fn a_tool_is_found_by_its_letters() {
         ("ech", None),
     ] {
         assert_eq!(
-            find_tool(&tools, said).map(ToolDefinition::name),
+            find_tool(&tools, called).map(ToolDefinition::name),
             meant,
-            "{said}"
+            "{called}"
         );
     }
 }
@@ -237,14 +237,14 @@ fn calls_with_which_a_provider_gave_nothing_become_words() {
         given.clone(),
         ChatMessage::tool("b", "2"),
     ];
-    let told = in_words(&of(&messages, &[]), ORIGIN).unwrap();
-    assert_eq!(told[1].content.text(), "(called echo with {\"x\":1})");
-    assert_eq!(told[1].tool_calls, []);
-    assert_eq!(told[2], ChatMessage::user("(echo returned: 1)"));
-    assert_eq!(told[3..], messages[3..]);
+    let words = in_words(&of(&messages, &[]), ORIGIN).unwrap();
+    assert_eq!(words[1].content.text(), "(called echo with {\"x\":1})");
+    assert_eq!(words[1].tool_calls, []);
+    assert_eq!(words[2], ChatMessage::user("(echo returned: 1)"));
+    assert_eq!(words[3..], messages[3..]);
     // To another provider nothing of this goes.
-    let told = in_words(&of(&messages, &[]), "other").unwrap();
-    assert!(told.iter().all(|it| it.tool_calls.is_empty()));
+    let words = in_words(&of(&messages, &[]), "other").unwrap();
+    assert!(words.iter().all(|it| it.tool_calls.is_empty()));
     assert_eq!(in_words(&of(&messages[3..], &[]), ORIGIN), None);
 }
 

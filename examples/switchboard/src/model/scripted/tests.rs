@@ -29,14 +29,14 @@ fn asked_of(
     (answer, Ok(()))
 }
 
-fn said(messages: &[ChatMessage]) -> ChatMessage {
+fn answered(messages: &[ChatMessage]) -> ChatMessage {
     let (answer, outcome) = asked_of(&Scripted::default(), messages, Tools::new().definitions());
     assert_eq!(outcome, Ok(()));
     answer.into_message()
 }
 
 fn asked(text: &str) -> ChatMessage {
-    said(&[ChatMessage::user(format!("Alice: {text}"))])
+    answered(&[ChatMessage::user(format!("Alice: {text}"))])
 }
 
 fn ordered(text: &str) -> (Assembler, Result<(), ModelError>) {
@@ -82,7 +82,7 @@ fn reports_usage_first_and_before_the_end() {
 #[test]
 fn it_describes_images() {
     let images = [Image::new("http://h/a.png", b"12345".as_slice())];
-    let answer = said(&[ImageFormat::OpenAi.message("Alice: and this", &images)]);
+    let answer = answered(&[ImageFormat::OpenAi.message("Alice: and this", &images)]);
     let expected = "I see an image of type image/png with 5 bytes";
     assert_eq!(answer.content.text(), expected);
 }
@@ -124,7 +124,7 @@ fn commands_order_calls_whose_results_are_repeated() {
     let results = [("call_0", "one\n"), ("call_1", "Error: two")];
     let results = results.map(|(id, text)| ChatMessage::tool(id, text));
     let [first, second] = results;
-    let answer = said(&[ChatMessage::user(text), message, first, second]);
+    let answer = answered(&[ChatMessage::user(text), message, first, second]);
     assert_eq!(answer.content.text(), "one; two");
 }
 
@@ -147,7 +147,7 @@ fn fails_as_ordered() {
 fn commands_are_words_unless_the_model_follows_them() {
     for text in ["/fail", "/call x", "!slow 100 100"] {
         assert_eq!(
-            said(&[ChatMessage::user(text)]).content.text(),
+            answered(&[ChatMessage::user(text)]).content.text(),
             HELP,
             "{text}"
         );

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use switchboard::daemon::Workspace;
-use switchboard::daemon::command::git::{Outside, outside};
+use switchboard::daemon::git::{Outside, outside};
 
 use super::*;
 

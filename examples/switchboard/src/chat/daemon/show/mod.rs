@@ -156,7 +156,7 @@ pub(crate) fn ended_json(outcome: &Outcome, task_id: Option<&str>) -> String {
     if let Some(id) = task_id {
         put("taskId", id.into());
     }
-    if let Some(reply) = said(outcome) {
+    if let Some(reply) = reply_of(outcome) {
         put("reply", serde_json::to_value(reply).unwrap_or_default());
     }
     if let Outcome::Failed(Failure::Server(error)) = outcome {
@@ -179,7 +179,7 @@ fn named(name: &str, mut about: Value) -> String {
 }
 
 /// What the model has said, to its end or not.
-pub(crate) fn said(outcome: &Outcome) -> Option<&Reply> {
+pub(crate) fn reply_of(outcome: &Outcome) -> Option<&Reply> {
     match outcome {
         Outcome::Done(reply) | Outcome::Failed(Failure::Model(reply)) => Some(reply),
         _ => None,
@@ -213,11 +213,11 @@ pub(crate) fn words(outcome: &Outcome) -> String {
             format!("aborted, and the server says: {}", error.message)
         }
         Outcome::Closed { delivery, .. } | Outcome::TimedOut { delivery } => {
-            let told = match delivery {
+            let what_is_known = match delivery {
                 Delivery::NotSent => "it was not sent",
                 _ => "it may have done some of its work; look before you repeat it",
             };
-            format!("{outcome}; {told}")
+            format!("{outcome}; {what_is_known}")
         }
         other => other.to_string(),
     }

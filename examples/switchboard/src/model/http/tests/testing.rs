@@ -19,6 +19,8 @@ pub(crate) enum Does {
     /// Answers with this head (after the status line) and this body in chunks of this size, and
     /// closes.
     Answers(&'static str, &'static str, usize),
+    /// Reads the request, and no more.
+    Waits,
     /// Streams this and keeps the connection open.
     Hangs(&'static str),
     /// Streams this and breaks the transfer off.
@@ -94,6 +96,11 @@ pub(crate) async fn read_request(socket: &mut TcpStream) -> std::io::Result<Stri
     }
 }
 
+/// Returns the members of a request.
+pub(crate) fn members(request: &str) -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
 async fn serve(
     mut socket: TcpStream,
     does: Does,
@@ -110,6 +117,9 @@ async fn serve(
             socket.write_all(head.as_bytes()).await?;
             write(&mut socket, body, size).await?;
             socket.write_all(b"0\r\n\r\n").await?;
+        }
+        Does::Waits => {
+            let _ = socket.read(&mut [0]).await;
         }
         Does::Hangs(body) => {
             socket.write_all(head.as_bytes()).await?;
