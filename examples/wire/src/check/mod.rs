@@ -2,8 +2,7 @@
 //! frames and what they are answered with, and a verdict with the frames as evidence.
 //!
 //! The rows are in `suites/`, a file for each protocol and role; `script.rs` has the steps and `pattern.rs`
-//! the patterns. Beside each row stands how to break a peer so that this row fails, and
-//! the tests do that with our own programs.
+//! the patterns. The tests break our own programs for each row, so that it fails.
 
 mod ask;
 pub(crate) mod conn;

@@ -1,4 +1,4 @@
-//! Our own programs pass every row, and broken in the way that stands beside a row, they fail that row alone.
+//! Our own programs pass every row, and broken in the way that `breaks/` has for a row, they fail that row alone.
 
 mod acolyte;
 mod broken;
@@ -8,6 +8,7 @@ mod exoclaw;
 mod smarthole;
 mod snek;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +101,31 @@ impl Setup {
 /// How many rows run at once.
 const JOBS: usize = 16;
 
+/// Returns the rules that break a peer for each row; none for the last one, which judges the others.
+fn breaks(suite: &Suite) -> Vec<String> {
+    let texts = [
+        include_str!("breaks/acolyte-client.txt"),
+        include_str!("breaks/acolyte-server.txt"),
+        include_str!("breaks/connectonion-client.txt"),
+        include_str!("breaks/connectonion-server.txt"),
+        include_str!("breaks/exoclaw-client.txt"),
+        include_str!("breaks/exoclaw-server.txt"),
+        include_str!("breaks/smarthole-client.txt"),
+        include_str!("breaks/smarthole-server.txt"),
+        include_str!("breaks/snek-client.txt"),
+        include_str!("breaks/snek-server.txt"),
+    ];
+    let mut rules: BTreeMap<&str, String> = BTreeMap::new();
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        if let Some((id, rule)) = line.split_once(": ").filter(|_| !line.starts_with('#')) {
+            *rules.entry(id).or_default() += &format!("{rule}\n");
+        }
+    }
+    let rules = |row: &Row| rules.get(&*row.id).map(|it| it.trim().to_owned());
+    let rows = suite.rows.iter();
+    rows.map(|row| rules(row).unwrap_or_default()).collect()
+}
+
 /// Checks that without faults every row passes in one of the setups and fails in none, and that
 /// each variant fails its own row and no other.
 ///
@@ -107,7 +133,8 @@ const JOBS: usize = 16;
 async fn conforms(suite: &Suite, setups: &[Setup]) {
     // The row on the order judges the others.
     let rows = suite.rows.len() - 1;
-    let lines = suite.rows.iter().flat_map(|row| row.broken.lines());
+    let broken = breaks(suite);
+    let lines = broken.iter().flat_map(|rules| rules.lines());
     let watched: String = lines.map(|line| format!("watch {line}\n")).collect();
     let mut healthy = Vec::new();
     for setup in setups {
@@ -121,6 +148,9 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
     };
     let (mut problems, mut variants) = (Vec::new(), Vec::new());
     for (at, row) in suite.rows.iter().enumerate() {
+        if broken[at].is_empty() && at != rows {
+            problems.push(format!("{}: no rule breaks it", row.id));
+        }
         if at == rows && failure(at).is_none() {
             continue;
         }
@@ -140,10 +170,10 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
             continue;
         };
         let notices = |outcome: &Outcome| {
-            (outcome.noticed.iter()).any(|rule| row.broken.lines().any(|it| it == rule))
+            (outcome.noticed.iter()).any(|rule| broken[at].lines().any(|it| it == rule))
         };
         let others = (0..suite.rows.len()).filter(|other| notices(&healthy[setup][*other]));
-        let settings = Arc::new(setups[setup].settings(&row.broken));
+        let settings = Arc::new(setups[setup].settings(&broken[at]));
         let all: std::collections::BTreeSet<usize> = others.chain([at]).collect();
         variants.extend(
             all.into_iter()
@@ -161,7 +191,11 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
         let is_shape = matches!(&outcome.verdict, Verdict::Fail { reason, .. } if Some(reason) == outcome.disorder.as_ref());
         if is_failure(&outcome) != (other == at) && failure(other).is_none() && !is_shape {
             let [id, other] = [at, other].map(|at| &suite.rows[at].id);
-            problems.push(format!("{id} broken, {other}: {:?}", outcome.verdict));
+            let evidence = report::evidence(&outcome.evidence);
+            problems.push(format!(
+                "{id} broken, {other}: {:?}\n{evidence}",
+                outcome.verdict
+            ));
         }
     }
     assert!(

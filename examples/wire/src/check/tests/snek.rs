@@ -3,7 +3,7 @@
 use rpc_core::testing::Side;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
-use super::{Protocol, Setup, Suite, Verdict, conforms, run, serve};
+use super::{Protocol, Setup, Suite, Verdict, breaks, conforms, run, serve};
 
 fn platform() -> Setup {
     let backend = MemoryBackend::new()
@@ -36,7 +36,7 @@ async fn a_row_on_the_order_of_messages_has_a_verdict_of_its_own() {
         .rows
         .retain(|row| row.id.ends_with("server.message.order"));
     let setup = platform();
-    for (broken, fails) in [(String::new(), false), (suite.rows[0].broken.clone(), true)] {
+    for (broken, fails) in [(String::new(), false), (breaks(&suite)[0].clone(), true)] {
         let outcomes = run(&suite, &setup.peer, &setup.settings(&broken), |_, _| ()).await;
         let verdict = &outcomes[0].verdict;
         assert_eq!(
