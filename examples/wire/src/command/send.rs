@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Stdout, Urls, wants_colour};
 use crate::decode::{Options, Printer};
-use crate::load::codec::{Codec, Output};
+use crate::load::client::{Client, Output};
 use crate::load::{Caller, Kind};
 use crate::secrets::Shown;
 use crate::transcript::{Entry, Kind as EntryKind};
@@ -14,7 +14,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::WsStream;
 use rpc_core::net::{Dialer as _, Message};
 use rpc_core::testing::Side;
-use rpc_core::{CloseFrame, Outgoing, Text};
+use rpc_core::{CloseFrame, Incoming, Outgoing, Text};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -143,7 +143,8 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
     let kind = (protocol != Protocol::SmartHole).then_some(Kind::Echo);
     let (scenario, dialer) =
         super::load::prepare(protocol, &args.url, kind, args.caller, &args.line).await?;
-    let mut codec = Codec::new(&scenario, 1);
+    let now = || Instant::now().into_std();
+    let mut client = Client::new(&scenario, 1, now()).map_err(Failure::usage)?;
     let options = Options {
         protocol: Some(protocol),
         shown: args.shown,
@@ -158,18 +159,21 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
         n: 0,
         start: Instant::now(),
     };
-    let mut outputs: Vec<Output> = codec.open().into_iter().collect();
     let (mut is_ready, mut has_ended) = (false, false);
     let mut until = Instant::now() + LOGIN_TIME;
     loop {
-        for output in outputs.drain(..) {
+        while let Some(output) = client.poll(now()) {
             match output {
-                Output::Ready => is_ready = true,
-                Output::Refused(why) if !is_ready => {
+                Some(Output::Ready) => is_ready = true,
+                Some(Output::Refused(why) | Output::Closed(why)) if !is_ready => {
                     return Err(Failure::refused(format_args!("refused: {why}")));
                 }
-                Output::Send(text) => session.send(text).await?,
                 _ => {}
+            }
+        }
+        while let Some(frame) = client.poll_transmit() {
+            if let Outgoing::Text(text) = frame {
+                session.send(text).await?;
             }
         }
         // While frames may be typed, nothing is waited for.
@@ -190,7 +194,7 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
         };
         match next {
             Ok(next) => match next? {
-                Some(text) => codec.decode(text.as_str(), &mut outputs),
+                Some(text) => client.handle_message(Incoming::Text(text.as_str()), now()),
                 None => return Ok(()),
             },
             Err(_) if has_ended => break,

@@ -13,9 +13,10 @@ use rpc_core::net::{DialError, Dialer as _, Driver};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::client::TIMED_OUT;
 use super::run::{Shared, lock};
 use super::scenario::Kind;
-use super::session::{Event, Session, TIMED_OUT};
+use super::session::{Event, Session};
 use super::stats::Call;
 use crate::check::http;
 
@@ -122,8 +123,8 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
 async fn open(shared: &Arc<Shared>, number: u64) -> Result<Driver<Session, WsStream>, String> {
     let _permit = shared.dials.acquire().await;
     let ws = shared.load.dialer.dial().await;
-    let session = Session::new(Arc::clone(shared), number);
-    let mut driver = Driver::new(session, ws.map_err(|error| of_dial(&error))?);
+    let ws = ws.map_err(|error| of_dial(&error))?;
+    let mut driver = Driver::new(Session::new(Arc::clone(shared), number)?, ws);
     match timeout(shared.load.patience, driver.next()).await {
         Ok(Some(Event::Ready)) => Ok(driver),
         Ok(_) => Err(driver.machine().end().to_owned()),
@@ -159,10 +160,10 @@ async fn serve(
 ) -> Result<(), ()> {
     let mut posting = FuturesUnordered::new();
     loop {
-        let now = shared.now();
+        let now = driver.now();
         let session = driver.machine_mut();
         while session.in_flight() < shared.load.in_flight
-            && let Some(call) = turns.take(now)
+            && let Some(call) = turns.take(shared.since(now))
         {
             session.call(call, now);
         }

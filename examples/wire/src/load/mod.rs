@@ -4,7 +4,7 @@
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
 
 mod alarm;
-pub(crate) mod codec;
+pub(crate) mod client;
 mod connection;
 pub mod report;
 pub mod run;

@@ -1,14 +1,23 @@
 //! [`Scenario`]: which calls are made to which server, and as whom.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acolyte_proto::auth::ApiKey;
+use acolyte_proto::client as acolyte;
 use connectonion_proto::auth::{Address, Signer};
+use connectonion_proto::client as connectonion;
+use exoclaw_proto::client as exoclaw;
 use rpc_core::Secret;
 use rpc_core::net::ws::{ConnectError, WsDialer};
+use smarthole_proto::client as smarthole;
+use smarthole_proto::frame::Registration;
+use snek_proto::client as snek;
 
 use crate::Protocol;
+
+/// The time that a client gives a server: a run has limits of its own.
+const FOR_EVER: Duration = Duration::MAX;
 
 /// What calls are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -132,11 +141,56 @@ impl Scenario {
         }
     }
 
-    fn acolyte(&self) -> Result<acolyte_proto::client::ClientConfig, String> {
+    pub(super) fn snek(&self) -> snek::ClientConfig {
+        let Caller {
+            username, password, ..
+        } = &*self.caller;
+        snek::ClientConfig {
+            insecure_password: self.caller.insecure,
+            call_timeout: FOR_EVER,
+            handshake_timeout: None,
+            ..snek::ClientConfig::new(username.clone(), password.clone())
+        }
+    }
+
+    pub(super) fn exoclaw(&self) -> exoclaw::ClientConfig {
+        exoclaw::ClientConfig {
+            token: self.caller.token.clone(),
+            insecure_token: self.caller.insecure,
+            handshake_timeout: FOR_EVER,
+            tokenless_handshake_timeout: FOR_EVER,
+            call_timeout: FOR_EVER,
+            chat_idle_timeout: None,
+            ..Default::default()
+        }
+    }
+
+    pub(super) fn smarthole(&self, name: String) -> Result<smarthole::ClientConfig, String> {
+        let registration = Registration::new(name, "Takes what a load test says.");
+        let config = smarthole::ClientConfig::new(registration);
+        Ok(smarthole::ClientConfig {
+            handshake_timeout: None,
+            ..config.map_err(|error| error.to_string())?
+        })
+    }
+
+    pub(super) fn connectonion(&self) -> connectonion::ClientConfig {
+        let mut config = connectonion::ClientConfig {
+            handshake_timeout: None,
+            answer_timeout: None,
+            ..Default::default()
+        };
+        config.insecure_prompts |= self.caller.insecure;
+        config
+    }
+
+    pub(super) fn acolyte(&self) -> Result<acolyte::ClientConfig, String> {
         let key = self.caller.token.clone().map(ApiKey::new).transpose();
-        Ok(acolyte_proto::client::ClientConfig {
+        Ok(acolyte::ClientConfig {
             api_key: key.map_err(|error| error.to_string())?,
             insecure_key: self.caller.insecure,
+            call_timeout: FOR_EVER,
+            chat_idle_timeout: None,
             ..Default::default()
         })
     }
@@ -146,30 +200,13 @@ impl Scenario {
     /// # Errors
     /// The URL is not valid, or credentials could be seen on the way.
     pub fn dialer(&self, url: &str) -> Result<WsDialer, String> {
-        let Caller {
-            insecure, token, ..
-        } = &*self.caller;
-        let insecure = *insecure;
         let words = |error: ConnectError| error.to_string();
         match self.protocol {
-            Protocol::Snek => {
-                let mut config = snek_proto::client::ClientConfig::new("", "");
-                config.insecure_password = insecure;
-                snek_proto::net::dialer(url, &config).map_err(words)
-            }
-            Protocol::Exoclaw => {
-                let config = exoclaw_proto::client::ClientConfig {
-                    token: token.clone(),
-                    insecure_token: insecure,
-                    ..Default::default()
-                };
-                exoclaw_proto::net::dialer(url, &config).map_err(words)
-            }
-            Protocol::SmartHole => Ok(WsDialer::new(url).map_err(|error| error.to_string())?),
+            Protocol::Snek => snek_proto::net::dialer(url, &self.snek()).map_err(words),
+            Protocol::Exoclaw => exoclaw_proto::net::dialer(url, &self.exoclaw()).map_err(words),
+            Protocol::SmartHole => WsDialer::new(url).map_err(|error| error.to_string()),
             Protocol::ConnectOnion => {
-                let mut options = connectonion_proto::client::ClientConfig::default();
-                options.insecure_prompts |= insecure;
-                connectonion_proto::net::dialer(url, &options).map_err(words)
+                connectonion_proto::net::dialer(url, &self.connectonion()).map_err(words)
             }
             Protocol::Acolyte => acolyte_proto::net::dialer(url, &self.acolyte()?).map_err(words),
         }

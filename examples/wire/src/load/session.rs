@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rpc_core::timers::sooner;
 use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Machine, Outgoing};
 
-use super::codec::{Codec, Output, Request};
+use super::client::{Client, Made, Output, TIMED_OUT};
 use super::run::{Shared, lock};
 use super::stats::Call;
 
-pub(super) const TIMED_OUT: &str = "timed out";
 const UNREADABLE: &str = "unreadable answer";
 
 /// What the owner of a session has to know.
@@ -24,35 +24,32 @@ pub(super) enum Event {
 
 pub(super) struct Session {
     shared: Arc<Shared>,
-    codec: Codec,
+    client: Client,
     /// Calls without their end, with the time when they were sent. The first one is due first.
     flights: BTreeMap<u64, (Call, Duration)>,
-    out: VecDeque<Outgoing>,
     events: VecDeque<Event>,
     /// Texts that are to be posted.
     pub(super) posts: Vec<(u64, String)>,
-    outputs: Vec<Output>,
     end: Option<String>,
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, number: u64) -> Self {
-        let codec = Codec::new(&shared.load.scenario, number);
-        let first = codec.open();
+    /// Creates the session of a connection that was just opened.
+    ///
+    /// # Errors
+    /// Why its client cannot log in.
+    pub(super) fn new(shared: Arc<Shared>, number: u64) -> Result<Self, String> {
+        let now = Instant::now();
         let mut this = Self {
+            client: Client::new(&shared.load.scenario, number, now)?,
             shared,
-            codec,
             flights: BTreeMap::new(),
-            out: VecDeque::new(),
             events: VecDeque::new(),
             posts: Vec::new(),
-            outputs: Vec::new(),
             end: None,
         };
-        if let Some(first) = first {
-            this.take(first, Duration::ZERO);
-        }
-        this
+        this.follow(now);
+        Ok(this)
     }
 
     /// Returns why the session has ended.
@@ -61,14 +58,15 @@ impl Session {
     }
 
     /// Begins a call.
-    pub(super) fn call(&mut self, call: Call, now: Duration) {
-        self.flights.insert(call.number, (call, now));
-        match self.codec.call(call) {
-            Some(Request::Frame(text)) => self.out.push_back(Outgoing::Text(text)),
-            Some(Request::Post(text)) => self.posts.push((call.number, text)),
-            None => return self.fail(call.number, "cannot be written"),
+    pub(super) fn call(&mut self, call: Call, now: Instant) {
+        let at = self.shared.since(now);
+        self.flights.insert(call.number, (call, at));
+        match self.client.call(call, now) {
+            Ok(Made::Sent) => {}
+            Ok(Made::Post(text)) => self.posts.push((call.number, text)),
+            Err(error) => return self.fail(call.number, &error.to_string()),
         }
-        lock(&self.shared.stats).sent(call, now);
+        lock(&self.shared.stats).sent(call, at);
     }
 
     /// Ends a call that has failed.
@@ -95,40 +93,45 @@ impl Session {
     }
 
     /// Closes the connection, because nothing more can come of it.
-    fn give_up(&mut self, why: String) {
-        self.out
-            .push_back(Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, "")));
+    fn give_up(&mut self, why: String, now: Instant) {
         self.finish(why);
+        self.client
+            .close_with(CloseFrame::new(CloseFrame::NORMAL, ""), now);
     }
 
-    fn take(&mut self, outputs: Output, now: Duration) {
-        match outputs {
-            Output::Ready => self.events.push_back(Event::Ready),
-            Output::Refused(why) => self.give_up(format!("refused: {why}")),
-            Output::Send(text) => self.out.push_back(Outgoing::Text(text)),
-            Output::Done(number) => {
-                if let Some((call, sent)) = self.flights.remove(&number) {
-                    lock(&self.shared.stats).answered(call, sent, now);
-                    self.over();
+    /// Takes what follows from the events of the client.
+    fn follow(&mut self, now: Instant) {
+        let at = self.shared.since(now);
+        while let Some(output) = self.client.poll(now) {
+            match output {
+                None => {}
+                Some(Output::Ready) => self.events.push_back(Event::Ready),
+                Some(Output::Refused(why)) => self.give_up(format!("refused: {why}"), now),
+                Some(Output::Closed(why)) => self.finish(why),
+                Some(Output::Done(number)) => {
+                    if let Some((call, sent)) = self.flights.remove(&number) {
+                        lock(&self.shared.stats).answered(call, sent, at);
+                        self.over();
+                    }
                 }
-            }
-            Output::First(number) => {
-                if let Some((call, _)) = self.flights.get(&number) {
-                    lock(&self.shared.stats).marked(call.due, now);
+                Some(Output::First(number)) => {
+                    if let Some((call, _)) = self.flights.get(&number) {
+                        lock(&self.shared.stats).marked(call.due, at);
+                    }
                 }
-            }
-            Output::Failed(number, kind) => self.fail(number, &kind),
-            Output::Seen(nanos) => {
-                lock(&self.shared.stats).marked(Duration::from_nanos(nanos), now);
-            }
-            Output::Unreadable => match self.flights.keys().next().copied() {
-                // Most likely it is the answer to the oldest.
-                Some(number) => {
-                    self.codec.forget(number);
-                    self.fail(number, UNREADABLE);
+                Some(Output::Failed(number, kind)) => self.fail(number, &kind),
+                Some(Output::Seen(nanos)) => {
+                    lock(&self.shared.stats).marked(Duration::from_nanos(nanos), at);
                 }
-                None => self.give_up(UNREADABLE.to_owned()),
-            },
+                Some(Output::Unreadable) => match self.flights.keys().next().copied() {
+                    // Most likely it is the answer to the oldest.
+                    Some(number) => {
+                        self.client.forget(number);
+                        self.fail(number, UNREADABLE);
+                    }
+                    None => self.give_up(UNREADABLE.to_owned(), now),
+                },
+            }
         }
     }
 
@@ -143,39 +146,31 @@ impl Machine for Session {
     type Event = Event;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if let Incoming::Text(text) = message {
-            let now = self.shared.since(now);
-            let mut outputs = std::mem::take(&mut self.outputs);
-            self.codec.decode(text, &mut outputs);
-            outputs.drain(..).for_each(|it| self.take(it, now));
-            self.outputs = outputs;
-        }
+        self.client.handle_message(message, now);
+        self.follow(now);
     }
 
-    fn handle_disconnect(&mut self, why: Disconnect, _: Instant) {
-        self.finish(match why {
-            Disconnect::PeerClosed(Some(frame)) => format!("closed with {}", frame.code),
-            Disconnect::PeerClosed(None) => "closed without a code".to_owned(),
-            Disconnect::Eof => "connection lost".to_owned(),
-            Disconnect::Failed { message } => format!("connection lost: {message}"),
-            other => format!("connection lost: {other:?}"),
-        });
+    fn handle_disconnect(&mut self, why: Disconnect, now: Instant) {
+        self.client.handle_disconnect(why, now);
+        self.follow(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        let now = self.shared.since(now);
+        let at = self.shared.since(now);
         while let Some((number, until)) = self.oldest()
-            && until <= now
+            && until <= at
         {
             self.fail(number, TIMED_OUT);
-            if !self.codec.forget(number) {
-                return self.give_up("left after a timeout".to_owned());
+            if !self.client.forget(number) {
+                self.give_up("left after a timeout".to_owned(), now);
             }
         }
+        self.client.handle_timeout(now);
+        self.follow(now);
     }
 
     fn poll_transmit(&mut self) -> Option<Outgoing> {
-        self.out.pop_front()
+        self.client.poll_transmit()
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -183,19 +178,20 @@ impl Machine for Session {
     }
 
     fn next_timeout(&self) -> Option<(Instant, &'static str)> {
-        let (_, until) = self.oldest()?;
-        Some((self.shared.at(until)?, "patience"))
+        let oldest = self.oldest().and_then(|(_, until)| self.shared.at(until));
+        sooner(
+            self.client.next_timeout(),
+            oldest.map(|at| (at, "patience")),
+        )
     }
 
     fn is_closed(&self) -> bool {
-        self.end.is_some()
+        self.client.is_closed()
     }
 
-    fn close_with(&mut self, frame: CloseFrame, _: Instant) {
-        if !self.is_closed() {
-            self.out.push_back(Outgoing::Close(frame));
-            self.finish("closed".to_owned());
-        }
+    fn close_with(&mut self, frame: CloseFrame, now: Instant) {
+        self.client.close_with(frame, now);
+        self.follow(now);
     }
 
     fn in_flight(&self) -> usize {
