@@ -4,12 +4,11 @@
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
 
 mod alarm;
-pub(crate) mod client;
+mod client;
 mod connection;
 pub mod report;
 pub mod run;
 pub mod scenario;
-mod session;
 pub mod stats;
 #[cfg(test)]
 mod tests;

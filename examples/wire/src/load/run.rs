@@ -87,18 +87,6 @@ impl Shared {
     pub(super) fn now(&self) -> Duration {
         self.start.get().map_or(Duration::ZERO, Instant::elapsed)
     }
-
-    pub(super) fn since(&self, now: rpc_core::Instant) -> Duration {
-        let now = Instant::from_std(now);
-        let start = self.start.get();
-        start.map_or(Duration::ZERO, |start| {
-            now.saturating_duration_since(*start)
-        })
-    }
-
-    pub(super) fn at(&self, time: Duration) -> Option<rpc_core::Instant> {
-        Some(self.start.get()?.checked_add(time)?.into_std())
-    }
 }
 
 /// A run.

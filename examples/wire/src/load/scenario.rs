@@ -5,17 +5,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client as acolyte;
-use connectonion_proto::auth::{Address, Signer};
+use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
 use connectonion_proto::client as connectonion;
+use connectonion_proto::frame::Connect;
 use exoclaw_proto::client as exoclaw;
 use rpc_core::Secret;
+use rpc_core::net::LinkConfig;
 use rpc_core::net::ws::{ConnectError, WsDialer};
+use rpc_core::reconnect::ReconnectPolicy;
 use smarthole_proto::client as smarthole;
 use smarthole_proto::frame::Registration;
 use snek_proto::client as snek;
 
 use crate::Protocol;
 
+/// The name that calls have at servers.
+pub(super) const NAME: &str = "load";
 /// The time that a client gives a server: a run has limits of its own.
 const FOR_EVER: Duration = Duration::MAX;
 
@@ -85,6 +90,14 @@ fn key(file: &str) -> Result<Signer, String> {
     Signer::load(file).map_err(|error| error.to_string())
 }
 
+/// What is lost is opened again by the run, which counts it.
+fn once() -> LinkConfig {
+    LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        ..LinkConfig::default()
+    }
+}
+
 /// The calls of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -94,7 +107,7 @@ pub struct Scenario {
     pub kind: Kind,
     pub(super) caller: Arc<Caller>,
     /// Tells this run from others.
-    pub(super) run: u64,
+    pub(crate) run: u64,
 }
 
 impl Scenario {
@@ -141,7 +154,7 @@ impl Scenario {
         }
     }
 
-    pub(super) fn snek(&self) -> snek::ClientConfig {
+    pub(crate) fn snek(&self) -> snek::ClientConfig {
         let Caller {
             username, password, ..
         } = &*self.caller;
@@ -149,11 +162,12 @@ impl Scenario {
             insecure_password: self.caller.insecure,
             call_timeout: FOR_EVER,
             handshake_timeout: None,
+            link: once(),
             ..snek::ClientConfig::new(username.clone(), password.clone())
         }
     }
 
-    pub(super) fn exoclaw(&self) -> exoclaw::ClientConfig {
+    pub(crate) fn exoclaw(&self) -> exoclaw::ClientConfig {
         exoclaw::ClientConfig {
             token: self.caller.token.clone(),
             insecure_token: self.caller.insecure,
@@ -161,36 +175,57 @@ impl Scenario {
             tokenless_handshake_timeout: FOR_EVER,
             call_timeout: FOR_EVER,
             chat_idle_timeout: None,
+            link: once(),
             ..Default::default()
         }
     }
 
-    pub(super) fn smarthole(&self, name: String) -> Result<smarthole::ClientConfig, String> {
+    pub(crate) fn smarthole(&self, name: String) -> Result<smarthole::ClientConfig, String> {
         let registration = Registration::new(name, "Takes what a load test says.");
         let config = smarthole::ClientConfig::new(registration);
         Ok(smarthole::ClientConfig {
             handshake_timeout: None,
+            link: once(),
             ..config.map_err(|error| error.to_string())?
         })
     }
 
-    pub(super) fn connectonion(&self) -> connectonion::ClientConfig {
+    pub(crate) fn connectonion(&self) -> connectonion::ClientConfig {
         let mut config = connectonion::ClientConfig {
+            host: self.caller.host.clone(),
             handshake_timeout: None,
             answer_timeout: None,
+            link: once(),
             ..Default::default()
         };
         config.insecure_prompts |= self.caller.insecure;
         config
     }
 
-    pub(super) fn acolyte(&self) -> Result<acolyte::ClientConfig, String> {
+    /// Returns what a ConnectOnion host is told first, signed.
+    pub(crate) fn connect(&self, nonce: u64) -> Result<Connect, String> {
+        let signer = self.signer()?;
+        let mut draft = Draft::new(unix_seconds(SystemTime::now())).with_nonce(nonce.into());
+        if let Some(host) = &self.caller.host {
+            draft = draft.with_to(host);
+        }
+        let signed = signer.sign_payload(&draft);
+        signed.map(Connect::new).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn signer(&self) -> Result<Signer, String> {
+        let signer = self.caller.key.clone().map_or_else(Signer::generate, Ok);
+        signer.map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn acolyte(&self) -> Result<acolyte::ClientConfig, String> {
         let key = self.caller.token.clone().map(ApiKey::new).transpose();
         Ok(acolyte::ClientConfig {
             api_key: key.map_err(|error| error.to_string())?,
             insecure_key: self.caller.insecure,
             call_timeout: FOR_EVER,
             chat_idle_timeout: None,
+            link: once(),
             ..Default::default()
         })
     }
