@@ -18,10 +18,10 @@ use super::tamper::{Frame, Passed, Tamper};
 use crate::head::{Head, read_head, respond};
 
 /// A byte stream to or from a peer.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// The byte stream of a connection.
-pub type BoxStream = Box<dyn Stream>;
+pub(crate) type BoxStream = Box<dyn Stream>;
 
 /// The largest message that a check reads or sends.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;

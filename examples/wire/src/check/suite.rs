@@ -27,7 +27,7 @@ use crate::{Protocol, side};
 /// How much a row weighs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Level {
+pub(crate) enum Level {
     /// The specification demands it.
     #[default]
     Must,
@@ -37,7 +37,7 @@ pub enum Level {
 
 /// The rows for one protocol and role.
 #[derive(Debug)]
-pub struct Suite {
+pub(crate) struct Suite {
     /// The rows, in the order of the specification.
     pub rows: Vec<Row>,
     pub(super) protocol: Protocol,
@@ -49,7 +49,7 @@ pub struct Suite {
 
 /// One thing to check.
 #[derive(Debug, Default, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// The id, such as `exoclaw.server.chat.done-last`. It never changes.
     pub id: String,
     /// The section of the specification.
@@ -74,8 +74,7 @@ const READY: &str = "ready";
 
 impl Row {
     /// Returns the variables that have to be set for it, if there are any.
-    #[must_use]
-    pub fn needs(&self) -> Option<String> {
+    pub(crate) fn needs(&self) -> Option<String> {
         (!self.needs.is_empty()).then(|| self.needs.join(", "))
     }
 }
@@ -85,7 +84,7 @@ impl Suite {
     ///
     /// # Errors
     /// What is wrong in its file.
-    pub fn load(protocol: Protocol, role: Side) -> Result<Self, String> {
+    pub(crate) fn load(protocol: Protocol, role: Side) -> Result<Self, String> {
         use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
         use Side::{Client, Server};
         let text = match (protocol, role) {
@@ -117,8 +116,7 @@ impl Suite {
     }
 
     /// Returns the variables that rows need, and those with a default, which stands behind it.
-    #[must_use]
-    pub fn variables(&self) -> (Vec<&str>, &[(String, String)]) {
+    pub(crate) fn variables(&self) -> (Vec<&str>, &[(String, String)]) {
         let mut needed: Vec<_> = self
             .rows
             .iter()

@@ -9,8 +9,7 @@ use super::variables::Variables;
 
 /// What passes on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Frame {
+pub(crate) enum Frame {
     /// A text.
     Text(String),
     /// Bytes.
@@ -26,9 +25,9 @@ pub enum Frame {
 }
 
 /// What becomes of a frame.
+#[cfg_attr(not(test), expect(dead_code, reason = "tests break peers"))]
 #[derive(Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Passed {
+pub(crate) enum Passed {
     /// It goes on.
     On(Frame),
     /// This goes back to the sender.
@@ -38,7 +37,7 @@ pub enum Passed {
 }
 
 /// What may change frames, and what else is seen of a peer.
-pub trait Tamper: Debug + Send + Sync {
+pub(crate) trait Tamper: Debug + Send + Sync {
     /// Returns what stands there in a row with these variables, if it is not the same in all rows.
     ///
     /// # Errors
@@ -80,6 +79,6 @@ pub trait Tamper: Debug + Send + Sync {
 
 /// Changes nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Faithful;
+pub(crate) struct Faithful;
 
 impl Tamper for Faithful {}

@@ -26,7 +26,7 @@ const FOR_EVER: Duration = Duration::MAX;
 
 /// What calls are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The smallest question that the server answers.
     Echo,
     /// A message or a prompt, until its answer is complete.
@@ -37,8 +37,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the name, as on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Chat => "chat",
@@ -49,8 +48,7 @@ impl Kind {
 
 /// Who calls, and what they say.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Caller {
+pub(crate) struct Caller {
     /// The text of a chat.
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     pub prompt: String,
@@ -100,7 +98,7 @@ fn once() -> LinkConfig {
 
 /// The calls of a run.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     /// The protocol of the server.
     pub protocol: Protocol,
     /// What the calls are made of.
@@ -115,7 +113,11 @@ impl Scenario {
     ///
     /// # Errors
     /// The protocol has no such scenario.
-    pub fn new(protocol: Protocol, kind: Option<Kind>, caller: Caller) -> Result<Self, String> {
+    pub(crate) fn new(
+        protocol: Protocol,
+        kind: Option<Kind>,
+        caller: Caller,
+    ) -> Result<Self, String> {
         let has_echo = protocol != Protocol::SmartHole;
         let kind = kind.unwrap_or(if has_echo { Kind::Echo } else { Kind::Chat });
         if kind == Kind::Echo && !has_echo {
@@ -135,8 +137,7 @@ impl Scenario {
     }
 
     /// Returns what is measured beside the calls, if anything.
-    #[must_use]
-    pub fn mark(&self) -> Option<&'static str> {
+    pub(crate) fn mark(&self) -> Option<&'static str> {
         match (self.protocol, self.kind) {
             (Protocol::Snek, Kind::Chat) => Some("each member has it"),
             (Protocol::SmartHole, _) | (_, Kind::Echo | Kind::Connect) => None,
@@ -145,8 +146,7 @@ impl Scenario {
     }
 
     /// Returns how many calls a connection has in flight at most.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         match (self.protocol, self.kind) {
             (_, Kind::Connect) => 1,
             (Protocol::Snek | Protocol::SmartHole, _) | (_, Kind::Echo) => 256,
@@ -234,7 +234,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The URL is not valid, or credentials could be seen on the way.
-    pub fn dialer(&self, url: &str) -> Result<WsDialer, String> {
+    pub(crate) fn dialer(&self, url: &str) -> Result<WsDialer, String> {
         let words = |error: ConnectError| error.to_string();
         match self.protocol {
             Protocol::Snek => snek_proto::net::dialer(url, &self.snek()).map_err(words),

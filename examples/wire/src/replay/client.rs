@@ -19,8 +19,7 @@ const OWN: &str = "connection content-length transfer-encoding keep-alive date";
 
 /// A listener for clients.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Clients {
+pub(crate) struct Clients {
     /// Where they connect.
     pub listener: Listener,
     /// Which requests are answered.

@@ -16,8 +16,7 @@ const OWN: &str = "host connection upgrade sec-websocket-key sec-websocket-versi
 
 /// A server.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Server {
+pub(crate) struct Server {
     /// Its URL. A path of its own replaces the recorded one.
     pub url: String,
     /// Which certificates are trusted.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
+use super::line::Line;
 use super::*;
 use crate::transcript::{Entry, Kind};
 use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};

@@ -24,6 +24,8 @@ use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
 use self::broken::Broken;
+use super::conn::BoxStream;
+use super::peer::{Client, Dial, Ended, Started};
 use super::*;
 use crate::Protocol;
 
