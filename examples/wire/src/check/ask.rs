@@ -1,13 +1,11 @@
 //! What a script asks over HTTP: upgrades, those that are refused, and requests.
 
-use rpc_core::net::DialError;
-use rpc_core::net::ws::{BadHeader, WsDialer, WsStream};
 use rpc_core::testing::Side;
 use tokio::time::timeout_at;
 
-use super::conn::{self, BoxStream, Conn, Io};
+use super::conn::{Conn, Io};
 use super::expect::{found, is_status};
-use super::http;
+use super::http::{self, Asked};
 use super::peer::Dial;
 use super::play::Script;
 use super::run::Peer;
@@ -29,11 +27,7 @@ impl Script<'_> {
             return refused.map_err(|error| error.to_string());
         };
         let headers = self.expanded(headers)?;
-        let status = match self.upgrade(&**dial, url, Some(&path), &headers).await? {
-            Ok(_) => 101,
-            Err(DialError::Status { status, .. }) => status,
-            Err(error) => return Err(error.to_string()),
-        };
+        let (status, _) = self.ask(&**dial, url, None, &path, headers, "").await?;
         let status = self.status(status, &path);
         self.log(1, false, &format!("(open {path}: {status})"));
         is_status(wanted, status)
@@ -51,35 +45,42 @@ impl Script<'_> {
             return Err("only servers answer HTTP requests".to_owned());
         };
         let (path, body) = (self.variables.expand(path)?, self.variables.expand(body)?);
-        let mut lines: Headers = Vec::new();
-        if !headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("host"))
-        {
-            lines.push(("Host".to_owned(), split(url).1.to_owned()));
-        }
-        lines.extend(self.expanded(headers)?);
+        let headers = self.expanded(headers)?;
         self.log(number, true, &format!("{method} {path} {body}"));
-        let path = self.tamper.instead(Side::Client, "path", &path).to_owned();
-        let asking = async {
-            let line = dial.dial().await.map_err(|error| error.to_string())?;
-            http::request(line, method, &path, &lines, &body)
-                .await
-                .map_err(|error| error.to_string())
-        };
-        let answer = timeout_at(self.deadline, asking)
-            .await
-            .map_err(|_| "no answer comes")??;
-        let status = self.status(answer.status, &path);
-        self.status = status;
-        self.head = self.seen(answer.head.clone(), Side::Server);
-        let told = format!("({status})");
-        self.log(number, false, &told);
-        let io = Io::Http(Box::new(answer));
+        let asked = self.ask(&**dial, url, Some(method), &path, headers, &body);
+        let (status, io) = asked.await?;
+        self.status = self.status(status, &path);
+        if let Io::Http(answer) = &io {
+            self.head = self.seen(answer.head.clone(), Side::Server);
+        }
+        let words = format!("({})", self.status);
+        self.log(number, false, &words);
         self.orders.remove(&number);
         let conn = Conn::new(io, number, Side::Server, &self.tamper);
         self.conns.insert(number, conn);
         Ok(())
+    }
+
+    /// Asks a server; without a method, for a WebSocket. Returns the status, and what was opened.
+    pub(super) async fn ask(
+        &self,
+        dial: &dyn Dial,
+        url: &str,
+        method: Option<&str>,
+        path: &str,
+        headers: Headers,
+        body: &str,
+    ) -> Result<(u16, Io), String> {
+        let asked = Asked {
+            method,
+            path: self.tamper.instead(Side::Client, "path", path),
+            headers,
+            body,
+        };
+        let asking = async { http::ask(url, dial.dial().await?, asked).await };
+        let answer = timeout_at(self.deadline, asking).await;
+        let answer = answer.map_err(|_| "no answer comes")?;
+        answer.map_err(|error| error.to_string())
     }
 
     /// Returns the headers that are sent.
@@ -124,49 +125,4 @@ impl Script<'_> {
         let value = value.ok_or_else(|| format!("there is no header {name}"))?;
         found(&self.variables.expand(regex)?, value, name)
     }
-
-    /// Asks a server for a WebSocket.
-    pub(super) async fn upgrade(
-        &self,
-        dial: &dyn Dial,
-        url: &str,
-        path: Option<&str>,
-        headers: &[(String, String)],
-    ) -> Result<Result<WsStream<BoxStream>, DialError>, String> {
-        let (scheme, authority, own) = split(url);
-        let own = if own.is_empty() {
-            &self.suite.path
-        } else {
-            own
-        };
-        let path = self
-            .tamper
-            .instead(Side::Client, "path", path.unwrap_or(own));
-        let path = if path.is_empty() { "/" } else { path };
-        let upgrading = async {
-            let mut config = conn::config();
-            for (name, value) in headers {
-                let is_subprotocol = name.eq_ignore_ascii_case("sec-websocket-protocol");
-                let with = match is_subprotocol {
-                    true => config.with_subprotocol(value),
-                    false => config.with_header(name, value),
-                };
-                let bad = |error: BadHeader| DialError::Handshake(error.to_string());
-                config = with.map_err(bad)?;
-            }
-            let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
-            let dialer = dialer.with_config(config);
-            dialer.upgrade(dial.dial().await?).await
-        };
-        let upgraded = timeout_at(self.deadline, upgrading).await;
-        upgraded.map_err(|_| "no answer to the upgrade".to_owned())
-    }
-}
-
-/// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
-fn split(url: &str) -> (&str, &str, &str) {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("ws", url));
-    let at = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(at);
-    (scheme, authority, if path == "/" { "" } else { path })
 }

@@ -36,7 +36,8 @@ pub(crate) fn config() -> WsConfig {
     }
 }
 
-pub(super) enum Io {
+/// What a connection is made of.
+pub(crate) enum Io {
     WebSocket(Box<WsStream<BoxStream>>),
     Http(Box<Answer>),
     None,

@@ -23,6 +23,7 @@ mod variables;
 
 pub(crate) use peer::{Command, Dial};
 pub(crate) use run::{Entry, Outcome, Peer, Settings, Verdict, run};
+pub(crate) use script::Headers;
 pub(crate) use suite::{Level, Row, Suite};
 pub(crate) use tamper::{Faithful, Frame};
 pub(crate) use variables::Variables;

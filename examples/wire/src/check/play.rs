@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::conn::{self, Conn, Io, Request};
 use super::expect::{found, is_status};
+use super::http::split;
 use super::peer::{Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Step};
@@ -389,21 +390,31 @@ impl<'a> Script<'a> {
         path: Option<&str>,
         headers: &[(String, String)],
     ) -> Result<(), String> {
-        let (ws, incoming) = match self.peer {
+        let (io, incoming) = match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
-                let ws = self.upgrade(&**dial, url, path, &headers).await?;
-                let told = format!("(open {})", path.unwrap_or_default());
-                self.log(number, true, &told);
-                (ws.map_err(|error| error.to_string())?, Side::Server)
+                let own = match split(url).2 {
+                    "" => &self.suite.path,
+                    own => own,
+                };
+                let asked = path.unwrap_or(own);
+                let opened = self.ask(&**dial, url, None, asked, headers, "").await?;
+                self.log(
+                    number,
+                    true,
+                    &format!("(open {})", path.unwrap_or_default()),
+                );
+                let (101, io) = opened else {
+                    return Err(format!("the upgrade is answered with {}", opened.0));
+                };
+                (io, Side::Server)
             }
             Peer::Client(_) => {
                 let request = self.request(number).await?;
                 let ws = request.accept(&conn::config()).await?;
-                (ws, Side::Client)
+                (Io::WebSocket(Box::new(ws)), Side::Client)
             }
         };
-        let io = Io::WebSocket(Box::new(ws));
         self.orders.insert(number, Order::opened());
         self.conns
             .insert(number, Conn::new(io, number, incoming, &self.tamper));

@@ -101,7 +101,7 @@ pub(super) enum Action {
     Signed,
 }
 
-pub(super) type Headers = Vec<(String, String)>;
+pub(crate) type Headers = Vec<(String, String)>;
 
 /// Reads a line of a script.
 ///

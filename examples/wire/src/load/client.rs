@@ -231,15 +231,18 @@ impl Client {
     pub(super) async fn call(&self, call: Call) -> Result<(), String> {
         let (asked, came) = (self.ask(call), self.events.of(call.number));
         let is_chat = self.events.shared.load.scenario.kind == Kind::Chat;
-        if is_chat && matches!(self.conn, Conn::Snek(_) | Conn::SmartHole(_)) {
+        let answer = if is_chat && matches!(self.conn, Conn::Snek(_) | Conn::SmartHole(_)) {
             // What was sent is to come back.
-            return tokio::try_join!(asked, came).map(drop);
-        }
-        tokio::select! {
-            biased;
-            answer = asked => answer,
-            Err(why) = came => Err(why),
-        }
+            tokio::try_join!(asked, came).map(drop)
+        } else {
+            tokio::select! {
+                biased;
+                answer = asked => answer,
+                Err(why) = came => Err(why),
+            }
+        };
+        lock(&self.events.waiting).remove(&call.number);
+        answer
     }
 
     async fn ask(&self, call: Call) -> Result<(), String> {
