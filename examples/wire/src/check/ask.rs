@@ -1,6 +1,5 @@
 //! What a script asks over HTTP: upgrades, those that are refused, and requests.
 
-use rpc_core::testing::Side;
 use tokio::time::timeout_at;
 
 use super::conn::{Conn, Io};
@@ -10,7 +9,6 @@ use super::peer::Dial;
 use super::play::Script;
 use super::run::Peer;
 use super::script::Headers;
-use crate::head::Head;
 
 impl Script<'_> {
     pub(super) async fn refuse(
@@ -28,7 +26,6 @@ impl Script<'_> {
         };
         let headers = self.expanded(headers)?;
         let (status, _) = self.ask(&**dial, url, None, &path, headers, "").await?;
-        let status = self.status(status, &path);
         self.log(1, false, &format!("(open {path}: {status})"));
         is_status(wanted, status)
     }
@@ -49,15 +46,13 @@ impl Script<'_> {
         self.log(number, true, &format!("{method} {path} {body}"));
         let asked = self.ask(&**dial, url, Some(method), &path, headers, &body);
         let (status, io) = asked.await?;
-        self.status = self.status(status, &path);
+        self.status = status;
         if let Io::Http(answer) = &io {
-            self.head = self.seen(answer.head.clone(), Side::Server);
+            self.head = answer.head.clone();
         }
-        let words = format!("({})", self.status);
-        self.log(number, false, &words);
+        self.log(number, false, &format!("({status})"));
         self.orders.remove(&number);
-        let conn = Conn::new(io, number, Side::Server, &self.tamper);
-        self.conns.insert(number, conn);
+        self.conns.insert(number, Conn::new(io));
         Ok(())
     }
 
@@ -73,7 +68,7 @@ impl Script<'_> {
     ) -> Result<(u16, Io), String> {
         let asked = Asked {
             method,
-            path: self.tamper.instead(Side::Client, "path", path),
+            path,
             headers,
             body,
         };
@@ -85,39 +80,9 @@ impl Script<'_> {
 
     /// Returns the headers that are sent.
     pub(super) fn expanded(&self, headers: &[(String, String)]) -> Result<Headers, String> {
-        let kept = headers
-            .iter()
-            .filter(|(name, _)| !self.tamper.drops(Side::Client, "header", name));
-        kept.map(|(name, value)| {
-            let value = self
-                .tamper
-                .word(Side::Client, "header", name)
-                .unwrap_or(value);
-            Ok((name.clone(), self.variables.expand(value)?))
-        })
-        .collect()
-    }
-
-    /// Returns the status as the script sees it.
-    fn status(&self, status: u16, path: &str) -> u16 {
-        let with_path = format!("{status}{path}");
-        let told = self.tamper.instead(Side::Server, "status", &with_path);
-        let code = status.to_string();
-        let told = match told == with_path {
-            true => self.tamper.instead(Side::Server, "status", &code),
-            false => told,
-        };
-        told.parse().unwrap_or(status)
-    }
-
-    /// Returns a head as the script sees it.
-    pub(super) fn seen(&self, mut head: Head, from: Side) -> Head {
-        let names = head.headers().map(|(name, _)| name.to_owned());
-        let dropped = names.filter(|name| self.tamper.drops(from, "header", name));
-        for name in dropped.collect::<Vec<_>>() {
-            head.remove(&name);
-        }
-        head
+        let expand =
+            |(name, value): &(String, String)| Ok((name.clone(), self.variables.expand(value)?));
+        headers.iter().map(expand).collect()
     }
 
     pub(super) fn header(&self, name: &str, regex: &str) -> Result<(), String> {

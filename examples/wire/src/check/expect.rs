@@ -6,12 +6,12 @@ use rpc_core::Json;
 use rpc_core::testing::Side;
 use tokio::time::{Duration, Instant, timeout, timeout_at};
 
+use super::conn::Frame;
 use super::hide::hide;
 use super::peer::Ended;
 use super::play::Script;
 use super::run::{Entry, Peer};
 use super::script;
-use super::tamper::Frame;
 use crate::Protocol;
 use crate::pattern::{Pattern, short};
 use crate::secrets::{self, Shown};
@@ -155,12 +155,9 @@ impl Script<'_> {
     }
 
     pub(super) async fn alone(&mut self) -> Result<(), String> {
-        let next = (self.opened + 1).to_string();
         let client = self.client.as_mut().ok_or("there is no client")?;
-        let extra = self.tamper.instead(Side::Client, "connection", &next) == "extra";
         match timeout(self.settings.quiet, client.connections.recv()).await {
             Ok(Some(_)) => Err("the client connects again".to_owned()),
-            _ if extra => Err("the client connects again".to_owned()),
             _ => Ok(()),
         }
     }

@@ -9,9 +9,8 @@ use rpc_core::net::ws::WsDialer;
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::conn::{self, BoxStream, Io};
+use super::conn::{self, BoxStream, Frame, Io};
 use super::script::Headers;
-use super::tamper::Frame;
 use crate::head::{Head, read_head};
 
 /// How much is read at once.

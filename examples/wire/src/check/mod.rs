@@ -16,14 +16,13 @@ mod run;
 mod script;
 mod signed;
 mod suite;
-pub(crate) mod tamper;
 #[cfg(test)]
 mod tests;
 mod variables;
 
+pub(crate) use conn::Frame;
 pub(crate) use peer::{Command, Dial};
 pub(crate) use run::{Entry, Outcome, Peer, Settings, Verdict, run};
 pub(crate) use script::Headers;
 pub(crate) use suite::{Level, Row, Suite};
-pub(crate) use tamper::{Faithful, Frame};
 pub(crate) use variables::Variables;

@@ -1,21 +1,18 @@
 //! [`Script`]: a row that runs, step by step.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rpc_core::testing::Side;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::conn::{self, Conn, Io, Request};
+use super::conn::{self, Conn, Frame, Io, Request};
 use super::expect::{found, is_status};
 use super::http::split;
 use super::peer::{Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
 use super::script::{self, Action, Step};
 use super::suite::{Row, Suite};
-use super::tamper::{Frame, Tamper};
 use super::variables::{NEEDS, Variables};
 use crate::Protocol;
 use crate::head::Head;
@@ -31,7 +28,6 @@ pub(super) struct Script<'a> {
     pub(super) peer: &'a Peer,
     pub(super) settings: &'a Settings,
     pub(super) variables: Variables,
-    pub(super) tamper: Arc<dyn Tamper>,
     pub(super) conns: BTreeMap<u8, Conn>,
     pub(super) never: Vec<(u8, Pattern)>,
     pub(super) ignored: Vec<(u8, Pattern)>,
@@ -51,8 +47,6 @@ pub(super) struct Script<'a> {
     pub(super) patience: Duration,
     pub(super) deadline: Instant,
     pub(super) evidence: Vec<Entry>,
-    /// How the script has ended a connection: `cut`, or the code of its Close.
-    pub(super) ended_by: String,
     /// Whether something came that must not.
     pub(super) violated: bool,
     /// The order of the frames of each WebSocket, and what the peer has done against it.
@@ -83,7 +77,6 @@ impl<'a> Script<'a> {
             peer,
             settings,
             variables,
-            tamper: Arc::clone(&settings.tamper),
             conns: BTreeMap::new(),
             never: Vec::new(),
             ignored: Vec::new(),
@@ -98,7 +91,6 @@ impl<'a> Script<'a> {
             patience: settings.timeout,
             deadline: Instant::now(),
             evidence: Vec::new(),
-            ended_by: String::new(),
             violated: false,
             orders: BTreeMap::new(),
             disorder: None,
@@ -113,11 +105,6 @@ impl<'a> Script<'a> {
 
     /// Runs the scripts of a row.
     pub(super) async fn run(&mut self, row: &Row) -> Verdict {
-        match self.tamper.of_row(&self.variables) {
-            Ok(Some(tamper)) => self.tamper = tamper,
-            Ok(None) => {}
-            Err(reason) => return Verdict::NotApplicable { reason },
-        }
         if let Peer::Client(client) = self.peer {
             match client.start(&self.suite.path, &self.variables).await {
                 Ok(started) => self.client = Some(started),
@@ -136,7 +123,7 @@ impl<'a> Script<'a> {
             }
             let began = Instant::now();
             let mut outcome = self.step(step).await;
-            let is_early = |time| began.elapsed() < time || self.is_early();
+            let is_early = |time| began.elapsed() < time;
             if outcome.is_ok() && step.not_before.is_some_and(is_early) {
                 self.violated = true;
                 outcome = Err(format!(
@@ -203,12 +190,6 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Returns whether a broken client takes no time.
-    fn is_early(&self) -> bool {
-        let opened = self.opened.to_string();
-        self.tamper.word(Side::Client, "connection", &opened) == Some("early")
-    }
-
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         let number = step.connection;
         self.patience = step.within.unwrap_or(self.settings.timeout);
@@ -255,7 +236,6 @@ impl<'a> Script<'a> {
                     .await
             }
             Action::SendClose(code) => {
-                self.ended_by = code.to_string();
                 self.send(number, Frame::Close(*code)).await?;
                 let quiet = self.settings.quiet;
                 if let Some(conn) = self.conns.get_mut(&number) {
@@ -266,7 +246,6 @@ impl<'a> Script<'a> {
             Action::Cut => {
                 self.log(number, true, "(cut)");
                 self.conn(number)?.cut();
-                "cut".clone_into(&mut self.ended_by);
                 Ok(())
             }
             Action::Expect {
@@ -324,7 +303,6 @@ impl<'a> Script<'a> {
             }
             Action::Silence => self.silence(number).await,
             Action::Wait(time) => {
-                let time = self.tamper.instead(Side::Client, "wait", time);
                 sleep(crate::cli::duration(time)?).await;
                 Ok(())
             }
@@ -339,13 +317,9 @@ impl<'a> Script<'a> {
                     .await?
                     .code
                     .map_or("none".to_owned(), |code| code.to_string());
-                let told = |by| self.tamper.word(Side::Client, "exit", by);
-                let code = told(&code)
-                    .or_else(|| told(&self.ended_by))
-                    .unwrap_or(&code);
                 let holds = wanted
                     .strip_prefix('!')
-                    .map_or(code == wanted, |other| code != other);
+                    .map_or(code == *wanted, |other| code != other);
                 if holds {
                     Ok(())
                 } else {
@@ -355,11 +329,7 @@ impl<'a> Script<'a> {
             Action::Output(regex) => {
                 let regex = self.variables.expand(regex)?;
                 let output = self.wait_for_end().await?.output.clone();
-                found(
-                    &regex,
-                    self.tamper.instead(Side::Client, "output", &output),
-                    "the output",
-                )
+                found(&regex, &output, "the output")
             }
             Action::Alone => self.alone().await,
             Action::Ordered => self.disorder.clone().map_or(Ok(()), Err),
@@ -390,7 +360,7 @@ impl<'a> Script<'a> {
         path: Option<&str>,
         headers: &[(String, String)],
     ) -> Result<(), String> {
-        let (io, incoming) = match self.peer {
+        let io = match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
                 let own = match split(url).2 {
@@ -407,17 +377,16 @@ impl<'a> Script<'a> {
                 let (101, io) = opened else {
                     return Err(format!("the upgrade is answered with {}", opened.0));
                 };
-                (io, Side::Server)
+                io
             }
             Peer::Client(_) => {
                 let request = self.request(number).await?;
                 let ws = request.accept(&conn::config()).await?;
-                (Io::WebSocket(Box::new(ws)), Side::Client)
+                Io::WebSocket(Box::new(ws))
             }
         };
         self.orders.insert(number, Order::opened());
-        self.conns
-            .insert(number, Conn::new(io, number, incoming, &self.tamper));
+        self.conns.insert(number, Conn::new(io));
         Ok(())
     }
 
@@ -451,18 +420,8 @@ impl<'a> Script<'a> {
                 continue;
             }
             self.opened += 1;
-            let is_dropped = |by: &str| self.tamper.drops(Side::Client, "connection", by);
-            // A client that does not come back comes back never.
-            if (1..=self.opened).any(|number| is_dropped(&number.to_string()))
-                || is_dropped(&self.ended_by)
-            {
-                continue;
-            }
-            self.path = self
-                .tamper
-                .instead(Side::Client, "path", request.head.target())
-                .to_owned();
-            self.head = self.seen(request.head.clone(), Side::Client);
+            request.head.target().clone_into(&mut self.path);
+            self.head = request.head.clone();
             let path = self.path.clone();
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);

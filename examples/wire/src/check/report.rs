@@ -319,7 +319,6 @@ mod tests {
                 millis: 7,
                 disorder: None,
                 foreign: None,
-                noticed: Vec::new(),
             })
             .collect()
     }
@@ -333,7 +332,6 @@ mod tests {
             quiet: Duration::ZERO,
             jobs: 1,
             variables: super::super::Variables::default(),
-            tamper: std::sync::Arc::new(crate::check::Faithful),
             pace: std::sync::Arc::default(),
         };
         let report = Report::new(

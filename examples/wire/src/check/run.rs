@@ -13,7 +13,6 @@ use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
 use super::suite::{Row, Suite};
-use super::tamper::Tamper;
 use super::variables::{NEEDS, Variables};
 use crate::Protocol;
 
@@ -37,8 +36,6 @@ pub(crate) struct Settings {
     pub jobs: usize,
     /// What the scripts know: tokens, names, prompts.
     pub variables: Variables,
-    /// What stands before the peer.
-    pub tamper: Arc<dyn Tamper>,
     /// How long the peer has taken for a step at most, in milliseconds: rows wait longer for a slow one.
     pub pace: Arc<AtomicU64>,
 }
@@ -126,10 +123,6 @@ pub(crate) struct Outcome {
     /// The protocol of the first frame of the peer, if it is another one.
     #[serde(skip)]
     pub foreign: Option<Protocol>,
-    /// The names of what [`Settings::tamper`] could have changed.
-    #[serde(skip)]
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests break peers"))]
-    pub noticed: Vec<String>,
 }
 
 /// Runs the rows of a suite, and reports each as soon as all before it have ended.
@@ -145,7 +138,7 @@ pub(crate) async fn run(
     let rows = suite
         .rows
         .iter()
-        .map(|row| row_of(suite, row, peer, settings));
+        .map(|row| row_of(suite, row, peer, settings, prepared(suite, settings)));
     let mut outcomes = stream::iter(rows).buffered(settings.jobs.max(1));
     let mut all = Vec::with_capacity(suite.rows.len());
     let mut disorder = None;
@@ -184,8 +177,8 @@ fn in_order(all: &[Outcome], disorder: Option<String>) -> Verdict {
     }
 }
 
-pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
-    let started = Instant::now();
+/// Returns what a script knows at its beginning, and what is wrong with it.
+pub(super) fn prepared(suite: &Suite, settings: &Settings) -> (Variables, Result<(), String>) {
     let mut variables = settings.variables.clone();
     let nonce = nonce();
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
@@ -194,11 +187,19 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
         true => signed::set_parts(&mut variables),
         false => Ok(()),
     };
-    let set = suite
-        .lets
-        .iter()
-        .try_for_each(|(name, value)| variables.set_part(name, value))
-        .and(signed);
+    let mut lets = suite.lets.iter();
+    let set = lets.try_for_each(|(name, value)| variables.set_part(name, value));
+    (variables, set.and(signed))
+}
+
+pub(super) async fn row_of(
+    suite: &Suite,
+    row: &Row,
+    peer: &Peer,
+    settings: &Settings,
+    (variables, set): (Variables, Result<(), String>),
+) -> Outcome {
+    let started = Instant::now();
     let missing = row.needs.iter().find(|name| !variables.has(name));
     let reason = match (missing, row.unless.iter().find(|name| variables.has(name))) {
         (Some(name), _) => Some(format!("{NEEDS}{name}=...")),
@@ -215,7 +216,6 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     let verdict = script.run(row).await;
     Outcome {
         verdict,
-        noticed: script.tamper.noticed(),
         disorder: script.misshapen.or(script.disorder),
         foreign: script.foreign,
         evidence: script.evidence,

@@ -2,7 +2,7 @@
 
 mod faulty;
 mod record;
-mod scan;
+pub(crate) mod scan;
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,7 @@
 //! Our own programs pass every row, and broken in the way that `breaks/` has for a row, they fail that row alone.
 
 mod acolyte;
+mod between;
 mod broken;
 mod clients;
 mod connectonion;
@@ -23,7 +24,7 @@ use rpc_core::testing::Side;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use self::broken::Broken;
+use self::broken::Rules;
 use super::conn::BoxStream;
 use super::peer::{Client, Dial, Ended, Started};
 use super::*;
@@ -84,7 +85,7 @@ struct Setup {
 }
 
 impl Setup {
-    fn settings(&self, broken: &str) -> Settings {
+    fn settings(&self) -> Settings {
         let mut variables = Variables::default();
         for (name, value) in &self.variables {
             variables.set(*name, *value);
@@ -94,9 +95,39 @@ impl Setup {
             quiet: Duration::from_secs(1),
             jobs: JOBS,
             variables,
-            tamper: Arc::new(Broken(broken.to_owned())),
             pace: Arc::default(),
         }
+    }
+
+    /// Returns the peer, broken by these rules.
+    fn broken(&self, rules: &str) -> Peer {
+        let rules = Rules::read(rules, &self.settings().variables).unwrap();
+        between::broken(&self.peer, Arc::new(rules))
+    }
+
+    /// Runs a row with a peer that is broken by rules. Returns those that were noticed, too.
+    async fn row(
+        &self,
+        suite: &Suite,
+        row: &Row,
+        settings: &Settings,
+        rules: &str,
+    ) -> (Outcome, Vec<String>) {
+        let prepared = run::prepared(suite, settings);
+        let rules = match Rules::read(rules, &prepared.0) {
+            Ok(rules) => Arc::new(rules),
+            Err(reason) => {
+                let verdict = Verdict::NotApplicable { reason };
+                let outcome = Outcome {
+                    verdict,
+                    ..Outcome::default()
+                };
+                return (outcome, Vec::new());
+            }
+        };
+        let peer = between::broken(&self.peer, Arc::clone(&rules));
+        let outcome = run::row_of(suite, row, &peer, settings, prepared).await;
+        (outcome, rules.noticed())
     }
 }
 
@@ -140,21 +171,21 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
     let watched: String = lines.map(|line| format!("watch {line}\n")).collect();
     let mut healthy = Vec::new();
     for setup in setups {
-        let settings = setup.settings(&watched);
-        healthy.push(run(suite, &setup.peer, &settings, |_, _| ()).await);
+        let settings = setup.settings();
+        let rows = suite.rows[..rows].iter();
+        let running = rows.map(|row| setup.row(suite, row, &settings, &watched));
+        let outcomes: Vec<_> = stream::iter(running).buffered(JOBS).collect().await;
+        healthy.push(outcomes);
     }
     let is_failure = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Fail { .. });
     let failure = |at: usize| {
-        let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at]);
-        outcomes.find(|it| is_failure(it))
+        let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at].0);
+        outcomes.find(|it| is_failure(it) || it.disorder.is_some())
     };
     let (mut problems, mut variants) = (Vec::new(), Vec::new());
-    for (at, row) in suite.rows.iter().enumerate() {
-        if broken[at].is_empty() && at != rows {
+    for (at, row) in suite.rows[..rows].iter().enumerate() {
+        if broken[at].is_empty() {
             problems.push(format!("{}: no rule breaks it", row.id));
-        }
-        if at == rows && failure(at).is_none() {
-            continue;
         }
         if let Some(failure) = failure(at) {
             let evidence = report::evidence(&failure.evidence);
@@ -165,17 +196,17 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
             ));
             continue;
         }
-        let passes = |outcomes: &Vec<Outcome>| outcomes[at].verdict == Verdict::Pass;
+        let passes = |outcomes: &Vec<(Outcome, _)>| outcomes[at].0.verdict == Verdict::Pass;
         let Some(setup) = healthy.iter().position(passes) else {
-            let verdicts: Vec<_> = healthy.iter().map(|it| &it[at].verdict).collect();
+            let verdicts: Vec<_> = healthy.iter().map(|it| &it[at].0.verdict).collect();
             problems.push(format!("{} passes nowhere: {verdicts:?}", row.id));
             continue;
         };
-        let notices = |outcome: &Outcome| {
-            (outcome.noticed.iter()).any(|rule| broken[at].lines().any(|it| it == rule))
+        let notices = |noticed: &Vec<String>| {
+            (noticed.iter()).any(|rule| broken[at].lines().any(|it| it == rule))
         };
-        let others = (0..suite.rows.len()).filter(|other| notices(&healthy[setup][*other]));
-        let settings = Arc::new(setups[setup].settings(&broken[at]));
+        let others = (0..rows).filter(|other| notices(&healthy[setup][*other].1));
+        let settings = Arc::new(setups[setup].settings());
         let all: std::collections::BTreeSet<usize> = others.chain([at]).collect();
         variants.extend(
             all.into_iter()
@@ -184,8 +215,8 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
     }
     let running = variants.iter().map(async |(at, other, setup, settings)| {
         let row = &suite.rows[*other];
-        let outcome = run::row_of(suite, row, &setups[*setup].peer, settings).await;
-        (*at, *other, outcome)
+        let outcome = setups[*setup].row(suite, row, settings, &broken[*at]);
+        (*at, *other, outcome.await.0)
     });
     // Those that wait for a heartbeat hold nobody up.
     let mut outcomes = stream::iter(running).buffer_unordered(JOBS);
