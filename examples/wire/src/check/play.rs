@@ -11,13 +11,13 @@ use super::expect::{found, is_status};
 use super::http::split;
 use super::peer::{Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
-use super::script::{self, Action, Step};
+use super::script::{self, Action, Awaited, Step};
 use super::suite::{Row, Suite};
 use super::variables::{NEEDS, Variables};
 use crate::Protocol;
 use crate::head::Head;
 use crate::order::Order;
-use crate::pattern::{Pattern, short};
+use crate::pattern::Pattern;
 
 /// The time for a client to connect first.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -169,10 +169,9 @@ impl<'a> Script<'a> {
         if !matches!(
             step.action,
             Action::Expect { .. }
-                | Action::Close { .. }
-                | Action::Pong(_)
-                | Action::Open { .. }
-                | Action::Http { .. }
+                | Action::Await(Awaited::Close(_) | Awaited::Pong(_), _)
+                | Action::Open(..)
+                | Action::Http(..)
         ) {
             return;
         }
@@ -199,47 +198,26 @@ impl<'a> Script<'a> {
         };
         self.deadline = Instant::now() + self.patience + self.grace;
         if step.opens && !self.conns.contains_key(&number) {
-            self.open(number, None, &[]).await?;
+            self.open(number, "", &[]).await?;
         }
         match &step.action {
-            Action::Open { path, headers } => {
-                let path = path
-                    .as_ref()
-                    .map(|path| self.variables.expand(path))
-                    .transpose()?;
-                self.open(number, path.as_deref(), headers).await
+            Action::Open(path, headers) => self.open(number, path, headers).await,
+            Action::Refuse(status, path, headers) => self.refuse(status, path, headers).await,
+            Action::Http(method, path, headers, body) => {
+                self.http(number, method, path, headers, body).await
             }
-            Action::Refuse {
-                status,
-                path,
-                headers,
-            } => self.refuse(status, path, headers).await,
-            Action::Http {
-                method,
-                path,
-                headers,
-                body,
-            } => self.http(number, method, path, headers, body).await,
             Action::Status(wanted) => is_status(wanted, self.status),
             Action::Header(name, regex) => self.header(name, regex),
             Action::Path(regex) => found(&self.variables.expand(regex)?, &self.path, "the path"),
-            Action::Send(text) => {
-                let text = self.variables.expand(text)?;
-                self.send(number, Frame::Text(text)).await
-            }
-            Action::SendBinary(text) => {
-                self.send(number, Frame::Binary(text.clone().into_bytes()))
-                    .await
-            }
-            Action::SendPing(text) => {
-                self.send(number, Frame::Ping(text.clone().into_bytes()))
-                    .await
-            }
-            Action::SendClose(code) => {
-                self.send(number, Frame::Close(*code)).await?;
-                let quiet = self.settings.quiet;
-                if let Some(conn) = self.conns.get_mut(&number) {
-                    conn.finish(quiet).await;
+            Action::Send(frame) => {
+                let frame = match frame {
+                    Frame::Text(text) => Frame::Text(self.variables.expand(text)?),
+                    other => other.clone(),
+                };
+                let is_close = matches!(frame, Frame::Close(_));
+                self.send(number, frame).await?;
+                if let Some(conn) = self.conns.get_mut(&number).filter(|_| is_close) {
+                    conn.finish(self.settings.quiet).await;
                 }
                 Ok(())
             }
@@ -253,37 +231,7 @@ impl<'a> Script<'a> {
                 skip,
                 until,
             } => self.expect(number, pattern, *skip, until.as_deref()).await,
-            Action::Pong(_) | Action::Ping => {
-                let judge = |frame| match (frame, &step.action) {
-                    (Frame::Ping(_), Action::Ping) => Some(Ok(())),
-                    (Frame::Pong(bytes), Action::Pong(text)) => {
-                        Some(match bytes == text.as_bytes() {
-                            true => Ok(()),
-                            false => Err("the pong has another payload".to_owned()),
-                        })
-                    }
-                    (Frame::Close(code), _) => {
-                        Some(Err(format!("the connection is closed with {code}")))
-                    }
-                    (Frame::End(why), _) => Some(Err(why)),
-                    _ => None,
-                };
-                self.judge(number, "it", judge).await
-            }
-            Action::Close { code, skip } => {
-                let judge = |frame| match (frame, *code) {
-                    (Frame::Close(code), Some(wanted)) if wanted != code => {
-                        Some(Err(format!("the code is {code}, expected {wanted}")))
-                    }
-                    (Frame::Close(_), _) => Some(Ok(())),
-                    (Frame::End(why), _) => Some(Err(why)),
-                    (Frame::Text(text), _) if !skip => {
-                        Some(Err(format!("{} comes, expected a Close", short(&text))))
-                    }
-                    _ => None,
-                };
-                self.judge(number, "a Close", judge).await
-            }
+            Action::Await(frame, skips) => self.wait_for(number, frame, *skips).await,
             Action::Code(code) => match self.close {
                 Some(found) if found == *code => Ok(()),
                 found => Err(format!(
@@ -291,14 +239,13 @@ impl<'a> Script<'a> {
                     found.map_or("none".to_owned(), |f| f.to_string())
                 )),
             },
-            Action::Never(text) => {
+            Action::Watch(text, is_forbidden) => {
                 let pattern = script::parse(text, &self.variables)?;
-                self.never.push((number, pattern));
-                Ok(())
-            }
-            Action::Ignore(text) => {
-                let pattern = script::parse(text, &self.variables)?;
-                self.ignored.push((number, pattern));
+                let list = match is_forbidden {
+                    true => &mut self.never,
+                    false => &mut self.ignored,
+                };
+                list.push((number, pattern));
                 Ok(())
             }
             Action::Silence => self.silence(number).await,
@@ -306,24 +253,13 @@ impl<'a> Script<'a> {
                 sleep(crate::cli::duration(time)?).await;
                 Ok(())
             }
-            Action::End => {
-                let is_end =
-                    |frame| matches!(frame, Frame::Close(_) | Frame::End(_)).then_some(Ok(()));
-                self.judge(number, "the end", is_end).await
-            }
             Action::Exit(wanted) => {
-                let code = self
-                    .wait_for_end()
-                    .await?
-                    .code
-                    .map_or("none".to_owned(), |code| code.to_string());
-                let holds = wanted
-                    .strip_prefix('!')
-                    .map_or(code == *wanted, |other| code != other);
-                if holds {
-                    Ok(())
-                } else {
-                    Err(format!("the exit code is {code}, expected {wanted}"))
+                let code = self.wait_for_end().await?.code;
+                let code = code.map_or("none".to_owned(), |code| code.to_string());
+                let other = wanted.strip_prefix('!');
+                match other.map_or(code == *wanted, |other| code != other) {
+                    true => Ok(()),
+                    false => Err(format!("the exit code is {code}, expected {wanted}")),
                 }
             }
             Action::Output(regex) => {
@@ -357,23 +293,17 @@ impl<'a> Script<'a> {
     async fn open(
         &mut self,
         number: u8,
-        path: Option<&str>,
+        path: &str,
         headers: &[(String, String)],
     ) -> Result<(), String> {
         let io = match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
-                let own = match split(url).2 {
-                    "" => &self.suite.path,
-                    own => own,
-                };
-                let asked = path.unwrap_or(own);
+                let path = self.variables.expand(path)?;
+                let mut all = [&*path, split(url).2, &self.suite.path].into_iter();
+                let asked = all.find(|it| !it.is_empty()).unwrap_or_default();
                 let opened = self.ask(&**dial, url, None, asked, headers, "").await?;
-                self.log(
-                    number,
-                    true,
-                    &format!("(open {})", path.unwrap_or_default()),
-                );
+                self.log(number, true, &format!("(open {path})"));
                 let (101, io) = opened else {
                     return Err(format!("the upgrade is answered with {}", opened.0));
                 };

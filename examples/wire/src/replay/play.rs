@@ -23,12 +23,12 @@ const AHEAD: usize = 16;
 
 /// The other side of a replay.
 pub(crate) trait Peer: Send {
-    /// Opens the next connection; `None` if none was opened, as recorded.
+    /// Opens the next connection; `None` if none was opened, as recorded. Fails with what differs.
     fn open(
         &mut self,
         script: &Script,
         playback: &mut Playback,
-    ) -> impl Future<Output = Result<Option<Line>, Difference>> + Send;
+    ) -> impl Future<Output = Result<Option<Line>, String>> + Send;
 }
 
 /// What is played, and what is known of the other side.
@@ -179,7 +179,8 @@ impl Playback {
             None => Ok(opening.await),
         };
         self.progress(at);
-        opened.unwrap_or_else(|_| Err(script.differs("a connection does not come")))
+        let opened = opened.unwrap_or_else(|_| Err("a connection does not come".to_owned()));
+        opened.map_err(|what| script.differs(what))
     }
 
     /// Plays the next step of a connection, or waits for it.
