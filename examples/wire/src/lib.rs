@@ -4,22 +4,22 @@
     reason = "comments on options are help texts, not Markdown"
 )]
 
-pub mod check;
+mod check;
 pub mod command;
 pub mod decode;
 pub mod explain;
-pub mod faults;
+mod faults;
 pub mod frame;
 mod har;
 mod head;
-pub mod load;
+mod load;
 pub mod order;
-pub mod page;
+mod page;
 mod pattern;
 pub mod place;
-pub mod proxy;
-pub mod recording;
-pub mod replay;
+mod proxy;
+mod recording;
+mod replay;
 pub mod secrets;
 mod shapes;
 pub mod transcript;

@@ -11,13 +11,13 @@ const BUFFER: usize = 256 * 1024;
 /// The longest line of a recording, in bytes.
 const MAX_LINE: u64 = 256 * 1024 * 1024;
 /// The largest HAR file, in bytes.
-pub const MAX_HAR: u64 = 256 * 1024 * 1024;
+pub(crate) const MAX_HAR: u64 = 256 * 1024 * 1024;
 
 /// Returns the lines of a recording, whatever it is stored in.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn open<'r>(input: impl Read + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
+pub(crate) fn open<'r>(input: impl Read + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     let mut plain: Box<dyn BufRead + 'r> = match input.fill_buf()?.starts_with(b"\x1f\x8b") {
         true => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input))),
@@ -41,7 +41,7 @@ pub fn open<'r>(input: impl Read + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
 ///
 /// # Errors
 /// It cannot be read, or what takes the lines fails.
-pub fn each_line(
+pub(crate) fn each_line(
     mut input: impl BufRead,
     mut take: impl FnMut(usize, &str) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -293,7 +293,7 @@ fn a_server_is_checked_with_a_report() {
     let (_server, url) = listening(command("gateway", &["serve", "--port", "0"], &folder));
     let url = format!("{url}/ws");
     let junit = folder.0.join("report.xml");
-    let args = ["--protocol", "exoclaw", "--only", "hello", "--junit"];
+    let args = ["--protocol", "exoclaw", "--only", "status", "--junit"];
     let start = [
         &["check", "server", &url][..],
         &args,

@@ -1,27 +1,24 @@
-//! One connection of a script: what is sent and received on it, with the rules of a broken peer between.
+//! One connection of a script: what is sent and received on it.
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{Message, TransportError};
-use rpc_core::testing::Side;
 use rpc_core::{CloseFrame, Outgoing, Text};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, join};
 use tokio::time::timeout;
 
 use super::http::Answer;
-use super::tamper::{Frame, Passed, Tamper};
 use crate::head::{Head, read_head, respond};
 
 /// A byte stream to or from a peer.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// The byte stream of a connection.
-pub type BoxStream = Box<dyn Stream>;
+pub(crate) type BoxStream = Box<dyn Stream>;
 
 /// The largest message that a check reads or sends.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -36,52 +33,46 @@ pub(crate) fn config() -> WsConfig {
     }
 }
 
-pub(super) enum Io {
+/// What a connection is made of.
+pub(crate) enum Io {
     WebSocket(Box<WsStream<BoxStream>>),
     Http(Box<Answer>),
     None,
 }
 
+/// What passes on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// A ping of the transport.
+    Ping(Vec<u8>),
+    /// A pong of the transport.
+    Pong(Vec<u8>),
+    /// A Close with this code.
+    Close(u16),
+    /// The end without a Close, and why.
+    End(String),
+}
+
 /// An open connection.
 pub(super) struct Conn {
     io: Io,
-    /// Who is checked.
-    peer: Side,
-    number: u8,
-    tamper: Arc<dyn Tamper>,
     pending: VecDeque<Frame>,
-    /// Whether the peer never closes: a broken one, whose Close is dropped.
-    hangs: bool,
 }
 
 impl Conn {
-    pub(super) fn new(io: Io, number: u8, peer: Side, tamper: &Arc<dyn Tamper>) -> Self {
+    pub(super) const fn new(io: Io) -> Self {
         Self {
             io,
-            peer,
-            number,
-            tamper: Arc::clone(tamper),
-            pending: tamper.begin(number, peer).into_iter().collect(),
-            hangs: false,
+            pending: VecDeque::new(),
         }
     }
 
     /// Sends a frame. That the connection has ended is not an error: the next receive says so.
     pub(super) async fn send(&mut self, frame: Frame) {
-        let own = match self.peer {
-            Side::Server => Side::Client,
-            Side::Client => Side::Server,
-        };
-        for passed in self.tamper.pass(self.number, own, frame) {
-            match passed {
-                Passed::On(frame) => self.send_now(frame).await,
-                Passed::Back(frame) => self.pending.push_back(frame),
-                Passed::Closed(code) => self.closed(code),
-            }
-        }
-    }
-
-    async fn send_now(&mut self, frame: Frame) {
         let Io::WebSocket(ws) = &mut self.io else {
             return;
         };
@@ -93,19 +84,6 @@ impl Conn {
             Frame::Pong(_) | Frame::End(_) => return,
         };
         let _ = ws.send(message).await;
-    }
-
-    fn closed(&mut self, code: u16) {
-        self.pending.push_back(Frame::Close(code));
-        self.io = Io::None;
-    }
-
-    /// Answers a Close and ends TCP: some peers are done only then.
-    async fn shut(&mut self) {
-        if let Io::WebSocket(ws) = &mut self.io {
-            let _ = timeout(SHUT_TIME, ws.close()).await;
-        }
-        self.io = Io::None;
     }
 
     /// Reads on, for a while, to the end of a connection that the script has closed, and ends TCP. What comes is
@@ -130,34 +108,27 @@ impl Conn {
 
     /// Receives the next frame; after the end, the end again. Cancel-safe.
     pub(super) async fn receive(&mut self) -> Frame {
-        loop {
-            if let Some(frame) = self.pending.pop_front() {
-                return frame;
-            }
-            if self.hangs {
-                std::future::pending::<()>().await;
-            }
-            let frame = match &mut self.io {
-                Io::None => return Frame::End("the connection has ended".to_owned()),
-                Io::WebSocket(ws) => from_message(ws.next().await),
-                Io::Http(answer) => answer.next().await,
-            };
-            let ends = matches!(frame, Frame::End(_) | Frame::Close(_));
-            if matches!(frame, Frame::End(_)) {
-                self.io = Io::None;
-            }
-            let passed = self.tamper.pass(self.number, self.peer, frame);
-            self.hangs = ends && passed.is_empty();
-            if ends && !self.hangs {
-                self.shut().await;
-            }
-            for passed in passed {
-                match passed {
-                    Passed::On(frame) | Passed::Back(frame) => self.pending.push_back(frame),
-                    Passed::Closed(code) => self.closed(code),
-                }
-            }
+        if let Some(frame) = self.pending.pop_front() {
+            return frame;
         }
+        let frame = match &mut self.io {
+            Io::None => return Frame::End("the connection has ended".to_owned()),
+            Io::WebSocket(ws) => from_message(ws.next().await),
+            Io::Http(answer) => answer.next().await,
+        };
+        if !matches!(frame, Frame::End(_) | Frame::Close(_)) {
+            return frame;
+        }
+        // A Close is answered, and TCP ended: some peers are done only then.
+        self.pending.push_back(frame);
+        if let Io::WebSocket(ws) = &mut self.io
+            && matches!(self.pending.front(), Some(Frame::Close(_)))
+        {
+            let _ = timeout(SHUT_TIME, ws.close()).await;
+        }
+        self.io = Io::None;
+        let end = || Frame::End("the connection has ended".to_owned());
+        self.pending.pop_front().unwrap_or_else(end)
     }
 
     /// Reads to the end of the connection. What comes is not kept.

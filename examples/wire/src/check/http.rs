@@ -1,13 +1,16 @@
-//! HTTP requests of a script, and their answers: a body, or server-sent events.
+//! What is asked of a server: WebSockets, and HTTP requests with their answers: a body, or server-sent events.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::io;
 
+use rpc_core::net::DialError;
+use rpc_core::net::ws::WsDialer;
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::conn::BoxStream;
-use super::tamper::Frame;
+use super::conn::{self, BoxStream, Frame, Io};
+use super::script::Headers;
 use crate::head::{Head, read_head};
 
 /// How much is read at once.
@@ -25,6 +28,69 @@ pub(crate) struct Answer {
     events: Option<sse::Decoder>,
     ready: VecDeque<Frame>,
     ended: bool,
+}
+
+/// What is asked of a server: without a method, a WebSocket.
+pub(crate) struct Asked<'a> {
+    pub(crate) method: Option<&'a str>,
+    pub(crate) path: &'a str,
+    /// Without those that each connection has.
+    pub(crate) headers: Headers,
+    pub(crate) body: &'a str,
+}
+
+/// Asks the server of this URL, to which a connection is open. Returns the status, and what was opened.
+pub(crate) async fn ask(
+    url: &str,
+    line: BoxStream,
+    asked: Asked<'_>,
+) -> Result<(u16, Io), DialError> {
+    let Asked {
+        method,
+        path,
+        mut headers,
+        body,
+    } = asked;
+    let (scheme, authority, _) = split(url);
+    let path = if path.is_empty() { "/" } else { path };
+    let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
+    let failed = |error: &dyn Display| DialError::Handshake(error.to_string());
+    if let Some(method) = method {
+        let has_host = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("host"));
+        if !has_host && let Some(host) = dialer.headers()?.get(::http::header::HOST) {
+            let host = String::from_utf8_lossy(host.as_bytes());
+            headers.insert(0, ("Host".to_owned(), host.into_owned()));
+        }
+        let answer = request(line, method, path, &headers, body).await;
+        let answer = answer.map_err(|error| failed(&error))?;
+        return Ok((answer.status, Io::Http(Box::new(answer))));
+    }
+    let mut config = conn::config();
+    for (name, value) in &headers {
+        config = match name.eq_ignore_ascii_case("sec-websocket-protocol") {
+            true => {
+                let mut offers = value.split(',').map(str::trim);
+                offers.try_fold(config, |config, offer| config.with_subprotocol(offer))
+            }
+            false => config.with_header(name, value),
+        }
+        .map_err(|error| failed(&error))?;
+    }
+    match dialer.with_config(config).upgrade(line).await {
+        Ok(ws) => Ok((101, Io::WebSocket(Box::new(ws)))),
+        Err(DialError::Status { status, .. }) => Ok((status, Io::None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
+pub(crate) fn split(url: &str) -> (&str, &str, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("ws", url));
+    let at = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(at);
+    (scheme, authority, if path == "/" { "" } else { path })
 }
 
 /// Makes a request as HTTP/1.0, so that the end of the connection is the end of the body.

@@ -2,8 +2,7 @@
 //! frames and what they are answered with, and a verdict with the frames as evidence.
 //!
 //! The rows are in `suites/`, a file for each protocol and role; `script.rs` has the steps and `pattern.rs`
-//! the patterns. Beside each row stands how to break a peer so that this row fails, and
-//! the tests do that with our own programs.
+//! the patterns. The tests break our own programs for each row, so that it fails.
 
 mod ask;
 pub(crate) mod conn;
@@ -12,19 +11,18 @@ mod hide;
 pub(crate) mod http;
 mod peer;
 mod play;
-pub mod report;
+pub(crate) mod report;
 mod run;
 mod script;
 mod signed;
 mod suite;
-pub(crate) mod tamper;
 #[cfg(test)]
 mod tests;
 mod variables;
 
-pub use conn::{BoxStream, Stream};
-pub use peer::{Client, Command, Dial, Ended, Started};
-pub use run::{Entry, Outcome, Peer, Settings, Verdict, run};
-pub use suite::{Level, Row, Suite};
-pub use tamper::{Faithful, Frame, Passed, Tamper};
-pub use variables::Variables;
+pub(crate) use conn::Frame;
+pub(crate) use peer::{Command, Dial};
+pub(crate) use run::{Entry, Outcome, Peer, Settings, Verdict, run};
+pub(crate) use script::Headers;
+pub(crate) use suite::{Level, Row, Suite};
+pub(crate) use variables::Variables;

@@ -19,7 +19,7 @@ use super::variables::Variables;
 
 /// How checks reach a server.
 #[async_trait]
-pub trait Dial: Send + Sync {
+pub(crate) trait Dial: Send + Sync {
     /// Opens a byte stream to the server: TCP, with TLS where the URL says so.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Dial for WsDialer {
 
 /// A client that can be started for each row.
 #[async_trait]
-pub trait Client: Send + Sync {
+pub(crate) trait Client: Send + Sync {
     /// Starts the client with the address of a server of its own.
     ///
     /// # Errors
@@ -51,22 +51,16 @@ pub trait Client: Send + Sync {
 }
 
 /// A client that was started. Dropping it ends the client.
-pub struct Started {
+pub(crate) struct Started {
     /// The connections that it opens.
     pub connections: mpsc::Receiver<BoxStream>,
     /// How it ends.
     pub ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
 }
 
-impl std::fmt::Debug for Started {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Started").finish_non_exhaustive()
-    }
-}
-
 /// How a client has ended.
 #[derive(Clone, Debug, Default)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// What it wrote to standard output.
@@ -103,7 +97,7 @@ const BACKLOG: usize = 16;
 /// A program that is started for each row, with the address of a server for it alone. It ends with its row,
 /// with everything that it has started.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub(crate) struct Command {
     /// The program and its arguments, in which `{url}` is replaced by the address, and `{NAME}` by
     /// variables.
     pub line: Vec<String>,

@@ -1,25 +1,23 @@
 //! [`Script`]: a row that runs, step by step.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rpc_core::testing::Side;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::conn::{self, Conn, Io, Request};
+use super::conn::{self, Conn, Frame, Io, Request};
 use super::expect::{found, is_status};
+use super::http::split;
 use super::peer::{Ended, Started};
 use super::run::{Entry, Peer, Settings, Verdict};
-use super::script::{self, Action, Step};
+use super::script::{self, Action, Awaited, Step};
 use super::suite::{Row, Suite};
-use super::tamper::{Frame, Tamper};
 use super::variables::{NEEDS, Variables};
 use crate::Protocol;
 use crate::head::Head;
 use crate::order::Order;
-use crate::pattern::{Pattern, short};
+use crate::pattern::Pattern;
 
 /// The time for a client to connect first.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -30,7 +28,6 @@ pub(super) struct Script<'a> {
     pub(super) peer: &'a Peer,
     pub(super) settings: &'a Settings,
     pub(super) variables: Variables,
-    pub(super) tamper: Arc<dyn Tamper>,
     pub(super) conns: BTreeMap<u8, Conn>,
     pub(super) never: Vec<(u8, Pattern)>,
     pub(super) ignored: Vec<(u8, Pattern)>,
@@ -50,8 +47,6 @@ pub(super) struct Script<'a> {
     pub(super) patience: Duration,
     pub(super) deadline: Instant,
     pub(super) evidence: Vec<Entry>,
-    /// How the script has ended a connection: `cut`, or the code of its Close.
-    pub(super) ended_by: String,
     /// Whether something came that must not.
     pub(super) violated: bool,
     /// The order of the frames of each WebSocket, and what the peer has done against it.
@@ -82,7 +77,6 @@ impl<'a> Script<'a> {
             peer,
             settings,
             variables,
-            tamper: Arc::clone(&settings.tamper),
             conns: BTreeMap::new(),
             never: Vec::new(),
             ignored: Vec::new(),
@@ -97,7 +91,6 @@ impl<'a> Script<'a> {
             patience: settings.timeout,
             deadline: Instant::now(),
             evidence: Vec::new(),
-            ended_by: String::new(),
             violated: false,
             orders: BTreeMap::new(),
             disorder: None,
@@ -112,11 +105,6 @@ impl<'a> Script<'a> {
 
     /// Runs the scripts of a row.
     pub(super) async fn run(&mut self, row: &Row) -> Verdict {
-        match self.tamper.of_row(&self.variables) {
-            Ok(Some(tamper)) => self.tamper = tamper,
-            Ok(None) => {}
-            Err(reason) => return Verdict::NotApplicable { reason },
-        }
         if let Peer::Client(client) = self.peer {
             match client.start(&self.suite.path, &self.variables).await {
                 Ok(started) => self.client = Some(started),
@@ -135,7 +123,7 @@ impl<'a> Script<'a> {
             }
             let began = Instant::now();
             let mut outcome = self.step(step).await;
-            let is_early = |time| began.elapsed() < time || self.is_early();
+            let is_early = |time| began.elapsed() < time;
             if outcome.is_ok() && step.not_before.is_some_and(is_early) {
                 self.violated = true;
                 outcome = Err(format!(
@@ -181,10 +169,9 @@ impl<'a> Script<'a> {
         if !matches!(
             step.action,
             Action::Expect { .. }
-                | Action::Close { .. }
-                | Action::Pong(_)
-                | Action::Open { .. }
-                | Action::Http { .. }
+                | Action::Await(Awaited::Close(_) | Awaited::Pong(_), _)
+                | Action::Open(..)
+                | Action::Http(..)
         ) {
             return;
         }
@@ -202,12 +189,6 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Returns whether a broken client takes no time.
-    fn is_early(&self) -> bool {
-        let opened = self.opened.to_string();
-        self.tamper.word(Side::Client, "connection", &opened) == Some("early")
-    }
-
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         let number = step.connection;
         self.patience = step.within.unwrap_or(self.settings.timeout);
@@ -217,55 +198,32 @@ impl<'a> Script<'a> {
         };
         self.deadline = Instant::now() + self.patience + self.grace;
         if step.opens && !self.conns.contains_key(&number) {
-            self.open(number, None, &[]).await?;
+            self.open(number, "", &[]).await?;
         }
         match &step.action {
-            Action::Open { path, headers } => {
-                let path = path
-                    .as_ref()
-                    .map(|path| self.variables.expand(path))
-                    .transpose()?;
-                self.open(number, path.as_deref(), headers).await
+            Action::Open(path, headers) => self.open(number, path, headers).await,
+            Action::Refuse(status, path, headers) => self.refuse(status, path, headers).await,
+            Action::Http(method, path, headers, body) => {
+                self.http(number, method, path, headers, body).await
             }
-            Action::Refuse {
-                status,
-                path,
-                headers,
-            } => self.refuse(status, path, headers).await,
-            Action::Http {
-                method,
-                path,
-                headers,
-                body,
-            } => self.http(number, method, path, headers, body).await,
             Action::Status(wanted) => is_status(wanted, self.status),
             Action::Header(name, regex) => self.header(name, regex),
             Action::Path(regex) => found(&self.variables.expand(regex)?, &self.path, "the path"),
-            Action::Send(text) => {
-                let text = self.variables.expand(text)?;
-                self.send(number, Frame::Text(text)).await
-            }
-            Action::SendBinary(text) => {
-                self.send(number, Frame::Binary(text.clone().into_bytes()))
-                    .await
-            }
-            Action::SendPing(text) => {
-                self.send(number, Frame::Ping(text.clone().into_bytes()))
-                    .await
-            }
-            Action::SendClose(code) => {
-                self.ended_by = code.to_string();
-                self.send(number, Frame::Close(*code)).await?;
-                let quiet = self.settings.quiet;
-                if let Some(conn) = self.conns.get_mut(&number) {
-                    conn.finish(quiet).await;
+            Action::Send(frame) => {
+                let frame = match frame {
+                    Frame::Text(text) => Frame::Text(self.variables.expand(text)?),
+                    other => other.clone(),
+                };
+                let is_close = matches!(frame, Frame::Close(_));
+                self.send(number, frame).await?;
+                if let Some(conn) = self.conns.get_mut(&number).filter(|_| is_close) {
+                    conn.finish(self.settings.quiet).await;
                 }
                 Ok(())
             }
             Action::Cut => {
                 self.log(number, true, "(cut)");
                 self.conn(number)?.cut();
-                "cut".clone_into(&mut self.ended_by);
                 Ok(())
             }
             Action::Expect {
@@ -273,37 +231,7 @@ impl<'a> Script<'a> {
                 skip,
                 until,
             } => self.expect(number, pattern, *skip, until.as_deref()).await,
-            Action::Pong(_) | Action::Ping => {
-                let judge = |frame| match (frame, &step.action) {
-                    (Frame::Ping(_), Action::Ping) => Some(Ok(())),
-                    (Frame::Pong(bytes), Action::Pong(text)) => {
-                        Some(match bytes == text.as_bytes() {
-                            true => Ok(()),
-                            false => Err("the pong has another payload".to_owned()),
-                        })
-                    }
-                    (Frame::Close(code), _) => {
-                        Some(Err(format!("the connection is closed with {code}")))
-                    }
-                    (Frame::End(why), _) => Some(Err(why)),
-                    _ => None,
-                };
-                self.judge(number, "it", judge).await
-            }
-            Action::Close { code, skip } => {
-                let judge = |frame| match (frame, *code) {
-                    (Frame::Close(code), Some(wanted)) if wanted != code => {
-                        Some(Err(format!("the code is {code}, expected {wanted}")))
-                    }
-                    (Frame::Close(_), _) => Some(Ok(())),
-                    (Frame::End(why), _) => Some(Err(why)),
-                    (Frame::Text(text), _) if !skip => {
-                        Some(Err(format!("{} comes, expected a Close", short(&text))))
-                    }
-                    _ => None,
-                };
-                self.judge(number, "a Close", judge).await
-            }
+            Action::Await(frame, skips) => self.wait_for(number, frame, *skips).await,
             Action::Code(code) => match self.close {
                 Some(found) if found == *code => Ok(()),
                 found => Err(format!(
@@ -311,54 +239,33 @@ impl<'a> Script<'a> {
                     found.map_or("none".to_owned(), |f| f.to_string())
                 )),
             },
-            Action::Never(text) => {
+            Action::Watch(text, is_forbidden) => {
                 let pattern = script::parse(text, &self.variables)?;
-                self.never.push((number, pattern));
-                Ok(())
-            }
-            Action::Ignore(text) => {
-                let pattern = script::parse(text, &self.variables)?;
-                self.ignored.push((number, pattern));
+                let list = match is_forbidden {
+                    true => &mut self.never,
+                    false => &mut self.ignored,
+                };
+                list.push((number, pattern));
                 Ok(())
             }
             Action::Silence => self.silence(number).await,
             Action::Wait(time) => {
-                let time = self.tamper.instead(Side::Client, "wait", time);
                 sleep(crate::cli::duration(time)?).await;
                 Ok(())
             }
-            Action::End => {
-                let is_end =
-                    |frame| matches!(frame, Frame::Close(_) | Frame::End(_)).then_some(Ok(()));
-                self.judge(number, "the end", is_end).await
-            }
             Action::Exit(wanted) => {
-                let code = self
-                    .wait_for_end()
-                    .await?
-                    .code
-                    .map_or("none".to_owned(), |code| code.to_string());
-                let told = |by| self.tamper.word(Side::Client, "exit", by);
-                let code = told(&code)
-                    .or_else(|| told(&self.ended_by))
-                    .unwrap_or(&code);
-                let holds = wanted
-                    .strip_prefix('!')
-                    .map_or(code == wanted, |other| code != other);
-                if holds {
-                    Ok(())
-                } else {
-                    Err(format!("the exit code is {code}, expected {wanted}"))
+                let code = self.wait_for_end().await?.code;
+                let code = code.map_or("none".to_owned(), |code| code.to_string());
+                let other = wanted.strip_prefix('!');
+                match other.map_or(code == *wanted, |other| code != other) {
+                    true => Ok(()),
+                    false => Err(format!("the exit code is {code}, expected {wanted}")),
                 }
             }
             Action::Output(regex) => {
                 let regex = self.variables.expand(regex)?;
                 let output = self.wait_for_end().await?.output.clone();
-                found(
-                    &regex,
-                    self.tamper.instead(Side::Client, "output", &output),
-                    "the output",
-                )
+                found(&regex, &output, "the output")
             }
             Action::Alone => self.alone().await,
             Action::Ordered => self.disorder.clone().map_or(Ok(()), Err),
@@ -386,27 +293,30 @@ impl<'a> Script<'a> {
     async fn open(
         &mut self,
         number: u8,
-        path: Option<&str>,
+        path: &str,
         headers: &[(String, String)],
     ) -> Result<(), String> {
-        let (ws, incoming) = match self.peer {
+        let io = match self.peer {
             Peer::Server(dial, url) => {
                 let headers = self.expanded(headers)?;
-                let ws = self.upgrade(&**dial, url, path, &headers).await?;
-                let told = format!("(open {})", path.unwrap_or_default());
-                self.log(number, true, &told);
-                (ws.map_err(|error| error.to_string())?, Side::Server)
+                let path = self.variables.expand(path)?;
+                let mut all = [&*path, split(url).2, &self.suite.path].into_iter();
+                let asked = all.find(|it| !it.is_empty()).unwrap_or_default();
+                let opened = self.ask(&**dial, url, None, asked, headers, "").await?;
+                self.log(number, true, &format!("(open {path})"));
+                let (101, io) = opened else {
+                    return Err(format!("the upgrade is answered with {}", opened.0));
+                };
+                io
             }
             Peer::Client(_) => {
                 let request = self.request(number).await?;
                 let ws = request.accept(&conn::config()).await?;
-                (ws, Side::Client)
+                Io::WebSocket(Box::new(ws))
             }
         };
-        let io = Io::WebSocket(Box::new(ws));
         self.orders.insert(number, Order::opened());
-        self.conns
-            .insert(number, Conn::new(io, number, incoming, &self.tamper));
+        self.conns.insert(number, Conn::new(io));
         Ok(())
     }
 
@@ -440,18 +350,8 @@ impl<'a> Script<'a> {
                 continue;
             }
             self.opened += 1;
-            let is_dropped = |by: &str| self.tamper.drops(Side::Client, "connection", by);
-            // A client that does not come back comes back never.
-            if (1..=self.opened).any(|number| is_dropped(&number.to_string()))
-                || is_dropped(&self.ended_by)
-            {
-                continue;
-            }
-            self.path = self
-                .tamper
-                .instead(Side::Client, "path", request.head.target())
-                .to_owned();
-            self.head = self.seen(request.head.clone(), Side::Client);
+            request.head.target().clone_into(&mut self.path);
+            self.head = request.head.clone();
             let path = self.path.clone();
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);

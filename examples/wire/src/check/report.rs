@@ -11,7 +11,7 @@ use crate::{Protocol, side};
 
 /// A report: what was checked, and each row with its verdict.
 #[derive(Debug, Serialize)]
-pub struct Report<'a> {
+pub(crate) struct Report<'a> {
     /// The name of the protocol.
     pub protocol: &'static str,
     /// Who was checked.
@@ -31,7 +31,7 @@ pub struct Report<'a> {
 /// How many rows have which verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Rows that hold.
     pub pass: usize,
     /// Rows that the specification demands, and that fail.
@@ -48,7 +48,7 @@ pub struct Counts {
 
 /// A row of a report.
 #[derive(Debug, Serialize)]
-pub struct ReportRow<'a> {
+pub(crate) struct ReportRow<'a> {
     /// What was checked.
     #[serde(flatten)]
     pub row: &'a Row,
@@ -59,8 +59,7 @@ pub struct ReportRow<'a> {
 
 impl<'a> Report<'a> {
     /// Creates the report of a suite's outcomes, which are in its order.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         protocol: Protocol,
         role: Side,
         target: &'a str,
@@ -90,7 +89,7 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// It cannot be written as XML.
-    pub fn junit(&self) -> Result<String, String> {
+    pub(crate) fn junit(&self) -> Result<String, String> {
         let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role));
         for ReportRow { row, outcome } in &self.rows {
             let verdict = &outcome.verdict;
@@ -124,8 +123,7 @@ impl<'a> Report<'a> {
     }
 
     /// Writes the report as one page, which needs no other file and runs no script.
-    #[must_use]
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let title = format!("{} {}: {}", self.protocol, self.role, self.target);
         let mut page = format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
@@ -218,8 +216,7 @@ impl std::fmt::Display for Counts {
 
 impl Verdict {
     /// Returns why the row does not hold, or was not checked.
-    #[must_use]
-    pub fn why(&self) -> Option<String> {
+    pub(crate) fn why(&self) -> Option<String> {
         match self {
             Self::Pass => None,
             Self::Fail { step, reason } => Some(format!("at the step {step}: {reason}")),
@@ -230,14 +227,12 @@ impl Verdict {
     }
 
     /// Returns whether the row does not hold, or could not begin.
-    #[must_use]
-    pub const fn is_failure(&self) -> bool {
+    pub(crate) const fn is_failure(&self) -> bool {
         matches!(self, Self::Fail { .. } | Self::Blocked { .. })
     }
 
     /// Returns the word for it.
-    #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub(crate) const fn word(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Fail { .. } => "FAIL",
@@ -250,8 +245,7 @@ impl Verdict {
 
 impl Level {
     /// Returns the word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Must => "MUST",
             Self::Should => "SHOULD",
@@ -260,8 +254,7 @@ impl Level {
 }
 
 /// Writes the evidence of a row, a frame a line.
-#[must_use]
-pub fn evidence(entries: &[Entry]) -> String {
+pub(crate) fn evidence(entries: &[Entry]) -> String {
     let lines = entries.iter().map(|entry| {
         let arrow = if entry.sent { "->" } else { "<-" };
         let text = crate::text::printable(&entry.text);
@@ -326,7 +319,6 @@ mod tests {
                 millis: 7,
                 disorder: None,
                 foreign: None,
-                noticed: Vec::new(),
             })
             .collect()
     }
@@ -340,7 +332,6 @@ mod tests {
             quiet: Duration::ZERO,
             jobs: 1,
             variables: super::super::Variables::default(),
-            tamper: std::sync::Arc::new(crate::check::Faithful),
             pace: std::sync::Arc::default(),
         };
         let report = Report::new(

@@ -13,31 +13,21 @@ use super::peer::{Client, Dial};
 use super::play::Script;
 use super::signed;
 use super::suite::{Row, Suite};
-use super::tamper::Tamper;
 use super::variables::{NEEDS, Variables};
 use crate::Protocol;
 
 /// Who is checked.
 #[derive(Clone)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// A server: how it is reached, and its URL.
     Server(Arc<dyn Dial>, String),
     /// A client.
     Client(Arc<dyn Client>),
 }
 
-impl std::fmt::Debug for Peer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Server(..) => "Server",
-            Self::Client(_) => "Client",
-        })
-    }
-}
-
 /// How rows are run.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// How long a row waits for what it expects.
     pub timeout: Duration,
     /// How long silence has to last.
@@ -46,8 +36,6 @@ pub struct Settings {
     pub jobs: usize,
     /// What the scripts know: tokens, names, prompts.
     pub variables: Variables,
-    /// What stands before the peer.
-    pub tamper: Arc<dyn Tamper>,
     /// How long the peer has taken for a step at most, in milliseconds: rows wait longer for a slow one.
     pub pace: Arc<AtomicU64>,
 }
@@ -76,7 +64,7 @@ impl Settings {
 /// What a row has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It holds.
     #[default]
     Pass,
@@ -108,7 +96,7 @@ pub enum Verdict {
 
 /// A frame of the evidence.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// When, from the start of the row.
     pub millis: u128,
     /// The connection, from 1.
@@ -121,7 +109,7 @@ pub struct Entry {
 
 /// The outcome of a row.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// What was found.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -135,16 +123,13 @@ pub struct Outcome {
     /// The protocol of the first frame of the peer, if it is another one.
     #[serde(skip)]
     pub foreign: Option<Protocol>,
-    /// The names of what [`Settings::tamper`] could have changed.
-    #[serde(skip)]
-    pub noticed: Vec<String>,
 }
 
 /// Runs the rows of a suite, and reports each as soon as all before it have ended.
 ///
 /// # Cancel safety
 /// Dropping the future ends the rows that run, and their connections.
-pub async fn run(
+pub(crate) async fn run(
     suite: &Suite,
     peer: &Peer,
     settings: &Settings,
@@ -153,7 +138,7 @@ pub async fn run(
     let rows = suite
         .rows
         .iter()
-        .map(|row| row_of(suite, row, peer, settings));
+        .map(|row| row_of(suite, row, peer, settings, prepared(suite, settings)));
     let mut outcomes = stream::iter(rows).buffered(settings.jobs.max(1));
     let mut all = Vec::with_capacity(suite.rows.len());
     let mut disorder = None;
@@ -192,8 +177,8 @@ fn in_order(all: &[Outcome], disorder: Option<String>) -> Verdict {
     }
 }
 
-pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Settings) -> Outcome {
-    let started = Instant::now();
+/// Returns what a script knows at its beginning, and what is wrong with it.
+pub(super) fn prepared(suite: &Suite, settings: &Settings) -> (Variables, Result<(), String>) {
     let mut variables = settings.variables.clone();
     let nonce = nonce();
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
@@ -202,11 +187,19 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
         true => signed::set_parts(&mut variables),
         false => Ok(()),
     };
-    let set = suite
-        .lets
-        .iter()
-        .try_for_each(|(name, value)| variables.set_part(name, value))
-        .and(signed);
+    let mut lets = suite.lets.iter();
+    let set = lets.try_for_each(|(name, value)| variables.set_part(name, value));
+    (variables, set.and(signed))
+}
+
+pub(super) async fn row_of(
+    suite: &Suite,
+    row: &Row,
+    peer: &Peer,
+    settings: &Settings,
+    (variables, set): (Variables, Result<(), String>),
+) -> Outcome {
+    let started = Instant::now();
     let missing = row.needs.iter().find(|name| !variables.has(name));
     let reason = match (missing, row.unless.iter().find(|name| variables.has(name))) {
         (Some(name), _) => Some(format!("{NEEDS}{name}=...")),
@@ -223,7 +216,6 @@ pub(super) async fn row_of(suite: &Suite, row: &Row, peer: &Peer, settings: &Set
     let verdict = script.run(row).await;
     Outcome {
         verdict,
-        noticed: script.tamper.noticed(),
         disorder: script.misshapen.or(script.disorder),
         foreign: script.foreign,
         evidence: script.evidence,

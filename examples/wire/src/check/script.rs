@@ -29,6 +29,7 @@
 
 use std::time::Duration;
 
+use super::conn::Frame;
 use super::variables::Variables;
 use crate::frame::is_one;
 use crate::pattern::Pattern;
@@ -54,46 +55,29 @@ pub(super) struct Step {
 /// What a step does.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    Open {
-        path: Option<String>,
-        headers: Headers,
-    },
-    Refuse {
-        status: String,
-        path: String,
-        headers: Headers,
-    },
-    Http {
-        method: String,
-        path: String,
-        headers: Headers,
-        body: String,
-    },
+    /// The path, which may be empty, and headers.
+    Open(String, Headers),
+    /// The status, path and headers.
+    Refuse(String, String, Headers),
+    /// The method, path, headers and body.
+    Http(String, String, Headers, String),
     Status(String),
     Header(String, String),
     Path(String),
-    Send(String),
-    SendBinary(String),
-    SendPing(String),
-    SendClose(u16),
+    Send(Frame),
     Cut,
     Expect {
         pattern: String,
         skip: bool,
         until: Option<String>,
     },
-    Pong(String),
-    Ping,
-    Close {
-        code: Option<u16>,
-        skip: bool,
-    },
+    /// Whether texts before it are passed over.
+    Await(Awaited, bool),
     Code(u16),
-    Never(String),
-    Ignore(String),
+    /// Whether what matches must not come; otherwise it is passed over.
+    Watch(String, bool),
     Silence,
     Wait(String),
-    End,
     Exit(String),
     Output(String),
     Alone,
@@ -101,7 +85,16 @@ pub(super) enum Action {
     Signed,
 }
 
-pub(super) type Headers = Vec<(String, String)>;
+/// What is waited for, besides texts.
+#[derive(Clone, Debug)]
+pub(super) enum Awaited {
+    Ping,
+    Pong(String),
+    Close(Option<u16>),
+    End,
+}
+
+pub(crate) type Headers = Vec<(String, String)>;
 
 /// Reads a line of a script.
 ///
@@ -176,34 +169,20 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
     let required = || code()?.ok_or_else(|| "the close code is missing".to_owned());
     Ok(match word {
         "open" => {
-            let (path, headers) = match argument.split_once(' ') {
-                _ if argument.is_empty() => (None, Vec::new()),
-                Some((path, headers)) => (Some(path.to_owned()), read_headers(headers)?),
-                None => (Some(text()), Vec::new()),
-            };
-            Action::Open { path, headers }
+            let (path, headers) = asked(argument)?;
+            Action::Open(path, headers)
         }
         "refuse" => {
-            let (status, rest) = argument
-                .split_once(' ')
-                .ok_or("status and path are missing")?;
-            let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
-            Action::Refuse {
-                status: status.to_owned(),
-                path: path.to_owned(),
-                headers: read_headers(headers)?,
-            }
+            let parts = argument.split_once(' ');
+            let (status, rest) = parts.ok_or("status and path are missing")?;
+            let (path, headers) = asked(rest)?;
+            Action::Refuse(status.to_owned(), path, headers)
         }
         "http" => {
             let (head, body) = argument.split_once(" | ").unwrap_or((argument, ""));
             let (method, rest) = head.split_once(' ').ok_or("method and path are missing")?;
-            let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
-            Action::Http {
-                method: method.to_owned(),
-                path: path.to_owned(),
-                headers: read_headers(headers)?,
-                body: body.to_owned(),
-            }
+            let (path, headers) = asked(rest)?;
+            Action::Http(method.to_owned(), path, headers, body.to_owned())
         }
         "status" => Action::Status(text()),
         "header" => {
@@ -211,10 +190,10 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
             Action::Header(name.to_owned(), regex.to_owned())
         }
         "path" => Action::Path(text()),
-        ">" => Action::Send(text()),
-        ">binary" => Action::SendBinary(text()),
-        ">ping" => Action::SendPing(text()),
-        ">close" => Action::SendClose(required()?),
+        ">" => Action::Send(Frame::Text(text())),
+        ">binary" => Action::Send(Frame::Binary(text().into_bytes())),
+        ">ping" => Action::Send(Frame::Ping(text().into_bytes())),
+        ">close" => Action::Send(Frame::Close(required()?)),
         ">cut" => Action::Cut,
         "<" => Action::Expect {
             pattern: is_pattern(argument, variables)?,
@@ -232,22 +211,14 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
                 until,
             }
         }
-        "<pong" => Action::Pong(text()),
-        "<ping" => Action::Ping,
-        "<close" => Action::Close {
-            code: code()?,
-            skip: false,
-        },
-        "<*close" => Action::Close {
-            code: code()?,
-            skip: true,
-        },
+        "<pong" => Action::Await(Awaited::Pong(text()), true),
+        "<ping" => Action::Await(Awaited::Ping, true),
+        "<close" | "<*close" => Action::Await(Awaited::Close(code()?), word == "<*close"),
+        "end" => Action::Await(Awaited::End, true),
         "code" => Action::Code(required()?),
-        "!" => Action::Never(is_pattern(argument, variables)?),
-        "~" => Action::Ignore(is_pattern(argument, variables)?),
+        "!" | "~" => Action::Watch(is_pattern(argument, variables)?, word == "!"),
         "silence" => Action::Silence,
         "wait" => Action::Wait(text()),
-        "end" => Action::End,
         "exit" => Action::Exit(text()),
         "output" => Action::Output(text()),
         "alone" => Action::Alone,
@@ -257,19 +228,16 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
     })
 }
 
-fn read_headers(list: &str) -> Result<Headers, String> {
-    let lines = list
-        .split(';')
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
-    lines
-        .map(|line| {
-            let (name, value) = line
-                .split_once(':')
-                .ok_or_else(|| format!("{line} is not a header"))?;
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        })
-        .collect()
+/// Reads a path, and headers behind it.
+fn asked(text: &str) -> Result<(String, Headers), String> {
+    let (path, headers) = text.split_once(' ').unwrap_or((text, ""));
+    let lines = headers.split(';').map(str::trim);
+    let headers = lines.filter(|line| !line.is_empty()).map(|line| {
+        let header = line.split_once(':');
+        let (name, value) = header.ok_or_else(|| format!("{line} is not a header"))?;
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    });
+    Ok((path.to_owned(), headers.collect::<Result<_, String>>()?))
 }
 
 fn is_pattern(text: &str, variables: &Variables) -> Result<String, String> {
@@ -297,10 +265,7 @@ mod tests {
         assert_eq!(step.within, Some(Duration::from_secs(15)));
         assert!(matches!(
             step.action,
-            Action::Close {
-                code: Some(4001),
-                skip: true
-            }
+            Action::Await(Awaited::Close(Some(4001)), true)
         ));
     }
 

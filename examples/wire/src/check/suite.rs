@@ -13,7 +13,6 @@
 //! | `MUST ID[, CONDITION..]: TEXT`, `SHOULD ..` | begins a row, with lines of conditions in its head, and says what holds |
 //! | `needs NAME`, `unless NAME` | a condition: the row is for users that have set this variable, or have not |
 //! | `bare`, `after NAME` | a condition: no script, or another script than `ready` is in front of this row |
-//! | `x RULE` | how to break a peer in tests so that this row fails |
 //! | anything else | a [step](super::script) |
 
 use std::collections::BTreeMap;
@@ -28,7 +27,7 @@ use crate::{Protocol, side};
 /// How much a row weighs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Level {
+pub(crate) enum Level {
     /// The specification demands it.
     #[default]
     Must,
@@ -38,7 +37,7 @@ pub enum Level {
 
 /// The rows for one protocol and role.
 #[derive(Debug)]
-pub struct Suite {
+pub(crate) struct Suite {
     /// The rows, in the order of the specification.
     pub rows: Vec<Row>,
     pub(super) protocol: Protocol,
@@ -50,7 +49,7 @@ pub struct Suite {
 
 /// One thing to check.
 #[derive(Debug, Default, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// The id, such as `exoclaw.server.chat.done-last`. It never changes.
     pub id: String,
     /// The section of the specification.
@@ -59,9 +58,6 @@ pub struct Row {
     pub level: Level,
     /// What holds.
     pub says: String,
-    /// The rules that break it, and nothing else, at a peer without faults.
-    #[serde(skip)]
-    pub broken: String,
     #[serde(skip)]
     pub(super) needs: Vec<String>,
     #[serde(skip)]
@@ -78,8 +74,7 @@ const READY: &str = "ready";
 
 impl Row {
     /// Returns the variables that have to be set for it, if there are any.
-    #[must_use]
-    pub fn needs(&self) -> Option<String> {
+    pub(crate) fn needs(&self) -> Option<String> {
         (!self.needs.is_empty()).then(|| self.needs.join(", "))
     }
 }
@@ -89,7 +84,7 @@ impl Suite {
     ///
     /// # Errors
     /// What is wrong in its file.
-    pub fn load(protocol: Protocol, role: Side) -> Result<Self, String> {
+    pub(crate) fn load(protocol: Protocol, role: Side) -> Result<Self, String> {
         use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
         use Side::{Client, Server};
         let text = match (protocol, role) {
@@ -121,8 +116,7 @@ impl Suite {
     }
 
     /// Returns the variables that rows need, and those with a default, which stands behind it.
-    #[must_use]
-    pub fn variables(&self) -> (Vec<&str>, &[(String, String)]) {
+    pub(crate) fn variables(&self) -> (Vec<&str>, &[(String, String)]) {
         let mut needed: Vec<_> = self
             .rows
             .iter()
@@ -150,8 +144,8 @@ impl Suite {
 
     fn check(&self) -> Result<(), String> {
         for row in &self.rows {
-            if row.steps.is_empty() || row.broken.is_empty() {
-                return Err(format!("{}: it has no steps, or no rule", row.id));
+            if row.steps.is_empty() {
+                return Err(format!("{}: it has no steps", row.id));
             }
             if self.rows.iter().filter(|other| other.id == row.id).count() > 1 {
                 return Err(format!("{}: there are two of them", row.id));
@@ -228,10 +222,6 @@ impl Reader {
             "unless" => self.last()?.unless.push(rest.to_owned()),
             "bare" => self.last()?.before.clear(),
             "after" => self.last()?.before = self.steps(rest)?,
-            "x" => {
-                let row = self.last()?;
-                row.broken = format!("{}\n{rest}", row.broken).trim().to_owned();
-            }
             "do" => {
                 for line in self.script(rest)? {
                     self.line(&line)?;
@@ -309,10 +299,10 @@ mod tests {
         for (text, why) in [
             ("< {}", "p, line 1: there is no row yet"),
             ("MUST a: b\n\nhello", "p, line 3: hello: unknown step"),
-            ("MUST a: b\nsilence", "p.a: it has no steps, or no rule"),
+            ("MUST a: b", "p.a: it has no steps"),
             (
-                "MUST a: b\nsilence\nx s2c pong drop\nafter x",
-                "p, line 4: there is no such script",
+                "MUST a: b\nsilence\nafter x",
+                "p, line 3: there is no such script",
             ),
             ("MUST a", "p, line 1: a row has an id"),
             ("get /info", "p, line 1: a body is missing"),
@@ -320,7 +310,7 @@ mod tests {
             let error = Suite::read(text, Protocol::Snek, "p").unwrap_err();
             assert!(error.starts_with(why), "{error}");
         }
-        let row = "MUST a: b\nsilence\nx s2c pong drop\n";
+        let row = "MUST a: b\nsilence\n";
         assert_eq!(Suite::read(row, Protocol::Snek, "p").unwrap().rows.len(), 1);
         assert!(
             Suite::read(&row.repeat(2), Protocol::Snek, "p")

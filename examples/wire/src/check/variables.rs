@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What patterns have bound, and what was set before: by name.
 #[derive(Clone, Debug, Default)]
-pub struct Variables {
+pub(crate) struct Variables {
     values: BTreeMap<String, Value>,
     /// Parts of frames, which stand as they are.
     parts: BTreeMap<String, String>,
@@ -21,7 +21,7 @@ const MAX_PADDING: usize = 8 * 1024 * 1024;
 
 impl Variables {
     /// Sets a variable to a text.
-    pub fn set(&mut self, name: impl Into<String>, text: impl Into<String>) {
+    pub(crate) fn set(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.values.insert(name.into(), Value::String(text.into()));
     }
 
@@ -44,8 +44,7 @@ impl Variables {
     }
 
     /// Returns whether the variable is set, and not empty.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.values
             .get(name)
             .is_some_and(|value| *value != Value::String(String::new()))
@@ -58,13 +57,12 @@ impl Variables {
     }
 
     /// Returns the text of a variable.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.as_str()
     }
 
     /// Keeps what a pattern has bound.
-    pub fn bind(&mut self, bound: Vec<(String, Value)>) {
+    pub(crate) fn bind(&mut self, bound: Vec<(String, Value)>) {
         self.values.extend(bound);
     }
 
@@ -72,7 +70,7 @@ impl Variables {
     ///
     /// # Errors
     /// The name of a variable that is not set.
-    pub fn expand(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
         let mut rest = text;
         let mut out = String::with_capacity(text.len());
         while let Some((before, behind)) = rest.split_once("${") {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::check::report::{Report, evidence};
 use crate::check::{
-    Command, Dial as _, Faithful, Outcome, Peer, Row, Settings, Suite, Variables, Verdict, run,
+    Command, Dial as _, Outcome, Peer, Row, Settings, Suite, Variables, Verdict, run,
 };
 use crate::cli::{self, Failure, say};
 use crate::secrets::within;
@@ -164,7 +164,6 @@ async fn report(
         quiet: options.quiet_time,
         jobs: options.jobs,
         variables,
-        tamper: Arc::new(Faithful),
         pace: Arc::default(),
     };
     let colour = cli::wants_colour(&std::io::stdout());

@@ -16,7 +16,7 @@ use connectonion_proto::auth::Signer;
 use rpc_core::net::server::Guards;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::testing::Side;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
@@ -169,15 +169,12 @@ async fn play(
     peer: impl Peer,
     json: bool,
 ) -> Result<(), Failure> {
-    let (connections, mut count) = (scripts.len(), 0_usize);
-    let report = |difference: Difference| {
-        count += 1;
-        tell(&difference, json);
-    };
-    tokio::select! {
-        () = playback.run(scripts, peer, report) => {}
+    let connections = scripts.len();
+    let report = move |difference: Difference| tell(&difference, json);
+    let count = tokio::select! {
+        count = playback.run(scripts, peer, report) => count,
         () = cli::end_signal() => return Err(Failure::aborted()),
-    }
+    };
     let about = json!({ "connections": connections, "differences": count });
     match count {
         0 => {
@@ -192,17 +189,13 @@ async fn play(
 
 fn tell(difference: &Difference, json: bool) {
     if json {
-        let changes = difference
-            .changes
-            .iter()
-            .map(|it| json!({ "path": it.path, "recorded": it.recorded, "got": it.got }));
-        return say(json!({
-            "event": "difference",
-            "line": difference.line,
-            "connection": difference.connection,
-            "what": difference.what,
-            "changes": changes.collect::<Vec<_>>(),
-        }));
+        let mut about = json!({ "event": "difference" });
+        if let (Some(about), Ok(Value::Object(members))) =
+            (about.as_object_mut(), serde_json::to_value(difference))
+        {
+            about.extend(members);
+        }
+        return say(about);
     }
     let text = difference.to_string();
     let text = printable_lines(&text);

@@ -6,15 +6,19 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Stdout, Urls, wants_colour};
 use crate::decode::{Options, Printer};
-use crate::load::codec::{Codec, Output};
 use crate::load::{Caller, Kind};
 use crate::secrets::Shown;
 use crate::transcript::{Entry, Kind as EntryKind};
+use acolyte_proto::client as acolyte;
+use connectonion_proto::client as connectonion;
+use exoclaw_proto::client as exoclaw;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::WsStream;
 use rpc_core::net::{Dialer as _, Message};
 use rpc_core::testing::Side;
-use rpc_core::{CloseFrame, Outgoing, Text};
+use rpc_core::{CloseFrame, CloseReason, Incoming, Machine, Outgoing, Text};
+use smarthole_proto::client as smarthole;
+use snek_proto::client as snek;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -61,6 +65,8 @@ struct Session {
     printer: Printer,
     n: usize,
     start: Instant,
+    /// How long nothing has to come after the last frame.
+    wait: Duration,
 }
 
 impl Session {
@@ -138,12 +144,11 @@ fn frames(given: Vec<String>) -> io::Result<mpsc::Receiver<String>> {
     Ok(receiver)
 }
 
-async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Failure> {
+async fn talk(args: Args, frames: mpsc::Receiver<String>) -> Result<(), Failure> {
     let protocol = super::protocol(args.protocol, args.url.expose())?;
     let kind = (protocol != Protocol::SmartHole).then_some(Kind::Echo);
     let (scenario, dialer) =
         super::load::prepare(protocol, &args.url, kind, args.caller, &args.line).await?;
-    let mut codec = Codec::new(&scenario, 1);
     let options = Options {
         protocol: Some(protocol),
         shown: args.shown,
@@ -152,63 +157,114 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
         colour: wants_colour(&io::stdout()),
         ..Options::default()
     };
-    let mut session = Session {
+    let session = Session {
         ws: dialer.dial().await.map_err(Failure::refused)?,
         printer: Printer::new(&options),
         n: 0,
         start: Instant::now(),
+        wait: args.wait,
     };
-    let mut outputs: Vec<Output> = codec.open().into_iter().collect();
-    let (mut is_ready, mut has_ended) = (false, false);
-    let mut until = Instant::now() + LOGIN_TIME;
-    loop {
-        for output in outputs.drain(..) {
-            match output {
-                Output::Ready => is_ready = true,
-                Output::Refused(why) if !is_ready => {
-                    return Err(Failure::refused(format_args!("refused: {why}")));
-                }
-                Output::Send(text) => session.send(text).await?,
-                _ => {}
-            }
+    let (seed, now) = (scenario.run, Instant::now().into_std());
+    macro_rules! by {
+        ($module:ident, $machine:expr) => {{
+            let end = |event| match event {
+                $module::ClientEvent::Closed(reason) => Some(reason),
+                _ => None,
+            };
+            let is_ready = |it: &_| $module::ClientConn::state(it) == $module::ClientState::Ready;
+            session.talk($machine, is_ready, end, frames).await
+        }};
+    }
+    match protocol {
+        Protocol::Snek => by!(snek, snek::ClientConn::new(scenario.snek(), seed, now)),
+        Protocol::Exoclaw => by!(
+            exoclaw,
+            exoclaw::ClientConn::new(scenario.exoclaw(), seed, now)
+        ),
+        Protocol::SmartHole => {
+            let config = scenario
+                .smarthole("send".to_owned())
+                .map_err(Failure::new)?;
+            by!(smarthole, smarthole::ClientConn::new(config, now))
         }
-        // While frames may be typed, nothing is waited for.
-        let limit = match has_ended || !is_ready {
-            true => until,
-            false => Instant::now() + FOR_EVER,
-        };
-        let next = tokio::select! {
-            frame = frames.recv(), if is_ready && !has_ended => {
-                match frame {
-                    Some(frame) => session.send(frame.into()).await?,
-                    None => has_ended = true,
-                }
-                until = Instant::now() + args.wait;
-                continue;
-            }
-            next = timeout_at(limit, session.next()) => next,
-        };
-        match next {
-            Ok(next) => match next? {
-                Some(text) => codec.decode(text.as_str(), &mut outputs),
-                None => return Ok(()),
-            },
-            Err(_) if has_ended => break,
-            Err(_) if is_ready => continue,
-            Err(_) => return Err(Failure::refused("no answer to the login")),
+        Protocol::ConnectOnion => {
+            let connect = scenario.connect(seed).map_err(Failure::new)?;
+            let config = scenario.connectonion();
+            by!(
+                connectonion,
+                connectonion::ClientConn::new(config, &connect, seed, now)
+            )
         }
-        if has_ended {
-            until = Instant::now() + args.wait;
+        Protocol::Acolyte => {
+            let config = scenario.acolyte().map_err(Failure::usage)?;
+            by!(acolyte, acolyte::ClientConn::new(config, seed, now))
         }
     }
-    session.show(Side::Client, EntryKind::Close, "", Some(CloseFrame::NORMAL))?;
-    let close = CloseFrame::new(CloseFrame::NORMAL, "");
-    session
-        .ws
-        .send(Outgoing::Close(close))
-        .await
-        .map_err(Failure::new)?;
-    // The server may answer, or not.
-    let _closed = timeout_at(Instant::now() + args.wait, session.ws.next()).await;
-    Ok(())
+}
+
+impl Session {
+    /// Sends frames behind the login of a client, and answers what it answers.
+    async fn talk<M: Machine>(
+        mut self,
+        mut client: M,
+        is_ready: impl Fn(&M) -> bool,
+        end: impl Fn(M::Event) -> Option<CloseReason>,
+        mut frames: mpsc::Receiver<String>,
+    ) -> Result<(), Failure> {
+        let (mut was_ready, mut has_ended) = (false, false);
+        let mut until = Instant::now() + LOGIN_TIME;
+        loop {
+            was_ready |= is_ready(&client);
+            while let Some(event) = client.poll_event() {
+                if let Some(why) = end(event).filter(|_| !was_ready) {
+                    return Err(Failure::refused(why));
+                }
+            }
+            while let Some(frame) = client.poll_transmit() {
+                if let Outgoing::Text(text) = frame {
+                    self.send(text).await?;
+                }
+            }
+            // While frames may be typed, nothing is waited for.
+            let limit = match has_ended || !was_ready {
+                true => until,
+                false => Instant::now() + FOR_EVER,
+            };
+            let next = tokio::select! {
+                frame = frames.recv(), if was_ready && !has_ended => {
+                    match frame {
+                        Some(frame) => self.send(frame.into()).await?,
+                        None => has_ended = true,
+                    }
+                    until = Instant::now() + self.wait;
+                    continue;
+                }
+                next = timeout_at(limit, self.next()) => next,
+            };
+            match next {
+                Ok(next) => match next? {
+                    Some(text) => {
+                        let now = Instant::now().into_std();
+                        client.handle_message(Incoming::Text(text.as_str()), now);
+                    }
+                    None => return Ok(()),
+                },
+                Err(_) if has_ended => break,
+                Err(_) if was_ready => continue,
+                Err(_) => return Err(Failure::refused("no answer to the login")),
+            }
+            if has_ended {
+                until = Instant::now() + self.wait;
+            }
+        }
+        self.show(Side::Client, EntryKind::Close, "", Some(CloseFrame::NORMAL))?;
+        let close = CloseFrame::new(CloseFrame::NORMAL, "");
+        self.ws
+            .send(Outgoing::Close(close))
+            .await
+            .map_err(Failure::new)?;
+        // The server may answer, or not.
+        let _closed = timeout_at(Instant::now() + self.wait, self.ws.next()).await;
+        Ok(())
+    }
 }

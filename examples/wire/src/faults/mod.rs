@@ -28,8 +28,7 @@ const CORRUPT: [&str; 6] = ["null", "true", "-1", "\"\\u0000\"", "[]", "{}"];
 
 /// The faults of a run.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Plan {
+pub(crate) struct Plan {
     rules: Vec<Rule>,
 }
 
@@ -86,8 +85,7 @@ enum Fault {
 
 /// A frame that came.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// Its kind: that of the protocol, or `text`, `binary`, `ping`, `pong`, `close`.
     pub kind: Cow<'a, str>,
     /// The text of a text message.
@@ -100,8 +98,7 @@ pub struct Frame<'a> {
 
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// Send these bytes.
     Send(Bytes),
     /// The sender has ended.
@@ -114,7 +111,7 @@ pub enum Action {
 
 /// The frames of one direction of one connection.
 #[derive(Debug)]
-pub struct Lane {
+pub(crate) struct Lane {
     plan: Arc<Plan>,
     from: Side,
     /// For each rule, how often it could have happened, and its own randomness.
@@ -138,26 +135,23 @@ impl Plan {
     ///
     /// # Errors
     /// What is wrong with which rule.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         parse::plan(text)
     }
 
     /// Returns whether there are no faults.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// Returns the rules that hold, in one line.
-    #[must_use]
-    pub fn rules(&self) -> String {
+    pub(crate) fn rules(&self) -> String {
         let rules: Vec<_> = self.rules.iter().map(|rule| &*rule.text).collect();
         rules.join("; ")
     }
 
     /// Returns the status with which this connection is refused, if it is.
-    #[must_use]
-    pub fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
+    pub(crate) fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
         self.rules.iter().find_map(|rule| {
             let (When::Frame { chance, .. }, Fault::Refuse(status)) = (&rule.when, &rule.fault)
             else {
@@ -189,8 +183,7 @@ fn happens(chance: Chance, count: u64, rng: &mut Rng) -> bool {
 
 impl Lane {
     /// Creates the lane of what `from` sends on this connection, opened now.
-    #[must_use]
-    pub fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
+    pub(crate) fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
         let mut moments: Vec<_> = plan
             .rules
             .iter()
@@ -221,7 +214,7 @@ impl Lane {
     }
 
     /// Takes a frame that came.
-    pub fn frame(&mut self, now: Instant, frame: &Frame<'_>) {
+    pub(crate) fn frame(&mut self, now: Instant, frame: &Frame<'_>) {
         if self.is_lost {
             return;
         }
@@ -324,14 +317,14 @@ impl Lane {
     }
 
     /// Takes bytes that are not a frame.
-    pub fn other(&mut self, now: Instant, bytes: Bytes) {
+    pub(crate) fn other(&mut self, now: Instant, bytes: Bytes) {
         if !self.is_lost && !bytes.is_empty() {
             self.push(now, Action::Send(bytes));
         }
     }
 
     /// Takes the end of the connection.
-    pub fn end(&mut self, now: Instant) {
+    pub(crate) fn end(&mut self, now: Instant) {
         if !self.is_lost {
             self.release(now);
             self.push(now, Action::End);
@@ -356,7 +349,7 @@ impl Lane {
     }
 
     /// Returns what is to be done by now.
-    pub fn poll(&mut self, now: Instant) -> Option<Action> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Action> {
         if let Some((at, index)) = self.moments.last().copied()
             && at <= now
         {
@@ -396,8 +389,7 @@ impl Lane {
     }
 
     /// Returns when [`poll`](Self::poll) has something next.
-    #[must_use]
-    pub fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         let front = self.queue.front().map(|(due, _)| *due);
         let held = self.held.as_ref().map(|(at, _)| *at);
         let moment = self.moments.last().map(|(at, _)| *at);
@@ -405,19 +397,17 @@ impl Lane {
     }
 
     /// Returns whether the lane has room for more.
-    #[must_use]
-    pub const fn has_room(&self) -> bool {
+    pub(crate) const fn has_room(&self) -> bool {
         self.queued < MAX_QUEUED
     }
 
     /// Returns from when on more may be read.
-    #[must_use]
-    pub const fn reads_from(&self) -> Instant {
+    pub(crate) const fn reads_from(&self) -> Instant {
         self.reads
     }
 
     /// Returns what has been done on purpose since the last call.
-    pub fn take_notes(&mut self) -> Vec<String> {
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 }
@@ -455,8 +445,7 @@ fn encode(payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
 }
 
 /// Encodes a Close.
-#[must_use]
-pub fn close(code: u16, mask: Option<[u8; 4]>) -> Bytes {
+pub(crate) fn close(code: u16, mask: Option<[u8; 4]>) -> Bytes {
     let (code, reason) = (code.into(), Utf8Bytes::default());
     bytes(WsFrame::close(Some(CloseFrame { code, reason })), mask)
 }

@@ -1,26 +1,24 @@
 //! One connection of a run: it is opened, makes the calls that are due on it, and is opened again if it ends.
 
-use std::future::Future;
-use std::io;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use rpc_core::Machine as _;
-use rpc_core::net::ws::WsStream;
-use rpc_core::net::{DialError, Dialer as _, Driver};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::client::Client;
 use super::run::{Shared, lock};
 use super::scenario::Kind;
-use super::session::{Event, Session, TIMED_OUT};
 use super::stats::Call;
-use crate::check::http;
 
+/// What becomes of a call that takes too long.
+const TIMED_OUT: &str = "timed out";
 /// How long a connection that has ended waits before it is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The time for a server to answer a Close.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The calls of one connection: every n-th of all, where n is the number of connections.
@@ -83,11 +81,13 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
         lock(&shared.stats).open += 1;
         let _ = tried.send(());
         let connect = |call| connect(&shared, call);
-        return each(&shared, &mut turns, connect).await;
+        // Each of its calls has a connection, and an end.
+        let _ended = serve(&shared, &mut turns, connect, pending(), false).await;
+        return;
     }
     let mut tried = Some(tried);
     loop {
-        let opened = Box::pin(open(&shared, index as u64)).await;
+        let opened = open(&shared, index as u64).await;
         {
             let mut stats = lock(&shared.stats);
             match &opened {
@@ -96,12 +96,16 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
             }
         }
         tried.take().map(|tried| tried.send(()));
-        let ended = match opened {
-            Ok(driver) => serve(&shared, driver, &mut turns).await,
-            Err(_) => Err(()),
-        };
-        if ended.is_ok() {
-            return;
+        if let Ok(client) = opened {
+            let (call, ended) = (|call| client.call(call), client.closed());
+            match serve(&shared, &mut turns, call, ended, client.is_busy()).await {
+                Ok(()) => return close(client).await,
+                Err(why) => {
+                    let mut stats = lock(&shared.stats);
+                    stats.open -= 1;
+                    stats.lost.add(&why);
+                }
+            }
         }
         let pause = sleep(PAUSE);
         tokio::pin!(pause);
@@ -119,110 +123,36 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
 }
 
 /// Opens a connection, up to where calls may begin.
-async fn open(shared: &Arc<Shared>, number: u64) -> Result<Driver<Session, WsStream>, String> {
-    let _permit = shared.dials.acquire().await;
-    let ws = shared.load.dialer.dial().await;
-    let session = Session::new(Arc::clone(shared), number);
-    let mut driver = Driver::new(session, ws.map_err(|error| of_dial(&error))?);
-    match timeout(shared.load.patience, driver.next()).await {
-        Ok(Some(Event::Ready)) => Ok(driver),
-        Ok(_) => Err(driver.machine().end().to_owned()),
-        Err(_) => Err("no answer to the first frame".to_owned()),
-    }
+async fn open(shared: &Arc<Shared>, number: u64) -> Result<Client, String> {
+    let opened = timeout(shared.load.patience, Client::open(shared, number)).await;
+    opened.unwrap_or_else(|_| Err("no answer to the first frame".to_owned()))
 }
 
-async fn close(driver: &mut Driver<Session, WsStream>) {
-    let now = driver.now();
-    driver.machine_mut().close(now);
-    let _ = timeout(GOODBYE, async { while driver.next().await.is_some() {} }).await;
+async fn close(client: Client) {
+    client.close();
+    // The server may answer, or not.
+    let _closed = timeout(GOODBYE, client.closed()).await;
 }
 
-fn of_dial(error: &DialError) -> String {
-    match error {
-        DialError::TimedOut { .. } => "not connected in time".to_owned(),
-        DialError::Unreachable { source, .. } => match source.kind() {
-            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-            kind => format!("cannot be reached: {kind}"),
-        },
-        DialError::Status { status, .. } => format!("upgrade refused: {status}"),
-        DialError::Tls { source, .. } => format!("TLS failed: {source}"),
-        DialError::Certificate { why, .. } => format!("certificate refused: {why}"),
-        other => other.to_string(),
-    }
-}
-
-/// Makes calls until the run is over, or the connection lost.
-async fn serve(
+/// Makes calls until the run is over, or the connection `ended`, for the reason that it returns. One that `is_alone` is
+/// left with a call that takes too long.
+async fn serve<F>(
     shared: &Shared,
-    mut driver: Driver<Session, WsStream>,
     turns: &mut Turns<'_>,
-) -> Result<(), ()> {
-    let mut posting = FuturesUnordered::new();
-    loop {
-        let now = shared.now();
-        let session = driver.machine_mut();
-        while session.in_flight() < shared.load.in_flight
-            && let Some(call) = turns.take(now)
-        {
-            session.call(call, now);
-        }
-        let is_over = turns.leave();
-        if is_over && session.in_flight() == 0 {
-            close(&mut driver).await;
-            return Ok(());
-        }
-        posting.extend(session.posts.drain(..).map(|post| send(shared, post)));
-        tokio::select! {
-            event = driver.next() => if event.is_none() {
-                let mut stats = lock(&shared.stats);
-                stats.open -= 1;
-                stats.lost.add(driver.machine().end());
-                return Err(());
-            },
-            Some((number, sent)) = posting.next() => if let Err(kind) = sent {
-                driver.machine_mut().fail(number, &kind);
-            },
-            () = turns.wait() => {}
-        }
-    }
-}
-
-/// Posts a text.
-async fn send(shared: &Shared, (number, text): (u64, String)) -> (u64, Result<(), String>) {
-    const INPUT: &str = "/input";
-    let dialer = &shared.load.dialer;
-    let sent = async {
-        let (socket, node) = dialer.open().await.map_err(|error| error.to_string())?;
-        let headers = dialer
-            .node_headers(&node)
-            .map_err(|error| error.to_string())?;
-        let own = headers.iter().map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes());
-            (name.to_string(), value.into_owned())
-        });
-        let kind = ("content-type".to_owned(), "text/plain".to_owned());
-        let headers: Vec<_> = own.chain([kind]).collect();
-        let answer = http::request(Box::new(socket), "POST", INPUT, &headers, &text).await;
-        match answer
-            .map_err(|error| format!("{INPUT}: {}", error.kind()))?
-            .status
-        {
-            200..=299 => Ok(()),
-            status => Err(format!("error answer: {INPUT} {status}")),
-        }
-    };
-    (number, sent.await)
-}
-
-/// Makes each call by a future of its own.
-async fn each<F>(shared: &Shared, turns: &mut Turns<'_>, call: impl Fn(Call) -> F)
+    call: impl Fn(Call) -> F,
+    ended: impl Future<Output = String>,
+    is_alone: bool,
+) -> Result<(), String>
 where
     F: Future<Output = Result<(), String>>,
 {
     let mut flights = FuturesUnordered::new();
+    let mut ended = std::pin::pin!(ended);
+    let mut lost = None;
     loop {
         let now = shared.now();
-        while flights.len() < shared.load.in_flight
+        while lost.is_none()
+            && flights.len() < shared.load.in_flight
             && let Some(it) = turns.take(now)
         {
             lock(&shared.stats).sent(it, now);
@@ -231,25 +161,33 @@ where
             flights.push(async move { (it, now, answer.await) });
         }
         let is_over = turns.leave();
+        if flights.is_empty() && (is_over || lost.is_some()) {
+            return lost.map_or(Ok(()), Err);
+        }
         tokio::select! {
             Some((call, sent, answer)) = flights.next() => {
                 let mut stats = lock(&shared.stats);
                 match answer {
                     Ok(Ok(())) => stats.answered(call, sent, shared.now()),
                     Ok(Err(kind)) => stats.failed(call, &kind),
-                    Err(_) => stats.failed(call, TIMED_OUT),
+                    Err(_) => {
+                        stats.failed(call, TIMED_OUT);
+                        if is_alone {
+                            return Err("left after a timeout".to_owned());
+                        }
+                    }
                 }
             }
+            why = &mut ended, if lost.is_none() => lost = Some(why),
             () = turns.wait(), if !is_over => {}
-            else => return,
         }
     }
 }
 
 async fn connect(shared: &Arc<Shared>, call: Call) -> Result<(), String> {
-    let mut driver = open(shared, call.number).await?;
+    let client = open(shared, call.number).await?;
     lock(&shared.stats).opened += 1;
     // Not a part of the call.
-    tokio::spawn(async move { close(&mut driver).await });
+    tokio::spawn(close(client));
     Ok(())
 }

@@ -4,17 +4,16 @@
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
 
 mod alarm;
-pub(crate) mod codec;
+mod client;
 mod connection;
-pub mod report;
-pub mod run;
-pub mod scenario;
-mod session;
-pub mod stats;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod scenario;
+pub(crate) mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use report::Report;
-pub use run::{Finished, Load, Run, RunError};
-pub use scenario::{Caller, Kind, Scenario};
-pub use stats::{Schedule, Stats};
+pub(crate) use report::Report;
+pub(crate) use run::{Finished, Load, Run, RunError};
+pub(crate) use scenario::{Caller, Kind, Scenario};
+pub(crate) use stats::Schedule;

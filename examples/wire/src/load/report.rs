@@ -10,7 +10,7 @@ const BUSY: f64 = 0.9;
 
 /// The result of a run. Times are in milliseconds unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// The URL of the server, without its query.
     pub url: String,
     /// The protocol.
@@ -55,7 +55,7 @@ pub struct Report {
 
 /// What a scenario measures beside its answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// What it is.
     pub name: String,
     /// From when the call was due.
@@ -64,7 +64,7 @@ pub struct Mark {
 
 /// How far a run was behind its schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Behind {
+pub(crate) struct Behind {
     /// Calls that were sent more than 2 ms after they were due.
     pub late: u64,
     /// The longest time between due and sent.
@@ -77,8 +77,7 @@ pub struct Behind {
 
 impl Report {
     /// Sums up a run.
-    #[must_use]
-    pub fn new(url: &str, load: &Load, finished: &Finished) -> Self {
+    pub(crate) fn new(url: &str, load: &Load, finished: &Finished) -> Self {
         let stats = &finished.stats;
         let seconds = finished.time.as_secs_f64();
         let mark = load.scenario.mark().map(|name| Mark {
@@ -114,8 +113,7 @@ impl Report {
     }
 
     /// Returns the report in words.
-    #[must_use]
-    pub fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let Self {
             protocol,
             scenario,

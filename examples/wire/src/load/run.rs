@@ -21,7 +21,7 @@ const MANY: u64 = 64;
 
 /// What a run does.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub(crate) struct Load {
     /// The calls.
     pub scenario: Scenario,
     /// The way to the server.
@@ -38,7 +38,7 @@ pub struct Load {
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub(crate) enum RunError {
     /// Not one connection could be opened, for these reasons.
     #[error("no connection could be opened: {0}")]
     NotConnected(Counts),
@@ -49,7 +49,7 @@ pub enum RunError {
 
 /// What a run has come to.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub(crate) struct Finished {
     /// The calls.
     pub stats: Stats,
     /// How long the calls that count were due.
@@ -87,34 +87,15 @@ impl Shared {
     pub(super) fn now(&self) -> Duration {
         self.start.get().map_or(Duration::ZERO, Instant::elapsed)
     }
-
-    pub(super) fn since(&self, now: rpc_core::Instant) -> Duration {
-        let now = Instant::from_std(now);
-        let start = self.start.get();
-        start.map_or(Duration::ZERO, |start| {
-            now.saturating_duration_since(*start)
-        })
-    }
-
-    pub(super) fn at(&self, time: Duration) -> Option<rpc_core::Instant> {
-        Some(self.start.get()?.checked_add(time)?.into_std())
-    }
 }
 
 /// A run.
 #[derive(Clone)]
-pub struct Run(Arc<Shared>);
-
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Run").field(&self.0.load).finish()
-    }
-}
+pub(crate) struct Run(Arc<Shared>);
 
 impl Run {
     /// Prepares a run.
-    #[must_use]
-    pub fn new(load: Load) -> Self {
+    pub(crate) fn new(load: Load) -> Self {
         Self(Arc::new(Shared {
             stats: Mutex::new(Stats::new(load.schedule)),
             dials: Semaphore::new(MAX_DIALS),
@@ -126,13 +107,12 @@ impl Run {
     }
 
     /// Returns the time since calls began to be due; `None` before.
-    #[must_use]
-    pub fn elapsed(&self) -> Option<Duration> {
+    pub(crate) fn elapsed(&self) -> Option<Duration> {
         self.0.start.get().map(Instant::elapsed)
     }
 
     /// Returns what has become of the calls until now.
-    pub fn stats(&self) -> MutexGuard<'_, Stats> {
+    pub(crate) fn stats(&self) -> MutexGuard<'_, Stats> {
         lock(&self.0.stats)
     }
 
@@ -140,7 +120,7 @@ impl Run {
     ///
     /// # Errors
     /// No connection can be opened, or the system has no timer.
-    pub async fn go(&self, stop: impl Future<Output = ()>) -> Result<Finished, RunError> {
+    pub(crate) async fn go(&self, stop: impl Future<Output = ()>) -> Result<Finished, RunError> {
         let Self(shared) = self;
         let schedule = shared.load.schedule;
         let mut stop = std::pin::pin!(stop);

@@ -1,18 +1,32 @@
 //! [`Scenario`]: which calls are made to which server, and as whom.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acolyte_proto::auth::ApiKey;
-use connectonion_proto::auth::{Address, Signer};
+use acolyte_proto::client as acolyte;
+use connectonion_proto::auth::{Address, Draft, Signer, unix_seconds};
+use connectonion_proto::client as connectonion;
+use connectonion_proto::frame::Connect;
+use exoclaw_proto::client as exoclaw;
 use rpc_core::Secret;
+use rpc_core::net::LinkConfig;
 use rpc_core::net::ws::{ConnectError, WsDialer};
+use rpc_core::reconnect::ReconnectPolicy;
+use smarthole_proto::client as smarthole;
+use smarthole_proto::frame::Registration;
+use snek_proto::client as snek;
 
 use crate::Protocol;
 
+/// The name that calls have at servers.
+pub(super) const NAME: &str = "load";
+/// The time that a client gives a server: a run has limits of its own.
+const FOR_EVER: Duration = Duration::MAX;
+
 /// What calls are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The smallest question that the server answers.
     Echo,
     /// A message or a prompt, until its answer is complete.
@@ -23,8 +37,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the name, as on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Chat => "chat",
@@ -35,8 +48,7 @@ impl Kind {
 
 /// Who calls, and what they say.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Caller {
+pub(crate) struct Caller {
     /// The text of a chat.
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     pub prompt: String,
@@ -76,16 +88,24 @@ fn key(file: &str) -> Result<Signer, String> {
     Signer::load(file).map_err(|error| error.to_string())
 }
 
+/// What is lost is opened again by the run, which counts it.
+fn once() -> LinkConfig {
+    LinkConfig {
+        reconnect: ReconnectPolicy::off(),
+        ..LinkConfig::default()
+    }
+}
+
 /// The calls of a run.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     /// The protocol of the server.
     pub protocol: Protocol,
     /// What the calls are made of.
     pub kind: Kind,
     pub(super) caller: Arc<Caller>,
     /// Tells this run from others.
-    pub(super) run: u64,
+    pub(crate) run: u64,
 }
 
 impl Scenario {
@@ -93,7 +113,11 @@ impl Scenario {
     ///
     /// # Errors
     /// The protocol has no such scenario.
-    pub fn new(protocol: Protocol, kind: Option<Kind>, caller: Caller) -> Result<Self, String> {
+    pub(crate) fn new(
+        protocol: Protocol,
+        kind: Option<Kind>,
+        caller: Caller,
+    ) -> Result<Self, String> {
         let has_echo = protocol != Protocol::SmartHole;
         let kind = kind.unwrap_or(if has_echo { Kind::Echo } else { Kind::Chat });
         if kind == Kind::Echo && !has_echo {
@@ -113,8 +137,7 @@ impl Scenario {
     }
 
     /// Returns what is measured beside the calls, if anything.
-    #[must_use]
-    pub fn mark(&self) -> Option<&'static str> {
+    pub(crate) fn mark(&self) -> Option<&'static str> {
         match (self.protocol, self.kind) {
             (Protocol::Snek, Kind::Chat) => Some("each member has it"),
             (Protocol::SmartHole, _) | (_, Kind::Echo | Kind::Connect) => None,
@@ -123,8 +146,7 @@ impl Scenario {
     }
 
     /// Returns how many calls a connection has in flight at most.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         match (self.protocol, self.kind) {
             (_, Kind::Connect) => 1,
             (Protocol::Snek | Protocol::SmartHole, _) | (_, Kind::Echo) => 256,
@@ -132,11 +154,78 @@ impl Scenario {
         }
     }
 
-    fn acolyte(&self) -> Result<acolyte_proto::client::ClientConfig, String> {
+    pub(crate) fn snek(&self) -> snek::ClientConfig {
+        let Caller {
+            username, password, ..
+        } = &*self.caller;
+        snek::ClientConfig {
+            insecure_password: self.caller.insecure,
+            call_timeout: FOR_EVER,
+            handshake_timeout: None,
+            link: once(),
+            ..snek::ClientConfig::new(username.clone(), password.clone())
+        }
+    }
+
+    pub(crate) fn exoclaw(&self) -> exoclaw::ClientConfig {
+        exoclaw::ClientConfig {
+            token: self.caller.token.clone(),
+            insecure_token: self.caller.insecure,
+            handshake_timeout: FOR_EVER,
+            tokenless_handshake_timeout: FOR_EVER,
+            call_timeout: FOR_EVER,
+            chat_idle_timeout: None,
+            link: once(),
+            ..Default::default()
+        }
+    }
+
+    pub(crate) fn smarthole(&self, name: String) -> Result<smarthole::ClientConfig, String> {
+        let registration = Registration::new(name, "Takes what a load test says.");
+        let config = smarthole::ClientConfig::new(registration);
+        Ok(smarthole::ClientConfig {
+            handshake_timeout: None,
+            link: once(),
+            ..config.map_err(|error| error.to_string())?
+        })
+    }
+
+    pub(crate) fn connectonion(&self) -> connectonion::ClientConfig {
+        let mut config = connectonion::ClientConfig {
+            host: self.caller.host.clone(),
+            handshake_timeout: None,
+            answer_timeout: None,
+            link: once(),
+            ..Default::default()
+        };
+        config.insecure_prompts |= self.caller.insecure;
+        config
+    }
+
+    /// Returns what a ConnectOnion host is told first, signed.
+    pub(crate) fn connect(&self, nonce: u64) -> Result<Connect, String> {
+        let signer = self.signer()?;
+        let mut draft = Draft::new(unix_seconds(SystemTime::now())).with_nonce(nonce.into());
+        if let Some(host) = &self.caller.host {
+            draft = draft.with_to(host);
+        }
+        let signed = signer.sign_payload(&draft);
+        signed.map(Connect::new).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn signer(&self) -> Result<Signer, String> {
+        let signer = self.caller.key.clone().map_or_else(Signer::generate, Ok);
+        signer.map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn acolyte(&self) -> Result<acolyte::ClientConfig, String> {
         let key = self.caller.token.clone().map(ApiKey::new).transpose();
-        Ok(acolyte_proto::client::ClientConfig {
+        Ok(acolyte::ClientConfig {
             api_key: key.map_err(|error| error.to_string())?,
             insecure_key: self.caller.insecure,
+            call_timeout: FOR_EVER,
+            chat_idle_timeout: None,
+            link: once(),
             ..Default::default()
         })
     }
@@ -145,31 +234,14 @@ impl Scenario {
     ///
     /// # Errors
     /// The URL is not valid, or credentials could be seen on the way.
-    pub fn dialer(&self, url: &str) -> Result<WsDialer, String> {
-        let Caller {
-            insecure, token, ..
-        } = &*self.caller;
-        let insecure = *insecure;
+    pub(crate) fn dialer(&self, url: &str) -> Result<WsDialer, String> {
         let words = |error: ConnectError| error.to_string();
         match self.protocol {
-            Protocol::Snek => {
-                let mut config = snek_proto::client::ClientConfig::new("", "");
-                config.insecure_password = insecure;
-                snek_proto::net::dialer(url, &config).map_err(words)
-            }
-            Protocol::Exoclaw => {
-                let config = exoclaw_proto::client::ClientConfig {
-                    token: token.clone(),
-                    insecure_token: insecure,
-                    ..Default::default()
-                };
-                exoclaw_proto::net::dialer(url, &config).map_err(words)
-            }
-            Protocol::SmartHole => Ok(WsDialer::new(url).map_err(|error| error.to_string())?),
+            Protocol::Snek => snek_proto::net::dialer(url, &self.snek()).map_err(words),
+            Protocol::Exoclaw => exoclaw_proto::net::dialer(url, &self.exoclaw()).map_err(words),
+            Protocol::SmartHole => WsDialer::new(url).map_err(|error| error.to_string()),
             Protocol::ConnectOnion => {
-                let mut options = connectonion_proto::client::ClientConfig::default();
-                options.insecure_prompts |= insecure;
-                connectonion_proto::net::dialer(url, &options).map_err(words)
+                connectonion_proto::net::dialer(url, &self.connectonion()).map_err(words)
             }
             Protocol::Acolyte => acolyte_proto::net::dialer(url, &self.acolyte()?).map_err(words),
         }

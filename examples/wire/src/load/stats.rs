@@ -22,8 +22,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// When calls are due.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Schedule {
+pub(crate) struct Schedule {
     /// Calls a second, of all connections together.
     #[arg(long, value_name = "R", default_value = "100", value_parser = rate)]
     pub rate: f64,
@@ -43,14 +42,12 @@ fn rate(text: &str) -> Result<f64, String> {
 
 impl Schedule {
     /// Returns when the last call is due.
-    #[must_use]
-    pub fn end(&self) -> Duration {
+    pub(crate) fn end(&self) -> Duration {
         self.warmup + self.duration
     }
 
     /// Returns when a call is due; `None` if there is no such call.
-    #[must_use]
-    pub fn due(&self, number: u64) -> Option<Duration> {
+    pub(crate) fn due(&self, number: u64) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
         let due = Duration::try_from_secs_f64(number as f64 / self.rate).ok()?;
         (due < self.end()).then_some(due)
@@ -63,7 +60,7 @@ impl Schedule {
 
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub(crate) struct Call {
     /// Which one it is.
     pub number: u64,
     /// When it is due.
@@ -73,11 +70,11 @@ pub struct Call {
 /// How often each of several things happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Counts(BTreeMap<String, u64>);
+pub(crate) struct Counts(BTreeMap<String, u64>);
 
 impl Counts {
     /// Counts one. Beyond a number of kinds, they are counted as `others`.
-    pub fn add(&mut self, kind: &str) {
+    pub(crate) fn add(&mut self, kind: &str) {
         let name = printable(kind);
         let name = shortened(&name, MAX_NAME);
         let has_room = self.0.contains_key(&*name) || self.0.len() < MAX_KINDS;
@@ -86,14 +83,12 @@ impl Counts {
     }
 
     /// Returns how many there are.
-    #[must_use]
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
     /// Returns them, the most frequent first.
-    #[must_use]
-    pub fn sorted(&self) -> Vec<(&str, u64)> {
+    pub(crate) fn sorted(&self) -> Vec<(&str, u64)> {
         let mut all: Vec<_> = self.0.iter().map(|(k, n)| (k.as_str(), *n)).collect();
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         all
@@ -110,7 +105,7 @@ impl fmt::Display for Counts {
 
 /// Quantiles of times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Quantiles {
+pub(crate) struct Quantiles {
     /// How many times there are.
     pub count: u64,
     /// Their mean.
@@ -129,7 +124,7 @@ pub struct Quantiles {
 
 /// Times, to three digits.
 #[derive(Clone, Debug)]
-pub struct Times(Histogram<u64>);
+pub(crate) struct Times(Histogram<u64>);
 
 impl Default for Times {
     fn default() -> Self {
@@ -145,8 +140,7 @@ impl Times {
     }
 
     /// Returns the quantiles.
-    #[must_use]
-    pub fn quantiles(&self) -> Quantiles {
+    pub(crate) fn quantiles(&self) -> Quantiles {
         #[expect(clippy::cast_precision_loss, reason = "no run takes 2^53 µs")]
         let ms = |micros: u64| micros as f64 / 1000.0;
         let at = |quantile| ms(self.0.value_at_quantile(quantile));
@@ -168,7 +162,7 @@ fn micros(time: Duration) -> u64 {
 
 /// What became of the calls that count.
 #[derive(Clone, Debug, Default)]
-pub struct Stats {
+pub(crate) struct Stats {
     schedule: Schedule,
     /// From when they were due to the answer.
     pub latency: Times,
@@ -204,8 +198,7 @@ pub struct Stats {
 
 impl Stats {
     /// Creates them for a schedule, which says what counts.
-    #[must_use]
-    pub fn new(schedule: Schedule) -> Self {
+    pub(crate) fn new(schedule: Schedule) -> Self {
         Self {
             schedule,
             ..Self::default()
@@ -213,13 +206,13 @@ impl Stats {
     }
 
     /// A call is due, as this process notices now.
-    pub fn woken(&mut self, due: Duration, now: Duration) {
+    pub(crate) fn woken(&mut self, due: Duration, now: Duration) {
         let is_late = now.saturating_sub(due) > LATE;
         self.overslept += u64::from(is_late && self.schedule.counts(due));
     }
 
     /// A call is sent.
-    pub fn sent(&mut self, call: Call, now: Duration) {
+    pub(crate) fn sent(&mut self, call: Call, now: Duration) {
         if self.schedule.counts(call.due) {
             self.sent += 1;
             let lag = now.saturating_sub(call.due);
@@ -229,7 +222,7 @@ impl Stats {
     }
 
     /// A call is answered.
-    pub fn answered(&mut self, call: Call, sent: Duration, now: Duration) {
+    pub(crate) fn answered(&mut self, call: Call, sent: Duration, now: Duration) {
         if self.schedule.counts(call.due) {
             self.ok += 1;
             self.ok_in_time += u64::from(now < self.schedule.end());
@@ -239,14 +232,14 @@ impl Stats {
     }
 
     /// A call has failed.
-    pub fn failed(&mut self, call: Call, kind: &str) {
+    pub(crate) fn failed(&mut self, call: Call, kind: &str) {
         if self.schedule.counts(call.due) {
             self.failed.add(kind);
         }
     }
 
     /// The run has ended before a call could be sent.
-    pub fn unsent(&mut self, call: Call, now: Duration) {
+    pub(crate) fn unsent(&mut self, call: Call, now: Duration) {
         if self.schedule.counts(call.due) {
             self.unsent += 1;
             self.failed.add("never sent");
@@ -255,7 +248,7 @@ impl Stats {
     }
 
     /// What the scenario measures beside has happened for what was due at this time.
-    pub fn marked(&mut self, due: Duration, now: Duration) {
+    pub(crate) fn marked(&mut self, due: Duration, now: Duration) {
         if self.schedule.counts(due) {
             self.mark.add(now.saturating_sub(due));
         }

@@ -198,3 +198,88 @@ async fn a_slow_server_leaves_calls_unsent_and_the_report_says_so() {
     assert_eq!((sent, failed), (3, 30));
     assert!(finished.stats.unsent > 0);
 }
+
+#[test]
+fn a_scenario_that_a_protocol_does_not_have_is_refused_with_those_it_has() {
+    let error = Scenario::new(Protocol::SmartHole, Some(Kind::Echo), Caller::default());
+    assert_eq!(
+        error.unwrap_err(),
+        "smarthole has no scenario 'echo'; it has: chat, connect"
+    );
+    let scenario = Scenario::new(Protocol::SmartHole, None, Caller::default()).unwrap();
+    assert_eq!(scenario.kind, Kind::Chat);
+}
+
+/// Spawns a server, and returns its URL.
+macro_rules! url {
+    ($bound:expr) => {{
+        let server = $bound.await.unwrap();
+        let url = server.url();
+        tokio::spawn(server.run());
+        url
+    }};
+}
+
+const HERE: &str = "127.0.0.1:0";
+
+async fn exoclaw_gateway() -> String {
+    use exoclaw_proto::net::{Server, ServerOptions, backend_fn};
+    let echo = backend_fn(|chat: exoclaw_proto::frame::ChatSend, reply| async move {
+        reply.text(&chat.content).await?;
+        Ok(())
+    });
+    let options = ServerOptions::new(exoclaw_proto::auth::Auth::open());
+    url!(Server::bind(HERE, echo, options))
+}
+
+async fn connectonion_host() -> String {
+    use connectonion_proto::auth::Signer;
+    use connectonion_proto::frame::EventKind;
+    use connectonion_proto::net::{Reply, RuntimeOptions, Server, ServerOptions, agent_fn};
+    use connectonion_proto::trust::TrustLevel;
+    let echo = agent_fn(
+        |turn: connectonion_proto::net::Turn, prompt: connectonion_proto::net::Prompt| async move {
+            turn.emit(EventKind::Assistant(prompt.text.clone()))?;
+            Ok(Reply::new(prompt.text))
+        },
+    );
+    let runtime = RuntimeOptions::new(&Signer::generate().unwrap(), TrustLevel::Open);
+    url!(Server::bind(
+        HERE,
+        echo,
+        ServerOptions::with_runtime(runtime)
+    ))
+}
+
+async fn acolyte_daemon() -> String {
+    use acolyte_proto::frame::{ChatRequest, Reply, Status};
+    use acolyte_proto::net::{ChatReply, Server, ServerOptions, agent_fn};
+    let echo = agent_fn(
+        Status::new("echo", ""),
+        |run: ChatReply, request: ChatRequest| async move {
+            let _gone = run.text(&request.message).await;
+            Ok(Reply::new(request.message, "echo"))
+        },
+    );
+    let options = ServerOptions::new(acolyte_proto::auth::Auth::open());
+    url!(Server::bind(HERE, echo, options))
+}
+
+#[tokio::test]
+async fn calls_of_each_protocol_are_answered_and_their_first_text_is_noticed() {
+    for (protocol, url) in [
+        (Protocol::Exoclaw, exoclaw_gateway().await),
+        (Protocol::ConnectOnion, connectonion_host().await),
+        (Protocol::Acolyte, acolyte_daemon().await),
+    ] {
+        for kind in [Kind::Echo, Kind::Chat, Kind::Connect] {
+            let mut load = load(protocol, kind, &url);
+            load.schedule.rate = 10.0;
+            let stats = go(load).await.unwrap().stats;
+            let about = format!("{protocol:?} {kind:?} {stats:?}");
+            assert_eq!((stats.ok, stats.failed.total()), (3, 0), "{about}");
+            let marks = if kind == Kind::Chat { 3 } else { 0 };
+            assert_eq!(stats.mark.quantiles().count, marks, "{about}");
+        }
+    }
+}

@@ -48,7 +48,7 @@ const BATCH: usize = 500;
 const MAX_ANSWER: (usize, usize) = (2000, 1024 * 1024);
 
 /// What the page asks for.
-pub struct Site {
+pub(crate) struct Site {
     view: Shared,
     is_live: bool,
     faults: Option<String>,
@@ -76,8 +76,12 @@ struct News<'a> {
 impl Site {
     /// Creates the site of a view: of a running proxy if it `is_live`. Recordings that the user opens on
     /// the page are explained for this protocol, or for the one that they show.
-    #[must_use]
-    pub fn new(view: Shared, is_live: bool, protocol: Option<Protocol>, shown: Shown) -> Self {
+    pub(crate) fn new(
+        view: Shared,
+        is_live: bool,
+        protocol: Option<Protocol>,
+        shown: Shown,
+    ) -> Self {
         Self {
             view,
             is_live,
@@ -88,8 +92,7 @@ impl Site {
     }
 
     /// Shows the rules of these faults.
-    #[must_use]
-    pub fn with_faults(mut self, faults: String) -> Self {
+    pub(crate) fn with_faults(mut self, faults: String) -> Self {
         self.faults = Some(faults);
         self
     }
@@ -102,7 +105,7 @@ impl Site {
     ///
     /// # Cancel safety
     /// Dropping the future loses the recording of the request.
-    pub async fn respond(self: Arc<Self>, request: Request<Bytes>) -> Response<Bytes> {
+    pub(crate) async fn respond(self: Arc<Self>, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         let is_post = parts.method == Method::POST;
@@ -185,18 +188,9 @@ fn file(path: &str) -> Response<Bytes> {
     }
 }
 
-impl std::fmt::Debug for Site {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site")
-            .field("is_live", &self.is_live)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Returns the limits and guards of a server of a [`Site`], which has no WebSockets: only its own page may
 /// ask for anything.
-#[must_use]
-pub fn http_config() -> HttpConfig {
+pub(crate) fn http_config() -> HttpConfig {
     let largest = usize::try_from(MAX_HAR).unwrap_or(usize::MAX);
     let mut config = HttpConfig::default()
         .with_on_upgrade(|_, _| Err((StatusCode::NOT_FOUND, "no WebSockets here".into())));
@@ -217,7 +211,7 @@ fn answer(value: &impl Serialize) -> Response<Bytes> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
+pub(crate) fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
     let head = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \

@@ -23,8 +23,7 @@ const MASK: [u8; 4] = [0; 4];
 
 /// The faults of a proxy.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Faults {
+pub(crate) struct Faults {
     /// What goes wrong, and when.
     pub plan: Arc<Plan>,
     /// What repeats a run.
@@ -33,8 +32,7 @@ pub struct Faults {
 
 impl Faults {
     /// Returns what repeats a run and says why frames are missing: the seed and all rules; `None` without rules.
-    #[must_use]
-    pub fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         let note = || format!("faults with --seed {}: {}", self.seed, self.plan.rules());
         (!self.plan.is_empty()).then(note)
     }

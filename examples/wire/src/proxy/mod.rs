@@ -2,7 +2,7 @@
 
 mod faulty;
 mod record;
-mod scan;
+pub(crate) mod scan;
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,9 +20,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-pub use faulty::Faults;
-pub use record::Recorder;
-pub use scan::{MAX_MESSAGE, Message, Scanner};
+pub(crate) use faulty::Faults;
+pub(crate) use record::Recorder;
 
 use self::record::Tap;
 use crate::head::{Head, read_head, respond};
@@ -44,9 +43,8 @@ const FLUSH: Duration = Duration::from_millis(200);
 ///
 /// A connection holds two buffers of 16 KiB, and with a recorder a message in each direction. A slow
 /// peer slows the other one down.
-#[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Proxy {
+#[derive(Clone)]
+pub(crate) struct Proxy {
     /// Where to connect to.
     pub server: WsDialer,
     /// The path for requests of `/`.
@@ -65,8 +63,7 @@ pub struct Proxy {
 
 /// What a proxy has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
+pub(crate) struct Report {
     /// Connections that came.
     pub connections: u32,
     /// Those that were cut at the end.
@@ -79,7 +76,7 @@ impl Proxy {
     ///
     /// # Errors
     /// What is wrong with the URL.
-    pub fn new(url: &str) -> Result<Self, String> {
+    pub(crate) fn new(url: &str) -> Result<Self, String> {
         let server = WsDialer::new(url).map_err(|error| error.to_string())?;
         let headers = server.headers().map_err(|error| error.to_string())?;
         if headers.contains_key(http::header::AUTHORIZATION) {
@@ -106,7 +103,7 @@ impl Proxy {
     ///
     /// # Cancel safety
     /// Dropping the future closes all connections.
-    pub async fn run(
+    pub(crate) async fn run(
         self,
         listener: Listener,
         stop: impl Future<Output = ()>,

@@ -1,6 +1,5 @@
 //! [`Recorder`]: the transcript that a proxy writes.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,7 +15,7 @@ const MAX_SIZE_LINE: usize = 256;
 
 /// A writer of a transcript, for all connections. Clones write to the same one.
 #[derive(Clone)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     out: Arc<Mutex<Out>>,
     start: Instant,
 }
@@ -29,7 +28,7 @@ struct Out {
 
 impl Recorder {
     /// Begins a transcript.
-    pub fn new(out: impl Write + Send + 'static, header: &Header) -> Self {
+    pub(crate) fn new(out: impl Write + Send + 'static, header: &Header) -> Self {
         let mut line = String::new();
         header.write(&mut line);
         let mut out: Box<dyn Write + Send> = Box::new(out);
@@ -41,7 +40,14 @@ impl Recorder {
     }
 
     /// Writes an entry. An error stays for [`flush`](Self::flush).
-    pub fn entry(&self, conn: u32, from: Option<Side>, kind: Kind, data: &str, code: Option<u16>) {
+    pub(crate) fn entry(
+        &self,
+        conn: u32,
+        from: Option<Side>,
+        kind: Kind,
+        data: &str,
+        code: Option<u16>,
+    ) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let Out { out, line, failed } = &mut *out;
         if failed.is_some() {
@@ -60,18 +66,12 @@ impl Recorder {
     ///
     /// # Errors
     /// The first error since the beginning: the transcript ends there.
-    pub fn flush(&self) -> io::Result<()> {
+    pub(crate) fn flush(&self) -> io::Result<()> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         match &out.failed {
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => out.out.flush(),
         }
-    }
-}
-
-impl fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").finish_non_exhaustive()
     }
 }
 

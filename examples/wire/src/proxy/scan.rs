@@ -9,12 +9,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 /// The longest message that is put together, in bytes.
-pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
 /// A message as it is recorded: a note is of bytes that are not one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Message {
+pub(crate) struct Message {
     /// What it is.
     pub kind: Kind,
     /// Text, in which what is not UTF-8 is replaced; the digits of bytes; the reason of a Close.
@@ -35,7 +34,7 @@ impl Message {
 
 /// A reader of the messages in the bytes that one side sends. Holds at most one message.
 #[derive(Debug, Default)]
-pub struct Scanner {
+pub(crate) struct Scanner {
     bytes: BytesMut,
     /// The message whose frames are still coming: its kind and its payload so far.
     partial: Option<(Data, Vec<u8>)>,
@@ -51,8 +50,7 @@ pub struct Scanner {
 
 impl Scanner {
     /// Creates a scanner that keeps the bytes of each message for [`take_bytes`](Self::take_bytes).
-    #[must_use]
-    pub fn keeping_bytes() -> Self {
+    pub(crate) fn keeping_bytes() -> Self {
         let raw = Some(Box::default());
         Self {
             raw,
@@ -61,7 +59,7 @@ impl Scanner {
     }
 
     /// Returns the bytes of the last message, with all of its frames, and the mask of the last one.
-    pub fn take_bytes(&mut self) -> (Bytes, Option<[u8; 4]>) {
+    pub(crate) fn take_bytes(&mut self) -> (Bytes, Option<[u8; 4]>) {
         let raw = self
             .raw
             .as_mut()
@@ -71,12 +69,12 @@ impl Scanner {
 
     /// Returns the bytes before the next message that belong to none: of messages that are too long, and behind what
     /// is not a frame.
-    pub fn take_other(&mut self) -> Bytes {
+    pub(crate) fn take_other(&mut self) -> Bytes {
         std::mem::take(&mut self.other).freeze()
     }
 
     /// Adds bytes that came.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self.is_lost {
             false => self.bytes.extend_from_slice(bytes),
             true if self.raw.is_some() => self.other.extend_from_slice(bytes),
@@ -94,7 +92,7 @@ impl Scanner {
     }
 
     /// Returns the next complete message.
-    pub fn next_message(&mut self) -> Option<Message> {
+    pub(crate) fn next_message(&mut self) -> Option<Message> {
         loop {
             let skipped = usize::try_from(self.skip)
                 .unwrap_or(usize::MAX)

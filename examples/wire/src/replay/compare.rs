@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use serde::Serialize;
+
 use super::bind::{Bindings, New};
 use super::leaves::{Leaf, leaves};
 use crate::transcript::{Entry, Kind};
 
 use crate::secrets::{self, Shown};
+use crate::tag;
 use crate::text::shortened;
 
 /// Most members of a difference that are shown.
@@ -15,14 +18,11 @@ const MAX_CHANGES: usize = 20;
 /// The longest value that is shown, and the longest frame, in bytes.
 const MAX_VALUE: usize = 120;
 const MAX_FRAME: usize = 400;
-/// The names of the members that distinguish kinds of frames.
-const KINDS: [&str; 3] = ["type", "method", "event"];
 
 /// Something that was not as recorded. Its [`Display`](fmt::Display) has several lines: what it is, then
 /// what differs. Values of secret members are left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Difference {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Difference {
     /// The line of the recording, from 1.
     pub line: usize,
     /// The number of the connection in the recording.
@@ -34,9 +34,8 @@ pub struct Difference {
 }
 
 /// A member that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Change {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Change {
     /// The path, such as `event.items[0].id`; empty for the whole frame.
     pub path: String,
     /// The recorded value, with what is bound in its place; `None` if there was none.
@@ -160,19 +159,9 @@ fn is_tolerated(leaf: &Leaf<'_>, tolerated: &[String]) -> bool {
     })
 }
 
-/// Returns the members that name the kind of a frame; empty if none does.
-pub(super) fn kind(text: &str) -> Vec<String> {
-    let found = leaves(text).unwrap_or_default();
-    let of = |name: &&str| {
-        let leaf = found.iter().find(|leaf| leaf.path == **name);
-        leaf.and_then(|leaf| leaf.scalar().map(std::borrow::Cow::into_owned))
-    };
-    KINDS.iter().filter_map(of).collect()
-}
-
 /// Whether a frame has one of these kinds.
 pub(super) fn is_of(text: &str, kinds: &[String]) -> bool {
-    !kinds.is_empty() && kind(text).iter().any(|kind| kinds.contains(kind))
+    !kinds.is_empty() && tag(text).is_some_and(|kind| kinds.iter().any(|it| *it == kind))
 }
 
 /// Returns the beginning of a frame, without its secrets.

@@ -52,7 +52,7 @@ impl Exchange {
 }
 
 /// Makes the bodies of answers to plain requests messages, which are played and compared.
-pub fn with_bodies(scripts: &mut [Script], plays: Side) {
+pub(crate) fn with_bodies(scripts: &mut [Script], plays: Side) {
     for script in scripts {
         let exchange = Exchange::of(script);
         if exchange.is_plain {

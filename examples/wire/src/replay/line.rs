@@ -1,6 +1,5 @@
 //! [`Line`]: a connection of a replay, of a WebSocket or of plain HTTP.
 
-use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -21,15 +20,9 @@ const BACKLOG: usize = 1024;
 const CLOSE_TIME: Duration = Duration::from_secs(5);
 
 /// An open connection. It is read all the time, so that pings are answered.
-pub struct Line {
+pub(crate) struct Line {
     came: mpsc::Receiver<Entry<'static>>,
     writes: Pin<Box<dyn Sink<Outgoing, Error = TransportError> + Send>>,
-}
-
-impl fmt::Debug for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line").finish_non_exhaustive()
-    }
 }
 
 /// Returns what comes as in a recording; `None` for pings and pongs.
@@ -54,7 +47,7 @@ fn entry(message: Result<Message, TransportError>) -> Option<Entry<'static>> {
 
 impl Line {
     /// Takes a WebSocket, or what behaves like one.
-    pub fn new(
+    pub(crate) fn new(
         ws: impl Stream<Item = Result<Message, TransportError>>
         + Sink<Outgoing, Error = TransportError>
         + Send

@@ -33,21 +33,19 @@ mod tests;
 
 use std::time::Duration;
 
-pub use client::Clients;
-pub use compare::{Change, Difference};
-pub use exchange::with_bodies;
-pub use line::Line;
-pub use play::{Peer, Playback};
-pub use script::Script;
-pub use server::Server;
-pub use sign::{is_signed, signs};
+pub(crate) use client::Clients;
+pub(crate) use compare::Difference;
+pub(crate) use exchange::with_bodies;
+pub(crate) use play::{Peer, Playback};
+pub(crate) use script::Script;
+pub(crate) use server::Server;
+pub(crate) use sign::{is_signed, signs};
 
 use crate::cli::duration;
 
 /// How a recording is replayed.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Settings {
+pub(crate) struct Settings {
     /// How much longer than recorded a frame may take.
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,

@@ -1,10 +1,10 @@
 //! [`Playback`]: plays one side of all connections of a recording, and compares the other.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use crate::tag;
 use crate::transcript::{Entry, Kind};
 use rpc_core::testing::Side;
 use rpc_core::{CloseFrame, Outgoing};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Settings;
 use super::bind::Bindings;
-use super::compare::{Change, Difference, compare, is_of, kind, shown};
+use super::compare::{Change, Difference, compare, is_of, shown};
 use super::line::Line;
 use super::script::Script;
 
@@ -22,37 +22,32 @@ const QUIET: Duration = Duration::from_millis(100);
 const AHEAD: usize = 16;
 
 /// The other side of a replay.
-pub trait Peer: Send {
-    /// Opens the next connection; `None` if none was opened, as recorded.
+pub(crate) trait Peer: Send {
+    /// Opens the next connection; `None` if none was opened, as recorded. Fails with what differs.
     fn open(
         &mut self,
         script: &Script,
         playback: &mut Playback,
-    ) -> impl Future<Output = Result<Option<Line>, Difference>> + Send;
+    ) -> impl Future<Output = Result<Option<Line>, String>> + Send;
 }
 
 /// What is played, and what is known of the other side.
-pub struct Playback {
+pub(crate) struct Playback {
     plays: Side,
     settings: Settings,
     edit: Option<Edit>,
     bindings: Bindings,
     /// When the last frame passed, and its recorded time.
     last: Option<(Instant, Duration)>,
+    /// What takes the differences, and how many there were.
+    report: Box<dyn FnMut(Difference) + Send + Sync>,
+    differences: usize,
 }
 
 type Edit = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// A line of the recording, and what passed there.
 type Step = (usize, Entry<'static>);
-
-impl fmt::Debug for Playback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Playback")
-            .field("plays", &self.plays)
-            .finish_non_exhaustive()
-    }
-}
 
 /// A connection that is played.
 struct Connection {
@@ -65,20 +60,20 @@ struct Connection {
 
 impl Playback {
     /// Creates a playback of this side.
-    #[must_use]
-    pub fn new(plays: Side, settings: Settings) -> Self {
+    pub(crate) fn new(plays: Side, settings: Settings) -> Self {
         Self {
             plays,
             settings,
             edit: None,
             bindings: Bindings::default(),
             last: None,
+            report: Box::new(|_| {}),
+            differences: 0,
         }
     }
 
     /// Passes each text through a function before it is played, which returns what to play instead, if anything.
-    #[must_use]
-    pub fn with_edit(
+    pub(crate) fn with_edit(
         mut self,
         edit: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -87,15 +82,13 @@ impl Playback {
     }
 
     /// Binds a recorded text, such as a token, to the one that is used now.
-    #[must_use]
-    pub fn with_bound(mut self, recorded: &str, live: &str) -> Self {
+    pub(crate) fn with_bound(mut self, recorded: &str, live: &str) -> Self {
         self.bindings.bind_text(recorded, live);
         self
     }
 
     /// Returns a text with what is bound in the place of what is recorded.
-    #[must_use]
-    pub fn bound(&self, text: &str) -> String {
+    pub(crate) fn bound(&self, text: &str) -> String {
         let replaced = self.bindings.replaced_within(text);
         replaced.unwrap_or_else(|| text.to_owned())
     }
@@ -104,20 +97,21 @@ impl Playback {
     ///
     /// # Errors
     /// They differ.
-    pub fn compare(&mut self, recorded: &str, got: &str) -> Result<(), Vec<Change>> {
+    pub(crate) fn compare(&mut self, recorded: &str, got: &str) -> Result<(), Vec<Change>> {
         let new = compare(recorded, got, &self.bindings, &self.settings.tolerated)?;
         self.bindings.bind(new);
         Ok(())
     }
 
-    /// Plays all connections, in the order of the lines of the recording, and reports each difference.
-    pub async fn run<P: Peer>(
+    /// Plays all connections, in the order of the lines of the recording, reports each difference, and returns how many
+    /// there were.
+    pub(crate) async fn run<P: Peer>(
         mut self,
         scripts: Vec<Script>,
         mut peer: P,
-        mut report: impl FnMut(Difference) + Send,
-    ) {
-        let report = &mut report;
+        report: impl FnMut(Difference) + Send + Sync + 'static,
+    ) -> usize {
+        self.report = Box::new(report);
         let lines = scripts.iter().enumerate();
         let lines = lines.flat_map(|(at, script)| script.entries.iter().map(move |it| (it.0, at)));
         let mut lines: Vec<_> = lines.collect();
@@ -128,11 +122,11 @@ impl Playback {
             if one.script.line() == line {
                 match self.open(&one.script, &mut peer).await {
                     Ok(opened) => one.line = opened,
-                    Err(difference) => report(difference),
+                    Err(difference) => self.report(difference),
                 }
             }
             while one.line.is_some() && one.steps.front().is_some_and(|step| step.0 == line) {
-                self.step(one, report).await;
+                self.step(one).await;
             }
         }
         let last = Instant::now();
@@ -141,12 +135,18 @@ impl Playback {
             Side::Server => self.settings.timeout,
         };
         for one in &mut all {
-            self.listen(one, last + wait, report).await;
+            self.listen(one, last + wait).await;
             if let Some(mut line) = one.line.take() {
                 line.send(Outgoing::Close(CloseFrame::new(CloseFrame::NORMAL, "")))
                     .await;
             }
         }
+        self.differences
+    }
+
+    fn report(&mut self, difference: Difference) {
+        self.differences += 1;
+        (self.report)(difference);
     }
 
     fn connection(&self, script: Script) -> Connection {
@@ -179,11 +179,12 @@ impl Playback {
             None => Ok(opening.await),
         };
         self.progress(at);
-        opened.unwrap_or_else(|_| Err(script.differs("a connection does not come")))
+        let opened = opened.unwrap_or_else(|_| Err("a connection does not come".to_owned()));
+        opened.map_err(|what| script.differs(what))
     }
 
     /// Plays the next step of a connection, or waits for it.
-    async fn step(&mut self, one: &mut Connection, report: &mut (impl FnMut(Difference) + Send)) {
+    async fn step(&mut self, one: &mut Connection) {
         let Some((number, entry)) = one.steps.front().cloned() else {
             return;
         };
@@ -192,20 +193,20 @@ impl Playback {
             let deadline = deadline.unwrap_or_else(Instant::now);
             let was_silent = one.is_silent;
             return match self.receive(one, deadline).await {
-                Some(got) => self.came(one, &got, report),
+                Some(got) => self.came(one, &got),
                 None => {
                     one.is_silent = true;
                     let why = match was_silent {
                         true => "is missing, too: it was not waited for",
                         false => "does not come",
                     };
-                    self.missing(one, why, None, report);
+                    self.missing(one, why, None);
                 }
             };
         }
         one.is_silent = false;
         if is_end(&entry) {
-            self.listen(one, Instant::now() + QUIET, report).await;
+            self.listen(one, Instant::now() + QUIET).await;
         }
         one.steps.pop_front();
         self.progress(entry.at);
@@ -216,7 +217,7 @@ impl Playback {
             if sent.is_err() {
                 is_last = true;
                 let what = "the other side does not take this frame in time, and gets no other one";
-                report(one.differs(number, what, Vec::new()));
+                self.report(one.differs(number, what, Vec::new()));
             }
         }
         if is_last {
@@ -237,14 +238,9 @@ impl Playback {
     }
 
     /// Takes what comes until a time, which is not awaited.
-    async fn listen(
-        &mut self,
-        one: &mut Connection,
-        until: Instant,
-        report: &mut (impl FnMut(Difference) + Send),
-    ) {
+    async fn listen(&mut self, one: &mut Connection, until: Instant) {
         while let Some(got) = self.receive(one, until).await {
-            self.came(one, &got, report);
+            self.came(one, &got);
         }
     }
 
@@ -280,17 +276,12 @@ impl Playback {
     }
 
     /// Compares what comes with what is awaited.
-    fn came(
-        &mut self,
-        one: &mut Connection,
-        got: &Entry<'_>,
-        report: &mut (impl FnMut(Difference) + Send),
-    ) {
+    fn came(&mut self, one: &mut Connection, got: &Entry<'_>) {
         if is_end(got) {
             one.line = None;
         }
         let Some(at) = one.awaited(self.plays).next() else {
-            return one.came_behind(got, report);
+            return self.came_behind(one, got);
         };
         let (Err(changes), Some((line, step))) =
             (self.take(one, at, got), one.steps.get(at).cloned())
@@ -300,20 +291,20 @@ impl Playback {
         match (is_end(&step), is_end(got)) {
             (false, true) => {
                 let why = "is missing: the connection ends before it";
-                self.missing(one, why, Some(got), report);
+                self.missing(one, why, Some(got));
             }
             (true, true) => {
                 one.steps.remove(at);
-                report(one.differs(line, "the connection ends in another way", changes));
+                self.report(one.differs(line, "the connection ends in another way", changes));
             }
-            _ if self.has_later(one, got, report) => {}
-            (false, false) if step.kind == got.kind && kind(&step.data) == kind(&got.data) => {
+            _ if self.has_later(one, got) => {}
+            (false, false) if step.kind == got.kind && tag(&step.data) == tag(&got.data) => {
                 one.steps.remove(at);
-                report(one.differs(line, "a frame differs", changes));
+                self.report(one.differs(line, "a frame differs", changes));
             }
             _ => {
                 let changes = vec![Change::new("", Some(shown(&step)), Some(shown(got)))];
-                report(one.differs(line, "another frame comes", changes));
+                self.report(one.differs(line, "another frame comes", changes));
             }
         }
     }
@@ -347,28 +338,32 @@ impl Playback {
     }
 
     /// Takes what comes as one of the next steps, and reports those before it as missing.
-    fn has_later(
-        &mut self,
-        one: &mut Connection,
-        got: &Entry<'_>,
-        report: &mut (impl FnMut(Difference) + Send),
-    ) -> bool {
+    fn has_later(&mut self, one: &mut Connection, got: &Entry<'_>) -> bool {
         let later: Vec<_> = one.awaited(self.plays).skip(1).take(AHEAD).collect();
         let mut later = later.into_iter();
         let found = later.position(|at| self.take(one, at, got).is_ok());
         for _ in 0..found.map_or(0, |before| before + 1) {
-            self.missing(one, "was deleted: one recorded later comes", None, report);
+            self.missing(one, "was deleted: one recorded later comes", None);
         }
         found.is_some()
     }
 
-    fn missing(
-        &mut self,
-        one: &mut Connection,
-        why: &str,
-        got: Option<&Entry<'_>>,
-        report: &mut (impl FnMut(Difference) + Send),
-    ) {
+    /// Reports what comes where nothing of the other side is awaited any more.
+    fn came_behind(&mut self, one: &Connection, got: &Entry<'_>) {
+        if !is_end(got) {
+            let line = one.script.entries.last().map_or(0, |(line, _)| *line);
+            let changes = vec![Change::new("", None, Some(shown(got)))];
+            self.report(one.differs(line, "a frame comes after all that is recorded", changes));
+        } else if let Some((line, step)) = one.steps.front()
+            // Both may end what neither closes for a reason.
+            && (!is_end(step) || step.code.is_some() || got.kind == Kind::Close)
+        {
+            let changes = vec![Change::new("", Some(shown(step)), Some(shown(got)))];
+            self.report(one.differs(*line, "the other side ends the connection", changes));
+        }
+    }
+
+    fn missing(&mut self, one: &mut Connection, why: &str, got: Option<&Entry<'_>>) {
         let at = one.awaited(self.plays).next();
         let Some((line, step)) = at.and_then(|at| one.steps.remove(at)) else {
             return;
@@ -381,7 +376,7 @@ impl Playback {
         };
         self.progress(step.at);
         let changes = vec![Change::new("", Some(shown(&step)), got.map(shown))];
-        report(one.differs(line, &format!("{what} {why}"), changes));
+        self.report(one.differs(line, &format!("{what} {why}"), changes));
     }
 }
 
@@ -391,21 +386,6 @@ impl Connection {
         let steps = self.steps.iter().enumerate();
         let others = steps.filter(move |(_, (_, entry))| entry.from != Some(plays));
         others.map(|(at, _)| at)
-    }
-
-    /// Reports what comes where nothing of the other side is awaited any more.
-    fn came_behind(&self, got: &Entry<'_>, report: &mut impl FnMut(Difference)) {
-        if !is_end(got) {
-            let line = self.script.entries.last().map_or(0, |(line, _)| *line);
-            let changes = vec![Change::new("", None, Some(shown(got)))];
-            report(self.differs(line, "a frame comes after all that is recorded", changes));
-        } else if let Some((line, step)) = self.steps.front()
-            // Both may end what neither closes for a reason.
-            && (!is_end(step) || step.code.is_some() || got.kind == Kind::Close)
-        {
-            let changes = vec![Change::new("", Some(shown(step)), Some(shown(got)))];
-            report(self.differs(*line, "the other side ends the connection", changes));
-        }
     }
 
     fn differs(&self, line: usize, what: &str, changes: Vec<Change>) -> Difference {

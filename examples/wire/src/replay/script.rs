@@ -5,8 +5,7 @@ use crate::transcript::{BadLine, Entry, Item, Kind, Reader};
 
 /// What passed on one connection.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Script {
+pub(crate) struct Script {
     /// The number of the connection in the recording.
     pub number: u32,
     /// What the two sides sent, in its order, each entry with its line, from 1.
@@ -18,7 +17,7 @@ impl Script {
     ///
     /// # Errors
     /// The first line that is not a line of a transcript.
-    pub fn parse(text: &str) -> Result<Vec<Self>, BadLine> {
+    pub(crate) fn parse(text: &str) -> Result<Vec<Self>, BadLine> {
         let (mut scripts, mut reader) = (Vec::<Self>::new(), Reader::new());
         for line in text.lines() {
             let Some(Item::Entry(entry)) = reader.read(line)? else {
@@ -56,8 +55,7 @@ impl Script {
     }
 
     /// Returns what is wrong with the way in which this connection was opened.
-    #[must_use]
-    pub fn differs(&self, what: impl Into<String>) -> Difference {
+    pub(crate) fn differs(&self, what: impl Into<String>) -> Difference {
         Difference {
             line: self.line(),
             connection: self.number,

@@ -1,13 +1,15 @@
 //! [`Server`]: the server that a replay calls as the recorded client did.
 
+use rpc_core::net::DialError;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{DialError, Dialer as _};
 
 use super::exchange::Exchange;
 use super::line::Line;
-use super::{Difference, Peer, Playback, Script};
-use crate::check::http;
+use super::{Peer, Playback, Script};
+use crate::check::Headers;
+use crate::check::conn::Io;
+use crate::check::http::{Asked, ask, split};
 use crate::frame::is_one;
 
 /// Headers that belong to a connection, and are made anew.
@@ -16,8 +18,7 @@ const OWN: &str = "host connection upgrade sec-websocket-key sec-websocket-versi
 
 /// A server.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "made of all its members")]
-pub struct Server {
+pub(crate) struct Server {
     /// Its URL. A path of its own replaces the recorded one.
     pub url: String,
     /// Which certificates are trusted.
@@ -27,92 +28,64 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns the headers of a recorded request, and those that replace them.
-    fn headers(&self, script: &Exchange, playback: &Playback) -> Vec<(String, String)> {
+    /// Returns the headers of a recorded request that do not belong to its connection, and those that replace them.
+    fn headers(&self, script: &Exchange, playback: &Playback) -> Headers {
         let recorded = script.request.headers().filter_map(|(name, value)| {
             let name = name.to_ascii_lowercase();
             let is_replaced = self.headers.iter().any(|(other, _)| *other == name);
             (!is_replaced).then(|| (name, playback.bound(value)))
         });
-        recorded.chain(self.headers.iter().cloned()).collect()
+        let all = recorded.chain(self.headers.iter().cloned());
+        let is_own =
+            |name: &str| is_one(name, OWN) && (script.is_plain || name != "sec-websocket-protocol");
+        all.filter(|(name, _)| !is_own(name)).collect()
     }
 
-    fn dialer(&self, script: &Exchange, playback: &Playback) -> Result<WsDialer, String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut dialer = WsDialer::new(&self.url).map_err(|error| text(&error))?;
-        if script.path.starts_with('/') {
-            let path = playback.bound(&script.path);
-            dialer = dialer.or_path(&path).map_err(|error| text(&error))?;
-        }
+    async fn ask(&self, script: &Exchange, playback: &Playback) -> Result<Option<Line>, String> {
+        let mut dialer = WsDialer::new(&self.url).map_err(|error| error.to_string())?;
         if let Some(tls) = &self.tls {
             dialer = dialer.with_tls(tls.clone());
         }
-        Ok(dialer)
-    }
-
-    async fn dial(&self, script: &Exchange, playback: &Playback) -> Result<Option<Line>, String> {
-        let mut dialer = self.dialer(script, playback)?;
-        for (name, value) in self.headers(script, playback) {
-            if name == "sec-websocket-protocol" {
-                for offer in value.split(',').map(str::trim) {
-                    dialer = dialer
-                        .with_subprotocol(offer)
-                        .map_err(|error| error.to_string())?;
-                }
-            } else if !is_one(&name, OWN) {
-                dialer = dialer
-                    .with_secret_header(&name, &value.into())
-                    .map_err(|error| error.to_string())?;
-            }
-        }
-        let recorded = script.answer.status().unwrap_or(101);
-        let ws = match dialer.dial().await {
-            Ok(_) if script.is_refused() => {
-                return Err(format!(
-                    "the server accepts the connection: {recorded} is recorded"
-                ));
-            }
-            Ok(ws) => ws,
-            Err(DialError::Status { status, .. }) if status == recorded => return Ok(None),
-            Err(error) => return Err(format!("{error}: {recorded} is recorded")),
+        let recorded = script.answer.status();
+        let wanted = recorded.unwrap_or(101);
+        let wrong = |error: DialError| match script.is_plain {
+            true => error.to_string(),
+            false => format!("{error}: {wanted} is recorded"),
         };
-        let selected = ws.subprotocol().map(str::to_owned);
-        let expected = script.answer.header("sec-websocket-protocol");
-        // A selected token is as secret as an offered one.
-        let is_other = selected.is_some() != expected.is_some()
-            || (selected.as_deref() != expected
-                && !expected.is_some_and(|it| it.starts_with("bearer.")));
-        if is_other && script.answer.status().is_some() && self.headers.is_empty() {
-            return Err("the server selects another subprotocol than recorded".to_owned());
-        }
-        Ok(Some(Line::new(ws)))
-    }
-
-    async fn request(
-        &self,
-        script: &Exchange,
-        playback: &Playback,
-    ) -> Result<Option<Line>, String> {
-        let dialer = self.dialer(script, playback)?;
-        let (line, _) = dialer.open().await.map_err(|error| error.to_string())?;
-        let mut headers = self.headers(script, playback);
-        headers.retain(|(name, _)| !is_one(name, OWN));
-        if let Ok(own) = dialer.headers()
-            && let Some(Ok(host)) = own.get(::http::header::HOST).map(|host| host.to_str())
-        {
-            headers.push(("host".to_owned(), host.to_owned()));
-        }
-        let method = script.request.method();
-        let path = playback.bound(&script.path);
-        let body = playback.bound(&script.body);
-        let answer = http::request(Box::new(line), method, &path, &headers, &body).await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        match script.answer.status() {
-            Some(recorded) if recorded != answer.status => Err(format!(
-                "the status is {}: {recorded} is recorded",
-                answer.status
+        let (line, _) = dialer.open().await.map_err(wrong)?;
+        let (path, body) = (playback.bound(&script.path), playback.bound(&script.body));
+        let own = split(&self.url).2;
+        let asked = Asked {
+            method: script.is_plain.then(|| script.request.method()),
+            path: if own.is_empty() { &path } else { own },
+            headers: self.headers(script, playback),
+            body: &body,
+        };
+        let (status, io) = ask(&self.url, Box::new(line), asked).await.map_err(wrong)?;
+        match io {
+            Io::Http(answer) => match recorded {
+                Some(recorded) if recorded != status => {
+                    Err(format!("the status is {status}: {recorded} is recorded"))
+                }
+                _ => Ok(Some(Line::answer(*answer))),
+            },
+            Io::WebSocket(_) if script.is_refused() => Err(format!(
+                "the server accepts the connection: {wanted} is recorded"
             )),
-            _ => Ok(Some(Line::answer(answer))),
+            Io::WebSocket(ws) => {
+                let selected = ws.subprotocol();
+                let expected = script.answer.header("sec-websocket-protocol");
+                // A selected token is as secret as an offered one.
+                let is_other = selected.is_some() != expected.is_some()
+                    || (selected != expected
+                        && !expected.is_some_and(|it| it.starts_with("bearer.")));
+                if is_other && recorded.is_some() && self.headers.is_empty() {
+                    return Err("the server selects another subprotocol than recorded".to_owned());
+                }
+                Ok(Some(Line::new(*ws)))
+            }
+            Io::None if status == wanted => Ok(None),
+            Io::None => Err(format!("the status is {status}: {wanted} is recorded")),
         }
     }
 }
@@ -122,12 +95,7 @@ impl Peer for Server {
         &mut self,
         script: &Script,
         playback: &mut Playback,
-    ) -> Result<Option<Line>, Difference> {
-        let exchange = Exchange::of(script);
-        let opened = match exchange.is_plain {
-            true => self.request(&exchange, playback).await,
-            false => self.dial(&exchange, playback).await,
-        };
-        opened.map_err(|what| script.differs(what))
+    ) -> Result<Option<Line>, String> {
+        self.ask(&Exchange::of(script), playback).await
     }
 }

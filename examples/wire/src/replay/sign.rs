@@ -6,13 +6,12 @@ use connectonion_proto::auth::{Signer, unix_seconds};
 use serde_json::{Map, Value};
 
 /// Returns a function that signs frames which have a signature, with this key, at the time of its call.
-pub fn signs(key: Signer) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+pub(crate) fn signs(key: Signer) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
     move |text| sign(&key, text, unix_seconds(SystemTime::now()))
 }
 
 /// Whether a frame has a signature.
-#[must_use]
-pub fn is_signed(text: &str) -> bool {
+pub(crate) fn is_signed(text: &str) -> bool {
     let members = ["\"signature\"", "\"payload\"", "\"timestamp\""];
     members.iter().all(|member| text.contains(member))
 }

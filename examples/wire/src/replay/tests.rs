@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
+use super::line::Line;
 use super::*;
 use crate::transcript::{Entry, Kind};
 use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};
@@ -49,13 +50,9 @@ fn settings() -> Settings {
 struct Dialled(MemDialer);
 
 impl Peer for Dialled {
-    async fn open(
-        &mut self,
-        script: &Script,
-        _: &mut Playback,
-    ) -> Result<Option<Line>, Difference> {
+    async fn open(&mut self, _: &Script, _: &mut Playback) -> Result<Option<Line>, String> {
         let dialled = self.0.dial().await.map(|line| Some(Line::new(line)));
-        dialled.map_err(|error| script.differs(error.to_string()))
+        dialled.map_err(|error| error.to_string())
     }
 }
 
@@ -63,13 +60,9 @@ impl Peer for Dialled {
 struct Accepted(MemListener);
 
 impl Peer for Accepted {
-    async fn open(
-        &mut self,
-        script: &Script,
-        _: &mut Playback,
-    ) -> Result<Option<Line>, Difference> {
+    async fn open(&mut self, _: &Script, _: &mut Playback) -> Result<Option<Line>, String> {
         let accepted = self.0.accept().await.map(|line| Some(Line::new(line)));
-        accepted.ok_or_else(|| script.differs("nobody dials for this connection"))
+        accepted.ok_or_else(|| "nobody dials for this connection".to_owned())
     }
 }
 

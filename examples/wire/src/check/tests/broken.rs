@@ -8,22 +8,21 @@
 //! to one connection only, and with `first`, a pattern applies to the first frame of the connection only.
 //!
 //! Actions: `drop`, `duplicate`, `swap` (with the next one), `set POINTER JSON`, `remove POINTER`,
-//! `replace TEXT`, `before TEXT`, `after TEXT`, `reply TEXT` (in its place, to the sender), `close CODE`
+//! `replace TEXT`, `before TEXT`, `after TEXT`, `reply TEXT` (in its place, to the sender), `answer` (a ping, in place of the peer), `close CODE`
 //! (in its place), `then-close CODE`, `as VALUE`.
 //!
 //! A rule behind `watch` changes nothing, and is only noticed where it applies: a row in which a rule does not
 //! apply takes the same course with it as without it.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use regex::Regex;
 use rpc_core::testing::Side;
 use serde_json::Value;
 
-use crate::check::Variables;
-use crate::check::tamper::{Frame, Passed, Tamper};
+use super::{Frame, Variables};
 use crate::pattern::Pattern as Shape;
 
 #[derive(Debug)]
@@ -44,6 +43,7 @@ enum Action {
     Before(String),
     After(String),
     Reply(String),
+    Pong,
     Close(u16),
     ThenClose(u16),
     As(String),
@@ -69,14 +69,15 @@ pub(super) struct Rules {
     connections: Mutex<HashMap<u8, Passing>>,
 }
 
-/// Rules that are still to be read with the variables of a row.
-#[derive(Debug)]
-pub(super) struct Broken(pub(super) String);
-
-impl Tamper for Broken {
-    fn of_row(&self, variables: &Variables) -> Result<Option<Arc<dyn Tamper>>, String> {
-        Ok(Some(Arc::new(Rules::read(&self.0, variables)?)))
-    }
+/// What becomes of a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// It goes on.
+    On(Frame),
+    /// This goes back to the sender.
+    Back(Frame),
+    /// The connection is closed with this code.
+    Closed(u16),
 }
 
 /// What the rules remember of a connection.
@@ -86,7 +87,7 @@ struct Passing {
     held: [Option<Frame>; 2],
 }
 
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 11] = [
     "binary",
     "ping",
     "pong",
@@ -98,10 +99,9 @@ const WORDS: [&str; 12] = [
     "exit",
     "output",
     "connection",
-    "wait",
 ];
 /// Those of them with a word behind.
-const NAMED: [&str; 6] = ["path", "header", "status", "exit", "connection", "wait"];
+const NAMED: [&str; 5] = ["path", "header", "status", "exit", "connection"];
 
 impl Rules {
     /// Reads rules, one a line.
@@ -135,11 +135,9 @@ impl Rules {
             rule.direction == direction && named && rule.is_active()
         })
     }
-}
 
-impl Tamper for Rules {
     /// Returns the watched rules that have applied to something.
-    fn noticed(&self) -> Vec<String> {
+    pub(super) fn noticed(&self) -> Vec<String> {
         let applied = self
             .rules
             .iter()
@@ -148,7 +146,7 @@ impl Tamper for Rules {
     }
 
     /// Passes a frame of this direction.
-    fn pass(&self, connection: u8, direction: Side, frame: Frame) -> Vec<Passed> {
+    pub(super) fn pass(&self, connection: u8, direction: Side, frame: Frame) -> Vec<Passed> {
         let mut connections = self.connections.lock().unwrap();
         let state = connections.entry(connection).or_default();
         let slot = usize::from(direction == Side::Server);
@@ -184,20 +182,24 @@ impl Tamper for Rules {
     }
 
     /// Returns what comes at the start of a connection.
-    fn begin(&self, connection: u8, direction: Side) -> Option<Frame> {
+    pub(super) fn begin(&self, connection: u8, direction: Side) -> Option<String> {
         self.connections.lock().unwrap().remove(&connection);
-        let text = self.word(direction, "start", "")?;
-        Some(Frame::Text(text.to_owned()))
+        self.word(direction, "start", "").map(str::to_owned)
+    }
+
+    /// Returns what stands in the place of something that has a name, or its name.
+    pub(super) fn instead<'a>(&'a self, direction: Side, word: &str, of: &'a str) -> &'a str {
+        self.word(direction, word, of).unwrap_or(of)
     }
 
     /// Returns whether a header or a connection is dropped.
-    fn drops(&self, direction: Side, word: &str, of: &str) -> bool {
+    pub(super) fn drops(&self, direction: Side, word: &str, of: &str) -> bool {
         self.rules(direction, word, of)
             .any(|rule| matches!(rule.action, Action::Drop))
     }
 
     /// Returns what stands in the place of something that has a name, if anything does.
-    fn word<'a>(&'a self, direction: Side, word: &str, of: &str) -> Option<&'a str> {
+    pub(super) fn word<'a>(&'a self, direction: Side, word: &str, of: &str) -> Option<&'a str> {
         self.rules(direction, word, of)
             .find_map(|rule| match &rule.action {
                 Action::As(text) => Some(text.as_str()),
@@ -240,6 +242,12 @@ fn apply(action: &Action, frame: Frame, out: &mut Vec<Passed>) {
         Action::Before(other) => out.extend([Passed::On(text(other)), Passed::On(frame)]),
         Action::After(other) => out.extend([Passed::On(frame), Passed::On(text(other))]),
         Action::Reply(other) => out.push(Passed::Back(text(other))),
+        Action::Pong => {
+            if let Frame::Ping(bytes) = &frame {
+                out.push(Passed::Back(Frame::Pong(bytes.clone())));
+            }
+            out.push(Passed::On(frame));
+        }
         Action::Close(code) => out.push(Passed::Closed(*code)),
         Action::ThenClose(code) => out.extend([Passed::On(frame), Passed::Closed(*code)]),
         Action::As(code) => out.push(Passed::On(match (frame, code.parse()) {
@@ -333,6 +341,7 @@ fn rule(line: &str, variables: &Variables) -> Result<Rule, String> {
         "before" => Action::Before(text()),
         "after" => Action::After(text()),
         "reply" => Action::Reply(text()),
+        "answer" => Action::Pong,
         "close" => Action::Close(code()?),
         "then-close" => Action::ThenClose(code()?),
         "as" => Action::As(text()),

@@ -1,6 +1,7 @@
-//! Our own programs pass every row, and broken in the way that stands beside a row, they fail that row alone.
+//! Our own programs pass every row, and broken in the way that `breaks/` has for a row, they fail that row alone.
 
 mod acolyte;
+mod between;
 mod broken;
 mod clients;
 mod connectonion;
@@ -8,6 +9,7 @@ mod exoclaw;
 mod smarthole;
 mod snek;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +24,9 @@ use rpc_core::testing::Side;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use self::broken::Broken;
+use self::broken::Rules;
+use super::conn::BoxStream;
+use super::peer::{Client, Dial, Ended, Started};
 use super::*;
 use crate::Protocol;
 
@@ -81,7 +85,7 @@ struct Setup {
 }
 
 impl Setup {
-    fn settings(&self, broken: &str) -> Settings {
+    fn settings(&self) -> Settings {
         let mut variables = Variables::default();
         for (name, value) in &self.variables {
             variables.set(*name, *value);
@@ -91,14 +95,69 @@ impl Setup {
             quiet: Duration::from_secs(1),
             jobs: JOBS,
             variables,
-            tamper: Arc::new(Broken(broken.to_owned())),
             pace: Arc::default(),
         }
+    }
+
+    /// Returns the peer, broken by these rules.
+    fn broken(&self, rules: &str) -> Peer {
+        let rules = Rules::read(rules, &self.settings().variables).unwrap();
+        between::broken(&self.peer, Arc::new(rules))
+    }
+
+    /// Runs a row with a peer that is broken by rules. Returns those that were noticed, too.
+    async fn row(
+        &self,
+        suite: &Suite,
+        row: &Row,
+        settings: &Settings,
+        rules: &str,
+    ) -> (Outcome, Vec<String>) {
+        let prepared = run::prepared(suite, settings);
+        let rules = match Rules::read(rules, &prepared.0) {
+            Ok(rules) => Arc::new(rules),
+            Err(reason) => {
+                let verdict = Verdict::NotApplicable { reason };
+                let outcome = Outcome {
+                    verdict,
+                    ..Outcome::default()
+                };
+                return (outcome, Vec::new());
+            }
+        };
+        let peer = between::broken(&self.peer, Arc::clone(&rules));
+        let outcome = run::row_of(suite, row, &peer, settings, prepared).await;
+        (outcome, rules.noticed())
     }
 }
 
 /// How many rows run at once.
 const JOBS: usize = 16;
+
+/// Returns the rules that break a peer for each row; none for the last one, which judges the others.
+fn breaks(suite: &Suite) -> Vec<String> {
+    let texts = [
+        include_str!("breaks/acolyte-client.txt"),
+        include_str!("breaks/acolyte-server.txt"),
+        include_str!("breaks/connectonion-client.txt"),
+        include_str!("breaks/connectonion-server.txt"),
+        include_str!("breaks/exoclaw-client.txt"),
+        include_str!("breaks/exoclaw-server.txt"),
+        include_str!("breaks/smarthole-client.txt"),
+        include_str!("breaks/smarthole-server.txt"),
+        include_str!("breaks/snek-client.txt"),
+        include_str!("breaks/snek-server.txt"),
+    ];
+    let mut rules: BTreeMap<&str, String> = BTreeMap::new();
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        if let Some((id, rule)) = line.split_once(": ").filter(|_| !line.starts_with('#')) {
+            *rules.entry(id).or_default() += &format!("{rule}\n");
+        }
+    }
+    let rules = |row: &Row| rules.get(&*row.id).map(|it| it.trim().to_owned());
+    let rows = suite.rows.iter();
+    rows.map(|row| rules(row).unwrap_or_default()).collect()
+}
 
 /// Checks that without faults every row passes in one of the setups and fails in none, and that
 /// each variant fails its own row and no other.
@@ -107,22 +166,26 @@ const JOBS: usize = 16;
 async fn conforms(suite: &Suite, setups: &[Setup]) {
     // The row on the order judges the others.
     let rows = suite.rows.len() - 1;
-    let lines = suite.rows.iter().flat_map(|row| row.broken.lines());
+    let broken = breaks(suite);
+    let lines = broken.iter().flat_map(|rules| rules.lines());
     let watched: String = lines.map(|line| format!("watch {line}\n")).collect();
     let mut healthy = Vec::new();
     for setup in setups {
-        let settings = setup.settings(&watched);
-        healthy.push(run(suite, &setup.peer, &settings, |_, _| ()).await);
+        let settings = setup.settings();
+        let rows = suite.rows[..rows].iter();
+        let running = rows.map(|row| setup.row(suite, row, &settings, &watched));
+        let outcomes: Vec<_> = stream::iter(running).buffered(JOBS).collect().await;
+        healthy.push(outcomes);
     }
     let is_failure = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Fail { .. });
     let failure = |at: usize| {
-        let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at]);
-        outcomes.find(|it| is_failure(it))
+        let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at].0);
+        outcomes.find(|it| is_failure(it) || it.disorder.is_some())
     };
     let (mut problems, mut variants) = (Vec::new(), Vec::new());
-    for (at, row) in suite.rows.iter().enumerate() {
-        if at == rows && failure(at).is_none() {
-            continue;
+    for (at, row) in suite.rows[..rows].iter().enumerate() {
+        if broken[at].is_empty() {
+            problems.push(format!("{}: no rule breaks it", row.id));
         }
         if let Some(failure) = failure(at) {
             let evidence = report::evidence(&failure.evidence);
@@ -133,17 +196,17 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
             ));
             continue;
         }
-        let passes = |outcomes: &Vec<Outcome>| outcomes[at].verdict == Verdict::Pass;
+        let passes = |outcomes: &Vec<(Outcome, _)>| outcomes[at].0.verdict == Verdict::Pass;
         let Some(setup) = healthy.iter().position(passes) else {
-            let verdicts: Vec<_> = healthy.iter().map(|it| &it[at].verdict).collect();
+            let verdicts: Vec<_> = healthy.iter().map(|it| &it[at].0.verdict).collect();
             problems.push(format!("{} passes nowhere: {verdicts:?}", row.id));
             continue;
         };
-        let notices = |outcome: &Outcome| {
-            (outcome.noticed.iter()).any(|rule| row.broken.lines().any(|it| it == rule))
+        let notices = |noticed: &Vec<String>| {
+            (noticed.iter()).any(|rule| broken[at].lines().any(|it| it == rule))
         };
-        let others = (0..suite.rows.len()).filter(|other| notices(&healthy[setup][*other]));
-        let settings = Arc::new(setups[setup].settings(&row.broken));
+        let others = (0..rows).filter(|other| notices(&healthy[setup][*other].1));
+        let settings = Arc::new(setups[setup].settings());
         let all: std::collections::BTreeSet<usize> = others.chain([at]).collect();
         variants.extend(
             all.into_iter()
@@ -152,16 +215,21 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
     }
     let running = variants.iter().map(async |(at, other, setup, settings)| {
         let row = &suite.rows[*other];
-        let outcome = run::row_of(suite, row, &setups[*setup].peer, settings).await;
-        (*at, *other, outcome)
+        let outcome = setups[*setup].row(suite, row, settings, &broken[*at]);
+        (*at, *other, outcome.await.0)
     });
-    let mut outcomes = stream::iter(running).buffered(JOBS);
+    // Those that wait for a heartbeat hold nobody up.
+    let mut outcomes = stream::iter(running).buffer_unordered(JOBS);
     while let Some((at, other, outcome)) = outcomes.next().await {
         // A wrong shape is a failure of each row that meets it.
         let is_shape = matches!(&outcome.verdict, Verdict::Fail { reason, .. } if Some(reason) == outcome.disorder.as_ref());
         if is_failure(&outcome) != (other == at) && failure(other).is_none() && !is_shape {
             let [id, other] = [at, other].map(|at| &suite.rows[at].id);
-            problems.push(format!("{id} broken, {other}: {:?}", outcome.verdict));
+            let evidence = report::evidence(&outcome.evidence);
+            problems.push(format!(
+                "{id} broken, {other}: {:?}\n{evidence}",
+                outcome.verdict
+            ));
         }
     }
     assert!(

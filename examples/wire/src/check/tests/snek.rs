@@ -3,7 +3,7 @@
 use rpc_core::testing::Side;
 use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 
-use super::{Protocol, Setup, Suite, Verdict, conforms, run, serve};
+use super::{Protocol, Setup, Suite, Verdict, breaks, conforms, run, serve};
 
 fn platform() -> Setup {
     let backend = MemoryBackend::new()
@@ -36,9 +36,10 @@ async fn a_row_on_the_order_of_messages_has_a_verdict_of_its_own() {
         .rows
         .retain(|row| row.id.ends_with("server.message.order"));
     let setup = platform();
-    for (broken, fails) in [(String::new(), false), (suite.rows[0].broken.clone(), true)] {
-        let outcomes = run(&suite, &setup.peer, &setup.settings(&broken), |_, _| ()).await;
-        let verdict = &outcomes[0].verdict;
+    for (broken, fails) in [("", false), (&*breaks(&suite)[0], true)] {
+        let settings = setup.settings();
+        let (outcome, _) = setup.row(&suite, &suite.rows[0], &settings, broken).await;
+        let verdict = &outcome.verdict;
         assert_eq!(
             matches!(verdict, Verdict::Fail { .. }),
             fails,
@@ -52,8 +53,8 @@ async fn frames_out_of_order_in_any_row_fail_the_row_on_the_order() {
     let suite = Suite::load(Protocol::Snek, Side::Server).unwrap();
     let setup = platform();
     for (broken, fails) in [("", false), (r#"s2c {"callId":"login"} duplicate"#, true)] {
-        let settings = setup.settings(broken);
-        let outcomes = run(&suite, &setup.peer, &settings, |_, _| ()).await;
+        let settings = setup.settings();
+        let outcomes = run(&suite, &setup.broken(broken), &settings, |_, _| ()).await;
         let verdict = &outcomes.last().unwrap().verdict;
         assert_eq!(
             matches!(verdict, Verdict::Fail { .. }),
@@ -71,7 +72,7 @@ async fn without_an_account_no_row_fails() {
         variables,
         ..platform()
     };
-    let outcomes = run(&suite, &setup.peer, &setup.settings(""), |_, _| ()).await;
+    let outcomes = run(&suite, &setup.peer, &setup.settings(), |_, _| ()).await;
     let verdicts = || outcomes.iter().map(|it| &it.verdict);
     let failures: Vec<_> = verdicts()
         .zip(&suite.rows)
