@@ -6,7 +6,7 @@ use super::calls::is_lower;
 use super::{Answers, Asked, ObservedFrame, Order, Stage, nothing_asked};
 use crate::Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
 use crate::frame::is_one;
-use crate::frame::{member, scalar, text_of};
+use crate::frame::{scalar, text_of};
 
 /// Where a stranger stands whose CONNECT waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,10 +53,7 @@ impl Order {
             }
             (Exoclaw, Side::Server, "hello") => {
                 let first = self.open.replace(seen.line);
-                let early = self.early.take();
-                return first
-                    .and_then(|line| behind(line, "the hello"))
-                    .or_else(|| early.and_then(|line| behind(line, "the request")));
+                return first.and_then(|line| behind(line, "the hello"));
             }
             (Exoclaw, Side::Server, "error") if seen.frame.id.is_none() && self.open.is_none() => {
                 self.refused = Some(seen.line);
@@ -66,17 +63,11 @@ impl Order {
                 let hello = self.open.filter(|_| is_first);
                 return hello.and_then(|line| behind(line, "the hello"));
             }
-            (Exoclaw, from, _) if self.open.is_none() => {
-                if from == Side::Client && self.named.is_none() {
-                    self.early = Some(seen.line);
-                }
+            (Exoclaw, ..) if self.open.is_none() => {
                 self.named = self.named.or(Some(seen.line));
                 return before("the hello");
             }
             (Exoclaw, Side::Client, _) => self.named = self.named.or(Some(seen.line)),
-            (Exoclaw, _, "error") if raw("result").is_some() => {
-                return Some("has a result and an error".to_owned());
-            }
             (SmartHole, Side::Client, "registration") => {
                 self.pending += 1;
                 let open = self.open;
@@ -90,12 +81,6 @@ impl Order {
             }
             (SmartHole, _, _) if self.open.is_none() && seen.is_known => {
                 return before("a registration is accepted");
-            }
-            (SmartHole, Side::Server, "message") => {
-                let of = |name| member(seen.text, &["payload", "metadata", name]);
-                let reason = of("routingReason").filter(|it| *it != "null")?;
-                let is_direct = of("directRouted") == Some("true");
-                return is_direct.then(|| format!("is directRouted for a reason: {reason}"));
             }
             (ConnectOnion, Side::Client, "CONNECT") => {
                 self.pending += 1;
