@@ -149,6 +149,8 @@ struct Asked {
     is_answered: bool,
     /// How many requests with this id have not ended.
     open: u32,
+    /// Whether it is to be aborted.
+    is_aborted: bool,
     /// Whether nobody need answer: the caller may not wait.
     is_optional: bool,
     /// The id of what it asks about.
@@ -306,11 +308,13 @@ impl Order {
             // It may be anything; the end is known.
             false => Stage::Partial,
         };
-        if kind == "chat.abort" {
+        if kind == "chat.abort"
+            && let Some(aborted) = about(seen).and_then(|id| self.asked.get_mut(&*id))
+        {
             // The next one need not wait for the end of the one that is aborted.
-            let aborted = about(seen).and_then(|id| self.asked.get(&*id));
-            let aborted = aborted.map(|it| it.line);
-            self.running = self.running.filter(|line| Some(*line) != aborted);
+            aborted.is_aborted = true;
+            let aborted = aborted.line;
+            self.running = self.running.filter(|line| *line != aborted);
         }
         let turn = self.turn(seen, stage);
         let (call, asks) = link(seen);
@@ -470,14 +474,16 @@ impl Order {
         };
         let line = asked.line;
         let answers = Some(asked.answered(seen.at));
-        if !fits(seen, &asked.kind) {
+        // With several, it is not known which one this answers.
+        let is_alone = asked.open < 2;
+        if is_alone && !fits(seen, &asked.kind) {
+            asked.is_answered = true;
             let words = format!("is no answer to `{}` of line {line}", asked.kind);
             return (answers, Some(words));
         }
         let is_late = is_strict && asked.open == 0;
         let late = is_late.then(|| format!("comes after the end of what line {line} asked"));
-        // With several, it is not known which one this answers.
-        let of = asked.about.as_ref().filter(|_| asked.open < 2);
+        let of = asked.about.as_ref().filter(|_| is_alone);
         let known = of.and_then(|of| about(seen).filter(|it| of != it));
         let wrong = late
             .or_else(|| asked.within(seen, running))
@@ -517,10 +523,13 @@ impl Order {
         let before = others.filter(waits).filter(|it| it.line < own.line);
         match &*seen.frame.kind {
             "chat.queued" => {
-                let place = before.count() + 1;
+                let (most, least) = (
+                    before.clone().count(),
+                    before.filter(|it| !it.is_aborted).count(),
+                );
                 let position: usize = scalar(seen.frame.raw("position")?)?.parse().ok()?;
-                (position > place)
-                    .then(|| format!("has the position {position}: there are {place} that wait"))
+                let is_wrong = position > most + 1 || position <= least && self.running.is_some();
+                is_wrong.then(|| format!("has the position {position}: {most} wait before it"))
             }
             "chat.started" => {
                 let line = before.map(|it| it.line).min()?;

@@ -27,9 +27,9 @@ pub(super) struct Chat {
     settled: Option<usize>,
 }
 
-/// Tool calls, and whether they have their result.
+/// Tool calls, and whether they have their result; and how many results were of none of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tools(VecDeque<(String, bool)>);
+pub(super) struct Tools(VecDeque<(String, bool)>, usize);
 
 impl Tools {
     /// Notes a tool call. Returns what is wrong with it.
@@ -49,9 +49,12 @@ impl Tools {
     pub(super) fn refer(&mut self, id: Option<Cow<'_, str>>, is_result: bool) -> Option<String> {
         let (id, is_full) = (id?, self.0.len() >= MAX_TOOLS);
         match self.0.iter_mut().rev().find(|(known, _)| *known == id) {
-            None if !is_full => Some(format!(
-                "refers to the tool call {id:?}, which did not come before"
-            )),
+            None if !is_full => {
+                self.1 += usize::from(is_result);
+                Some(format!(
+                    "refers to the tool call {id:?}, which did not come before"
+                ))
+            }
             Some((_, true)) => Some(format!("comes after the result of the tool call {id:?}")),
             Some((_, has_result)) => {
                 *has_result = is_result;
@@ -63,7 +66,9 @@ impl Tools {
 
     /// Forgets all tool calls. Returns what is wrong if one has no result.
     pub(super) fn end(&mut self) -> Option<String> {
-        let open = self.0.drain(..).find(|(_, has_result)| !has_result);
+        let mut open = self.0.drain(..).filter(|(_, has_result)| !has_result);
+        // Those that came to nowhere are named before.
+        let open = open.nth(std::mem::take(&mut self.1));
         open.map(|(id, _)| format!("comes before the result of the tool call {id:?}"))
     }
 }
@@ -105,7 +110,10 @@ impl Asked {
         let of = |name: &str| text_of(inner?, &[name]);
         match event {
             "error" => chat.failed = Some(seen.line),
-            "text-delta" => chat.add(&of("text").unwrap_or_default()),
+            "text-delta" => match of("text") {
+                Some(text) => chat.add(&text),
+                None => chat.size = MAX_TEXT,
+            },
             "tool-call" => {
                 chat.parts.push(String::new());
                 return chat.tools.call(of("toolCallId"));

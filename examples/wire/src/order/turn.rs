@@ -200,7 +200,7 @@ impl Order {
                 // Another connection may have begun it.
                 let runs = "user_input llm_call thinking tool_call tool_result ask_user";
                 let is_run = is_one(kind, runs);
-                if is_run && self.runs.is_empty() && self.doubtful == 0 {
+                if is_run && self.open.is_some() && self.runs.is_empty() && self.doubtful == 0 {
                     self.runs.push_back(Asked::new(seen));
                 }
                 if let Some(run) = self.runs.front_mut() {
