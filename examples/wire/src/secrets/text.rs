@@ -9,12 +9,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 
-use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key};
+use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key, names_hash};
 use super::name::{Naming, is_secret, naming};
 use super::{hidden, replaced};
 
 /// Parts of what names a secret, or of its form; what has none of them is not looked at closer.
-const SUSPECTS: &str = "pass pwd pw\" psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
+const SUSPECTS: &str = "pass pwd pw psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
     mnemonic verif login regist code seed salt proof invit payment ticket sid= access 2fa private phrase ----- @ data: -u -p -a \\u %";
 
 /// Returns whether a text may hold a secret: if not, nothing in it is hidden.
@@ -88,6 +88,12 @@ fn block(text: &str, at: usize) -> Option<Step> {
         let line = rest.lines().next().unwrap_or_default();
         return Some((at + end, line.contains("PRIVATE").then(|| at..at + end)));
     }
+    // The content of a data URL is none.
+    if let Some(content) = rest.strip_prefix("base64,") {
+        let is_base = |c: char| c.is_ascii_alphanumeric() || "+/=-_".contains(c);
+        let content = content.trim_start_matches(is_base);
+        return Some((text.len() - content.len(), None));
+    }
     let is_start =
         |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || "._-+%:".contains(c));
     if let Some(authority) = rest.strip_prefix("//") {
@@ -159,10 +165,12 @@ fn last_word(text: &str, at: usize) -> &str {
         .get(..at)
         .and_then(|it| it.strip_suffix(' '))
         .unwrap_or_default();
-    before
-        .rsplit(|c: char| !c.is_alphanumeric())
-        .next()
-        .unwrap_or_default()
+    last_part(before)
+}
+
+fn last_part(text: &str) -> &str {
+    let mut parts = text.rsplit(|c: char| !c.is_alphanumeric());
+    parts.next().unwrap_or_default()
 }
 
 /// A word of its own form, with what dots join to it.
@@ -177,9 +185,12 @@ fn key(text: &str, at: usize, name: &str) -> Step {
         is_secret |= is_key(part.trim_matches('~')) && !part.contains(['[', '%']);
         start = part_end + 1;
     }
-    // Long base 64 with its other letters is the content of something.
-    let is_content =
-        neighbour(before) && neighbour(next) || next == Some('+') || before == Some('+');
+    // Long base 64 with its other letters is the content of something, and a hash has its name before it.
+    let tag = text.get(..at).and_then(|it| it.strip_suffix(':'));
+    let is_content = neighbour(before) && neighbour(next)
+        || next == Some('+')
+        || before == Some('+')
+        || tag.is_some_and(|it| names_hash(last_part(it)));
     (end, (is_secret && !is_content).then_some(at..end))
 }
 
@@ -283,8 +294,10 @@ fn credential(text: &str, name: &str, end: usize) -> Option<Range<usize>> {
 enum Bond {
     Equals,
     Colon,
-    /// A word of a sentence that says so, as `is`.
+    /// A word of a sentence that says so, as `is`, or the border of a cell.
     Says,
+    /// Such a word, further behind.
+    Far,
     Space,
 }
 
@@ -305,7 +318,7 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
                 .is_some_and(|it| is_mixed(it, 10) && !is_worded(it))
         });
     }
-    let closed = rest.trim_start_matches(['\\', '"', '\'', '`', ']']);
+    let closed = rest.trim_start_matches(['\\', '"', '\'', '`', ']', '*']);
     let spaced = closed.trim_start_matches([' ', '\t']);
     let (bond, value) = match spaced
         .strip_prefix(":=")
@@ -326,6 +339,11 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
             },
         },
     };
+    // What stands in bold, or below as in YAML.
+    let value = value.trim_start_matches('*');
+    let folded = value.trim_start_matches([' ', '|', '>', '-']);
+    let below = folded.strip_prefix('\n').filter(|it| it.starts_with(' '));
+    let value = below.filter(|_| bond == Bond::Colon).unwrap_or(value);
     let mut start = text.len() - value.trim_start_matches([' ', '\t']).len();
     let is_tight = start + value.len() == text.len();
     let is_header = naming(name) == Naming::Secret && is_line_of(name);
@@ -337,15 +355,13 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
             && matches!(bond, Bond::Equals | Bond::Colon)
         {
             let credential = value.trim_start();
-            let is_challenge = credential
-                .split([' ', ','])
-                .next()
-                .is_some_and(|it| it.contains("=\"") || it.starts_with("realm="));
-            if is_challenge {
-                return None;
-            }
             start = text.len() - credential.len();
-            return quoted(text, start);
+            let value = quoted(text, start)?;
+            return Some(if is_header {
+                line(text, at, value)
+            } else {
+                value
+            });
         }
     }
     let value = quoted(text, start)?;
@@ -353,7 +369,9 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
     let shown = text.get(value.clone())?;
     let is_code = shown.contains(['(', '[', '{', '$', '*'])
         || ["null", "none", "true", "false", "undefined", "nil"]
-            .contains(&&*shown.to_ascii_lowercase());
+            .contains(&&*shown.to_ascii_lowercase())
+        // What only names a secret stands for one.
+        || shown.bytes().all(|it| it.is_ascii_uppercase() || it == b'_') && is_secret(shown);
     let looks = |least: usize| is_mixed(shown, least) || is_password(shown);
     let is_mixed_case = shown.bytes().any(|it| it.is_ascii_lowercase())
         && shown.bytes().any(|it| it.is_ascii_uppercase());
@@ -363,16 +381,33 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
             !is_code
                 && (is_quoted && shown.len() > 2
                     || is_header
-                    || has_digit(shown) && shown.len() > 3)
+                    || (has_digit(shown) || shown.ends_with('=')) && shown.len() > 3)
         }
         Bond::Says => looks(6),
+        Bond::Far => is_password(shown),
         Bond::Space if is_quoted => looks(6),
         Bond::Space if name.chars().all(|c| !c.is_ascii_lowercase()) && name.contains('_') => {
             looks(6)
         }
         Bond::Space => looks(if is_mixed_case { 8 } else { 12 }),
     };
-    is_secret.then_some(value)
+    is_secret.then(|| match is_header {
+        true => line(text, at, value),
+        false => value,
+    })
+}
+
+/// The value of a header that has parts, to the end of its line or of the quotes around the header.
+fn line(text: &str, at: usize, value: Range<usize>) -> Range<usize> {
+    let (first, rest) = (text.get(value.clone()), text.get(value.end..));
+    let (first, rest) = (first.unwrap_or_default(), rest.unwrap_or_default());
+    if !first.trim_end_matches('=').contains('=') && !rest.starts_with('"') {
+        return value;
+    }
+    let quote = text.get(..at).and_then(|it| it.chars().next_back());
+    let quote = quote.filter(|c| "\"'`".contains(*c)).unwrap_or('\n');
+    let len = rest.find(['\r', '\n', quote]).unwrap_or(rest.len());
+    value.start..value.end + len
 }
 
 fn has_digit(text: &str) -> bool {
@@ -404,13 +439,21 @@ fn sentence(rest: &str) -> (Bond, &str) {
         "provided: ",
         "provided ",
         "is: ",
+        "| ",
         "=",
     ] {
         if let Some(value) = rest.strip_prefix(word) {
             return (Bond::Says, value);
         }
     }
-    (Bond::Space, rest)
+    let is_near = rest.split_whitespace().next().is_some_and(has_digit);
+    let sentence = rest.split(['.', '\n']).next().unwrap_or_default();
+    let far = [" is: ", ": ", " is "].into_iter();
+    let far = far.filter_map(|word| Some(sentence.find(word)? + word.len()));
+    match far.min().filter(|at| !is_near && *at < 40) {
+        Some(at) => (Bond::Far, rest.get(at..).unwrap_or_default()),
+        None => (Bond::Space, rest),
+    }
 }
 
 /// What stands on the lines below a field of a form.
@@ -478,12 +521,7 @@ fn subprotocols(offers: &str) -> String {
         // A word that names a secret, and a key behind it.
         let cuts = name.char_indices().filter(|(_, c)| !c.is_alphanumeric());
         let before = |at: usize| name.get(..at).unwrap_or_default();
-        let last = |at: usize| {
-            before(at)
-                .rsplit(|c: char| !c.is_alphanumeric())
-                .next()
-                .unwrap_or_default()
-        };
+        let last = |at: usize| last_part(before(at));
         let names = |at: &usize| {
             naming(last(*at)) != Naming::Other || last(*at).eq_ignore_ascii_case("basic")
         };
