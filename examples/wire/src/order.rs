@@ -13,7 +13,7 @@ use self::calls::{about, ends, fits, has_ids, is_optional, is_strict, link, stag
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
-use super::frame::{Fault, Frame, is_one, scalar, text_of};
+use super::frame::{Fault, Frame, is_one, scalar};
 use super::shapes::{self, Judged};
 
 mod calls;
@@ -438,7 +438,7 @@ impl Order {
     fn names_wrongly(&mut self, seen: &ObservedFrame<'_>) -> Option<String> {
         match &*seen.frame.kind {
             "chat.accepted" => {
-                let task = text_of(seen.text, &["taskId"])?.into_owned();
+                let task = seen.frame.scalar("taskId")?.into_owned();
                 let wrong = format!("has the taskId {task:?} of another chat");
                 (!self.tasks.insert(task)).then_some(wrong)
             }

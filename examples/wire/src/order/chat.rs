@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use super::{Asked, ObservedFrame, RESPONSE_TIME};
 use crate::Protocol;
-use crate::frame::text_of;
 
 /// Most tool calls of a chat that are remembered, and most of its text.
 const MAX_TOOLS: usize = 1024;
@@ -80,17 +79,17 @@ impl Asked {
         seen: &ObservedFrame<'_>,
         running: Option<usize>,
     ) -> Option<String> {
-        let (text, kind, line) = (seen.text, &*seen.frame.kind, self.line);
+        let (kind, line) = (&*seen.frame.kind, self.line);
         let (event, inner) = match seen.protocol {
-            Protocol::Acolyte if seen.is_sse => (kind, Some(text)),
+            Protocol::Acolyte if seen.is_sse => (kind, None),
             Protocol::Acolyte if kind.starts_with("chat.abort") || !kind.starts_with("chat.") => {
                 return None;
             }
             Protocol::Acolyte => {
                 let event = kind.strip_prefix("chat.event/").unwrap_or_default();
-                (event, seen.frame.raw("event"))
+                (event, Some("event"))
             }
-            Protocol::Exoclaw => (kind, seen.frame.raw("data")),
+            Protocol::Exoclaw => (kind, Some("data")),
             Protocol::SmartHole => return self.responded(seen),
             Protocol::Snek | Protocol::ConnectOnion => return None,
         };
@@ -107,7 +106,10 @@ impl Asked {
                 return wrong;
             }
         }
-        let of = |name: &str| text_of(inner?, &[name]);
+        let of = |name: &str| match inner {
+            Some(inner) => seen.frame.text_at(inner, name),
+            None => seen.frame.scalar(name),
+        };
         match event {
             "error" => chat.failed = Some(seen.line),
             "text-delta" => match of("text") {
@@ -125,8 +127,9 @@ impl Asked {
             "tool_result" => return chat.tools.refer(of("tool_use_id"), true),
             _ if matches!(kind, "done" | "chat.done") => {
                 let tools = chat.tools.end();
-                let is_fine = chat.failed.is_none() && text_of(text, &["reply", "error"]).is_none();
-                let output = text_of(text, &["reply", "output"]);
+                let is_fine =
+                    chat.failed.is_none() && seen.frame.text_at("reply", "error").is_none();
+                let output = seen.frame.text_at("reply", "output");
                 let wrong = tools.or_else(|| chat.adds_up(&output?));
                 return wrong.filter(|_| is_fine);
             }

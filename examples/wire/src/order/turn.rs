@@ -6,7 +6,7 @@ use super::calls::is_lower;
 use super::{Answers, Asked, ObservedFrame, Order, Stage, nothing_asked};
 use crate::Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
 use crate::frame::is_one;
-use crate::frame::{scalar, text_of};
+use crate::frame::scalar;
 
 /// Where a stranger stands whose CONNECT waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Order {
         });
         let mut wrong =
             foreign.map(|it| format!("is of the session {it:?}, which is not connected"));
-        if is_event && let Some(id) = text_of(seen.text, &["id"]) {
+        if is_event && let Some(id) = seen.frame.scalar("id") {
             // Some events come in pairs, or grow.
             let grows = |kind: &str| kind.ends_with("_delta") || is_one(kind, PAIRED);
             let before = self.events.insert(id.clone().into_owned(), kind.to_owned());
@@ -169,7 +169,7 @@ impl Order {
                 again.map(|before| format!("has the id {id:?} of a {before} before it"))
             });
         }
-        let tool = || text_of(seen.text, &["tool_id"]);
+        let tool = || seen.frame.scalar("tool_id");
         let is_resumed = self.is_resumed();
         match kind {
             "OUTPUT" => {

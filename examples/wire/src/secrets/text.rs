@@ -19,6 +19,12 @@ const SUSPECTS: &str = "pass pwd pw psk pin otp mfa cv secret token key auth cre
 
 /// Returns whether a text may hold a secret: if not, nothing in it is hidden.
 pub(crate) fn may_hold(text: &str) -> bool {
+    suspect(text, 0, &mut None).is_some()
+}
+
+/// Returns the place, from this one on, of the next word that may be a secret or the name of one. `named` keeps where
+/// the next such name is.
+fn suspect(text: &str, from: usize, named: &mut Option<usize>) -> Option<usize> {
     static FOUND: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         let mut builder = AhoCorasick::builder();
         let builder = builder
@@ -26,52 +32,64 @@ pub(crate) fn may_hold(text: &str) -> bool {
             .kind(Some(AhoCorasickKind::DFA));
         builder.build(SUSPECTS.split_ascii_whitespace()).ok()
     });
-    FOUND.as_ref().is_none_or(|it| it.is_match(text))
-        || !text.is_ascii()
-        || has_long_word(text.as_bytes())
+    let rest = text.as_bytes().get(from..)?;
+    if named.is_none_or(|at| at < from) {
+        let find = |it: &AhoCorasick| it.find(rest).map_or(rest.len(), |it| it.start());
+        *named = Some(from + FOUND.as_ref().map_or(0, find));
+    }
+    let len = named.unwrap_or_default() - from;
+    let name = (len < rest.len()).then_some(len);
+    // What comes behind it is of no interest.
+    let rest = rest.get(..len).unwrap_or_default();
+    let foreign = match rest.is_ascii() {
+        true => name,
+        false => rest.iter().position(|it| !it.is_ascii()),
+    };
+    let long = long_word(rest.get(..foreign.unwrap_or(rest.len())).unwrap_or(rest));
+    Some(from + long.or(foreign)?)
 }
 
-/// Returns whether a text has a word that may be a key. Only one byte of each twenty is looked at in most texts.
-fn has_long_word(bytes: &[u8]) -> bool {
+/// Returns the place of a word that may be a key. Only one byte of each twenty is looked at in most texts.
+fn long_word(bytes: &[u8]) -> Option<usize> {
     let is_word = |at: usize| bytes.get(at).copied().is_some_and(is_word_byte);
     let mut at = 19;
     while at < bytes.len() {
         if is_word(at) {
-            let start = (0..=at)
-                .rev()
-                .take_while(|at| is_word(*at))
-                .last()
-                .unwrap_or(at);
-            let end = (at..bytes.len())
-                .find(|at| !is_word(*at))
-                .unwrap_or(bytes.len());
+            let before = (0..=at).rev().take_while(|at| is_word(*at)).last();
+            let start = before.unwrap_or(at);
+            let end = (at..bytes.len()).find(|at| !is_word(*at));
+            let end = end.unwrap_or(bytes.len());
             if may_be_key(bytes.get(start..end).unwrap_or_default()) {
-                return true;
+                return Some(start);
             }
             at = end;
         }
         at += 20;
     }
-    false
+    None
 }
 
 /// Returns a text without the secrets of the URLs, pairs, options and keys in it.
 #[must_use]
 pub fn within(text: &str) -> Cow<'_, str> {
-    if !may_hold(text) {
-        return Cow::Borrowed(text);
-    }
     let mut places: Vec<(usize, usize, String)> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
-        if let Some(secret) = secret.filter(|it| !it.is_empty()) {
-            let value = text.get(secret.clone()).unwrap_or_default();
-            places.push((secret.start, secret.end, hidden(value)));
-        }
-        at = skip.max(at + 1);
-        while !text.is_char_boundary(at) {
-            at += 1;
+    let (mut at, mut named) = (0, None);
+    while let Some(suspect) = suspect(text, at, &mut named) {
+        let is_end = |c: char| c.is_ascii_whitespace();
+        let before = text.get(at..suspect).and_then(|it| it.rfind(is_end));
+        at += before.unwrap_or(0);
+        let after = text.get(suspect..).and_then(|it| it.find(is_end));
+        let end = after.map_or(text.len(), |len| suspect + len);
+        while at <= end && at < text.len() {
+            let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
+            if let Some(secret) = secret.filter(|it| !it.is_empty()) {
+                let value = text.get(secret.clone()).unwrap_or_default();
+                places.push((secret.start, secret.end, hidden(value)));
+            }
+            at = skip.max(at + 1);
+            while !text.is_char_boundary(at) {
+                at += 1;
+            }
         }
     }
     replaced(text, places)
