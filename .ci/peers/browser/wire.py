@@ -187,13 +187,13 @@ async def faults_of_a_proxy(chrome):
         await page.until(has("#counts", "1 problem"))
         await answered("3")
         await page.click("#tab-problems", a_row("problems", "result: dropped"))
-        await page.until(shown(10))
+        await page.until(shown(11))
         # Paused, it asks for nothing: a timer that begins later than that of its last pause also ends later.
         await page.click("#pause", f"{STATUS} === 'Paused' && flying === 0")
         await answered("4")
         await page.run("new Promise((then) => setTimeout(then, 240))")
-        expect(await page.run(shown(10)), "nothing comes")
-        await page.click("#pause", shown(12))
+        expect(await page.run(shown(11)), "nothing comes")
+        await page.click("#pause", shown(13))
         # Pages from elsewhere see nothing.
         async with aiohttp.ClientSession() as session:
             for headers in [{"Host": "evil.test"}, {"Origin": "http://evil.test"}]:

@@ -3,6 +3,7 @@
     hello              is answered
     add A B            calls a tool
     steps N [SECONDS]  calls a tool N times. Each call takes these seconds, or until a line is read
+    work               calls a tool until it hears something else, a minute at most
     ask, run, plan     asks a question, for leave, or what one thinks of a plan
     history, seen      tells who has spoken, or all that was said
     fail               fails
@@ -30,7 +31,7 @@ from connectonion.core.llm import LLM, LLMResponse, ToolCall
 from connectonion.core.usage import TokenUsage
 from connectonion.useful_tools.ask_user import ask_user
 
-ORDER = re.compile(r"(hello|add|steps|ask|run|plan|history|seen|fail)\b")
+ORDER = re.compile(r"(hello|add|steps|work|ask|run|plan|history|seen|fail)\b")
 LINES = queue.Queue()
 # What is said of a tool's result.
 SAID = {"add": "sum: {}", "ask": "you said {}", "run": "result: {}", "plan": "you say {}"}
@@ -96,6 +97,10 @@ class Obedient(LLM):
                 if len(results) == int(count):
                     return self.say(f"{count} steps; heard: {' | '.join(heard)}")
                 return self.use("step", n=len(results) + 1, seconds=float(seconds[0]) if seconds else 0.0)
+            case ["work"]:
+                if heard or len(results) == 200:
+                    return self.say(f"heard: {' | '.join(heard)}")
+                return self.use("step", n=len(results) + 1, seconds=0.3)
             case ["history"]:
                 return self.say("roles: " + ",".join(message["role"] for message in messages))
             case ["seen", *_]:

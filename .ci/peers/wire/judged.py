@@ -24,7 +24,7 @@ ADDRESS = "0x" + "ab" * 32
 SLOW = ("ping.interval",)
 PROMPTS = {"prompt": "hello", "ask_prompt": "ask"}
 # Newer hosts allow strangers no tool.
-MORE_PROMPTS = {"tool_prompt": "add 2 3", "approval_prompt": "run", "long_prompt": "steps 4 0.4"}
+MORE_PROMPTS = {"tool_prompt": "add 2 3", "approval_prompt": "run", "long_prompt": "work"}
 
 
 async def judge(name, protocol, role, *target, command=(), **values):

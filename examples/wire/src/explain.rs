@@ -304,6 +304,7 @@ impl Explainer {
         } = connection.order.observe(whose, text, line, entry.at);
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
+        let closed = closed.and_then(|it| connection.order.once("", it));
         let fault = judged.fault;
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),

@@ -8,6 +8,7 @@ use rpc_core::testing::Side;
 use serde::Serialize;
 
 use super::Protocol;
+use super::pattern::{Member, Members, members};
 
 /// Members whose own members are shown in their place.
 const BOXES: [&str; 5] = ["data", "event", "params", "payload", "request"];
@@ -23,7 +24,9 @@ pub(crate) struct Frame<'a> {
     pub(crate) kind: Cow<'a, str>,
     /// The id of the call or message that it belongs to.
     pub(crate) id: Option<Cow<'a, str>>,
-    pub(super) members: Vec<(Cow<'a, str>, &'a str)>,
+    pub(super) members: Members<'a>,
+    /// The first box, and its members.
+    pub(super) inner: Option<(&'a str, Members<'a>)>,
 }
 
 /// Returns whether a word is one of these, which have spaces between them.
@@ -66,9 +69,11 @@ pub(crate) fn text_of<'a>(text: &'a str, path: &[&str]) -> Option<Cow<'a, str>> 
 impl<'a> Frame<'a> {
     /// Looks at a text; `None` if it is no JSON object.
     pub(crate) fn new(protocol: Protocol, from: Side, text: &'a str) -> Option<Self> {
-        let mut members = Vec::with_capacity(8);
-        each_member(text, |name, raw| members.push((name, raw))).ok()?;
+        let members = members(text)?;
+        let is_box = |(name, raw): &&Member<'_>| BOXES.contains(&&**name) && raw.starts_with('{');
+        let inner = members.iter().find(is_box).map(|(_, raw)| *raw);
         let mut frame = Self {
+            inner: inner.and_then(|raw| Some((raw, crate::pattern::members(raw)?))),
             members,
             ..Self::default()
         };
@@ -99,14 +104,16 @@ impl<'a> Frame<'a> {
                     .map(|(_, kind)| kind.into())
             }),
             (Protocol::SmartHole, _) => {
-                let payload = frame.raw("payload").unwrap_or("{}");
                 let kind = tag("type");
                 let of = if kind.as_deref() == Some("response") {
                     "messageId"
                 } else {
                     "id"
                 };
-                let (id, inner) = (text_of(payload, &[of]), text_of(payload, &["type"]));
+                let (id, inner) = (
+                    frame.text_at("payload", of),
+                    frame.text_at("payload", "type"),
+                );
                 frame.id = id;
                 match inner.filter(|_| of == "messageId") {
                     Some(inner) => Some(format!("response/{inner}").into()),
@@ -118,9 +125,7 @@ impl<'a> Frame<'a> {
                 frame.scalar("type")
             }
             (Protocol::Acolyte, _) => {
-                let inner = frame
-                    .raw("event")
-                    .and_then(|event| text_of(event, &["type"]));
+                let inner = frame.text_at("event", "type");
                 match (tag("type"), inner) {
                     (Some(kind), Some(inner)) if kind == "chat.event" => {
                         Some(format!("{kind}/{inner}").into())
@@ -139,7 +144,24 @@ impl<'a> Frame<'a> {
         found.map(|(_, raw)| *raw)
     }
 
-    fn scalar(&self, name: &str) -> Option<Cow<'a, str>> {
+    /// Returns the raw value of a member below a member.
+    pub(crate) fn at(&self, name: &str, below: &str) -> Option<&'a str> {
+        let raw = self.raw(name)?;
+        match &self.inner {
+            Some((known, members)) if std::ptr::eq(*known, raw) => {
+                let found = members.iter().rev().find(|(known, _)| known == below);
+                found.map(|(_, raw)| *raw)
+            }
+            _ => member(raw, &[below]),
+        }
+    }
+
+    /// Returns the text of a member below a member.
+    pub(crate) fn text_at(&self, name: &str, below: &str) -> Option<Cow<'a, str>> {
+        scalar(self.at(name, below)?)
+    }
+
+    pub(crate) fn scalar(&self, name: &str) -> Option<Cow<'a, str>> {
         scalar(self.raw(name)?)
     }
 
@@ -148,14 +170,19 @@ impl<'a> Frame<'a> {
         let mut words = String::with_capacity(128);
         words.push_str(self.id.as_deref().unwrap_or_default());
         let most = if shortens { MAX_WORDS } else { usize::MAX };
-        tell(&self.members, &mut words, most);
+        tell(&self.members, self.inner.as_ref(), &mut words, most);
         words
     }
 }
 
 /// Adds members in words. Leaves out those without information, or shown elsewhere.
-fn tell(members: &[(Cow<'_, str>, &str)], words: &mut String, most: usize) {
-    let is_told = |(name, raw): &&(Cow<'_, str>, &str)| {
+fn tell(
+    members: &[Member<'_>],
+    known: Option<&(&str, Members<'_>)>,
+    words: &mut String,
+    most: usize,
+) {
+    let is_told = |(name, raw): &&Member<'_>| {
         let is_elsewhere = match &**name {
             "type" | "id" | "callId" | "method" | "messageId" => true,
             name => name == "event" && raw.starts_with('"'),
@@ -167,12 +194,16 @@ fn tell(members: &[(Cow<'_, str>, &str)], words: &mut String, most: usize) {
         if words.len() > most {
             return;
         }
-        let mut inner: Vec<(Cow<'_, str>, &str)> = Vec::new();
-        if BOXES.contains(&&**name)
-            && raw.starts_with('{')
-            && each_member(raw, |name, raw| inner.push((name, raw))).is_ok()
-        {
-            tell(&inner, words, most);
+        if BOXES.contains(&&**name) && raw.starts_with('{') {
+            match known.filter(|(known, _)| std::ptr::eq(*known, *raw)) {
+                Some((_, inner)) => tell(inner, None, words, most),
+                None => tell(
+                    &crate::pattern::members(raw).unwrap_or_default(),
+                    None,
+                    words,
+                    most,
+                ),
+            }
             continue;
         }
         if !words.is_empty() {

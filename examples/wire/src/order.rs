@@ -6,14 +6,14 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use rpc_core::testing::Side;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Serialize, Serializer};
 
 use self::calls::{about, ends, fits, has_ids, is_optional, is_strict, link, stage};
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
-use super::frame::{Fault, Frame, is_one, scalar, text_of};
+use super::frame::{Fault, Frame, is_one, scalar};
 use super::shapes::{self, Judged};
 
 mod calls;
@@ -109,8 +109,6 @@ pub(crate) struct Order {
     named: Option<usize>,
     /// The line in which the server has agreed to that.
     open: Option<usize>,
-    /// The line in which the client has asked something before that.
-    early: Option<usize>,
     /// The line in which it has refused for good.
     refused: Option<usize>,
     /// How many more registrations or CONNECTs there were than answers to them.
@@ -128,6 +126,10 @@ pub(crate) struct Order {
     malformed: VecDeque<Asked>,
     /// The line that asked for the chat that runs.
     running: Option<usize>,
+    /// The line of the chat that has begun last, by its Exoclaw session.
+    latest: FxHashMap<String, usize>,
+    /// What was found wrong, with the call: a cause is named once.
+    causes: FxHashSet<String>,
     /// The Acolyte tasks.
     tasks: HashSet<String>,
     /// The tool calls of a ConnectOnion session.
@@ -147,6 +149,8 @@ struct Asked {
     is_answered: bool,
     /// How many requests with this id have not ended.
     open: u32,
+    /// Whether it is to be aborted.
+    is_aborted: bool,
     /// Whether nobody need answer: the caller may not wait.
     is_optional: bool,
     /// The id of what it asks about.
@@ -304,11 +308,13 @@ impl Order {
             // It may be anything; the end is known.
             false => Stage::Partial,
         };
-        if kind == "chat.abort" {
+        if kind == "chat.abort"
+            && let Some(aborted) = about(seen).and_then(|id| self.asked.get_mut(&*id))
+        {
             // The next one need not wait for the end of the one that is aborted.
-            let aborted = about(seen).and_then(|id| self.asked.get(&*id));
-            let aborted = aborted.map(|it| it.line);
-            self.running = self.running.filter(|line| Some(*line) != aborted);
+            aborted.is_aborted = true;
+            let aborted = aborted.line;
+            self.running = self.running.filter(|line| *line != aborted);
         }
         let turn = self.turn(seen, stage);
         let (call, asks) = link(seen);
@@ -318,6 +324,7 @@ impl Order {
             failed: stage == Stage::Failed,
             ..Relations::default()
         };
+        let is_early = turn.is_some() && self.is_whole;
         let place = match (&call, asks) {
             (None, _) => {
                 placed.answers = self.refused(seen, stage);
@@ -325,7 +332,7 @@ impl Order {
             }
             (Some(id), true) => {
                 let again = self.again(seen, id);
-                self.ask(seen, id.to_string(), false);
+                self.ask(seen, id.to_string(), is_early);
                 again
             }
             (Some(id), false) => {
@@ -335,13 +342,30 @@ impl Order {
             }
         };
         let runs = self.run(seen, &mut placed.answers);
+        let is_call = has_ids(seen) || seen.is_sse;
+        let of = call.as_deref().filter(|_| is_call);
+        // What is wrong without a call is so for the whole connection.
+        placed.wrong = match place {
+            Some(place) if !is_early => match of {
+                Some(id) => self.once(id, place),
+                None => Some(place),
+            },
+            _ => turn
+                .or(runs)
+                .filter(|_| self.is_whole)
+                .and_then(|it| self.once("", it)),
+        };
         placed.call = call.map(Cow::into_owned);
-        let is_whole = self.is_whole;
-        placed.wrong = turn
-            .filter(|_| is_whole)
-            .or(place)
-            .or(runs.filter(|_| is_whole));
         placed
+    }
+
+    /// Returns what is wrong if the same was not said of this call, or of the connection.
+    pub(crate) fn once(&mut self, call: &str, wrong: String) -> Option<String> {
+        if self.causes.len() >= MAX_ASKED {
+            self.causes.clear();
+        }
+        let is_new = self.causes.insert(format!("{call} {wrong}"));
+        is_new.then_some(wrong)
     }
 
     fn ask(&mut self, seen: &ObservedFrame<'_>, id: String, is_answered: bool) {
@@ -368,6 +392,7 @@ impl Order {
         self.is_whole &= old.all(|it| it.open == 0);
         self.asked.retain(|_, it| it.line >= middle);
         self.tasks.clear();
+        self.latest.clear();
     }
 
     /// Returns what is wrong with an id that was used before.
@@ -413,7 +438,7 @@ impl Order {
     fn names_wrongly(&mut self, seen: &ObservedFrame<'_>) -> Option<String> {
         match &*seen.frame.kind {
             "chat.accepted" => {
-                let task = text_of(seen.text, &["taskId"])?.into_owned();
+                let task = seen.frame.scalar("taskId")?.into_owned();
                 let wrong = format!("has the taskId {task:?} of another chat");
                 (!self.tasks.insert(task)).then_some(wrong)
             }
@@ -438,7 +463,7 @@ impl Order {
         stage: Stage,
     ) -> (Option<Answers>, Option<String>) {
         let (running, kind) = (self.running, &*seen.frame.kind);
-        let queue = self.queued(seen, id);
+        let queue = self.queued(seen, id).and_then(|it| self.once("", it));
         let is_strict = is_strict(seen) && (has_ids(seen) || !self.is_resumed());
         let odd = self.names_wrongly(seen).filter(|_| self.is_whole);
         let Some(asked) = self.asked.get_mut(id) else {
@@ -449,14 +474,16 @@ impl Order {
         };
         let line = asked.line;
         let answers = Some(asked.answered(seen.at));
-        if !fits(seen, &asked.kind) {
+        // With several, it is not known which one this answers.
+        let is_alone = asked.open < 2;
+        if is_alone && !fits(seen, &asked.kind) {
+            asked.is_answered = true;
             let words = format!("is no answer to `{}` of line {line}", asked.kind);
             return (answers, Some(words));
         }
         let is_late = is_strict && asked.open == 0;
         let late = is_late.then(|| format!("comes after the end of what line {line} asked"));
-        // With several, it is not known which one this answers.
-        let of = asked.about.as_ref().filter(|_| asked.open < 2);
+        let of = asked.about.as_ref().filter(|_| is_alone);
         let known = of.and_then(|of| about(seen).filter(|it| of != it));
         let wrong = late
             .or_else(|| asked.within(seen, running))
@@ -479,31 +506,30 @@ impl Order {
     }
 
     /// Returns what is wrong with the place of a chat among the others of its connection or its session.
-    fn queued(&self, seen: &ObservedFrame<'_>, id: &str) -> Option<String> {
+    fn queued(&mut self, seen: &ObservedFrame<'_>, id: &str) -> Option<String> {
         let own = self.asked.get(id)?;
-        let others = || {
-            self.asked
-                .values()
-                .filter(|it| it.line != own.line && it.open > 0)
-        };
         if seen.protocol == Protocol::Exoclaw {
             // Messages of a session wait for each other.
-            let session = own.about.as_ref().filter(|_| !own.is_begun)?;
-            let running = others().find(|it| it.is_begun && it.about.as_ref() == Some(session))?;
-            let line = running.line;
-            return Some(format!(
-                "comes while the chat of line {line} in the same session runs"
-            ));
+            let latest = self.latest.entry(own.about.clone()?).or_insert(own.line);
+            if !own.is_begun {
+                *latest = own.line;
+            }
+            return (*latest != own.line && own.open > 0)
+                .then(|| format!("comes behind the chat of line {latest} in the same session"));
         }
         let waits =
             |it: &&Asked| it.chat.as_ref().is_some_and(|chat| chat.is_waiting()) && !it.is_answered;
-        let before = others().filter(waits).filter(|it| it.line < own.line);
+        let others = self.asked.values().filter(|it| it.open > 0);
+        let before = others.filter(waits).filter(|it| it.line < own.line);
         match &*seen.frame.kind {
             "chat.queued" => {
-                let place = before.count() + 1;
+                let (most, least) = (
+                    before.clone().count(),
+                    before.filter(|it| !it.is_aborted).count(),
+                );
                 let position: usize = scalar(seen.frame.raw("position")?)?.parse().ok()?;
-                (position > place)
-                    .then(|| format!("has the position {position}: there are {place} that wait"))
+                let is_wrong = position > most + 1 || position <= least && self.running.is_some();
+                is_wrong.then(|| format!("has the position {position}: {most} wait before it"))
             }
             "chat.started" => {
                 let line = before.map(|it| it.line).min()?;

@@ -23,6 +23,7 @@
 //! | `["$if", P, Q]` | what matches the second if it matches the first |
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use regex::Regex;
 use rpc_core::json::each_member;
@@ -110,33 +111,57 @@ impl std::fmt::Display for Mismatch {
 /// A member of an object: its name and its raw value.
 pub(crate) type Member<'a> = (Cow<'a, str>, &'a str);
 
-fn members(raw: &str) -> Option<Vec<Member<'_>>> {
+/// The members of an object, which several look at.
+pub(crate) type Members<'a> = Rc<Vec<Member<'a>>>;
+
+/// Most objects of a frame whose members are kept.
+const MAX_KNOWN: usize = 8;
+
+/// Returns the members of an object.
+pub(crate) fn members(raw: &str) -> Option<Members<'_>> {
     let mut members = Vec::with_capacity(8);
     each_member(raw, |name, raw| members.push((name, raw))).ok()?;
-    Some(members)
+    Some(Rc::new(members))
 }
 
-/// Matches the members of an object that begins there.
-fn object(
-    patterns: &[(String, bool, Pattern)],
-    members: &[Member<'_>],
-    start: usize,
-    whole: &str,
-    bound: &mut Bound,
-) -> Result<(), Mismatch> {
-    for (name, is_optional, pattern) in patterns {
-        let have = members.iter().rev().find(|(known, _)| known == name);
-        let have = have.map(|(_, raw)| *raw);
-        if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
-            continue;
+/// A text that is matched, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    whole: &'a str,
+    bound: Bound,
+    known: Vec<(&'a str, Members<'a>)>,
+}
+
+impl<'a> Walk<'a> {
+    /// Creates a walk through a text, of which the members of some objects are known.
+    pub(crate) const fn new(whole: &'a str, known: Vec<(&'a str, Members<'a>)>) -> Self {
+        let bound = Bound::new();
+        Self {
+            whole,
+            bound,
+            known,
         }
-        let outcome = pattern.walk(have, whole, bound);
-        outcome.map_err(|error| Mismatch {
-            at: error.at.max(start),
-            ..error.below(name)
-        })?;
     }
-    Ok(())
+
+    /// Returns the members of an object in the text. It is read once.
+    fn members(&mut self, raw: &'a str) -> Option<Members<'a>> {
+        let mut known = self.known.iter();
+        if let Some((_, members)) = known.find(|(it, _)| std::ptr::eq(*it, raw)) {
+            return Some(Rc::clone(members));
+        }
+        let members = members(raw)?;
+        if self.known.len() < MAX_KNOWN {
+            self.known.push((raw, Rc::clone(&members)));
+        }
+        Some(members)
+    }
+
+    /// Returns the place of a part in the text.
+    fn place(&self, part: &str) -> usize {
+        part.as_ptr()
+            .addr()
+            .saturating_sub(self.whole.as_ptr().addr())
+    }
 }
 
 /// How a raw value of a type begins.
@@ -209,9 +234,9 @@ impl Pattern {
     /// # Errors
     /// Where it differs, and how.
     pub(crate) fn matches(&self, text: &str) -> Result<Bound, Mismatch> {
-        let mut bound = Bound::new();
-        self.walk(Some(text.trim()), text, &mut bound)
-            .map(|()| bound)
+        let mut walk = Walk::new(text, Vec::new());
+        self.walk(Some(text.trim()), &mut walk)?;
+        Ok(walk.bound)
     }
 
     /// Returns the names of the members that an object has here.
@@ -230,76 +255,68 @@ impl Pattern {
         )
     }
 
-    /// Adds the paths of the members of a frame that this pattern has not, nor are `known`.
-    pub(crate) fn unknown(
+    /// Adds the paths of the members of a value that this pattern has not, nor are `known`.
+    pub(crate) fn unknown<'a>(
         &self,
-        members: &[Member<'_>],
+        raw: &'a str,
+        walk: &mut Walk<'a>,
         known: &[&str],
         path: &str,
         found: &mut Vec<String>,
     ) {
-        let Kind::Object(patterns) = &self.kind else {
-            return;
-        };
-        let is_open = patterns.iter().any(|(name, ..)| name == OPEN);
-        for (name, raw) in members {
-            match patterns.iter().find(|it| it.0 == *name) {
-                Some((_, _, pattern)) if pattern.is_nested() => {
-                    pattern.unknown_in(raw, &format!("{path}{name}."), found);
-                }
-                Some(_) => {}
-                None if is_open || *raw == "null" || known.contains(&&**name) => {}
-                None => found.push(format!("{path}{name}")),
-            }
-        }
-    }
-
-    fn unknown_in(&self, raw: &str, path: &str, found: &mut Vec<String>) {
         match &self.kind {
-            Kind::Object(_) => self.unknown(&members(raw).unwrap_or_default(), &[], path, found),
+            Kind::Object(patterns) => {
+                let is_open = patterns.iter().any(|(name, ..)| name == OPEN);
+                let members = walk.members(raw).unwrap_or_default();
+                for (name, raw) in members.iter() {
+                    match patterns.iter().find(|it| it.0 == *name) {
+                        Some((_, _, pattern)) if pattern.is_nested() => {
+                            pattern.unknown(raw, walk, &[], &format!("{path}{name}."), found);
+                        }
+                        Some(_) => {}
+                        None if is_open || *raw == "null" || known.contains(&&**name) => {}
+                        None => found.push(format!("{path}{name}")),
+                    }
+                }
+            }
             Kind::Each(pattern) => {
                 let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
                 for (index, item) in items.iter().enumerate() {
-                    pattern.unknown_in(item.get(), &format!("{path}{index}."), found);
+                    pattern.unknown(item.get(), walk, &[], &format!("{path}{index}."), found);
                 }
             }
             Kind::All(patterns) => {
                 let first = patterns.first();
                 first
                     .into_iter()
-                    .for_each(|it| it.unknown_in(raw, path, found));
+                    .for_each(|it| it.unknown(raw, walk, known, path, found));
             }
             Kind::Or(patterns) => {
-                let matching = patterns.iter().find(|it| it.matches(raw).is_ok());
+                let matching = patterns.iter().find(|it| it.walk(Some(raw), walk).is_ok());
                 matching
                     .into_iter()
-                    .for_each(|it| it.unknown_in(raw, path, found));
+                    .for_each(|it| it.unknown(raw, walk, known, path, found));
             }
             _ => {}
         }
     }
 
-    /// Matches a frame whose members are read.
+    /// Matches a part of a text.
     ///
     /// # Errors
     /// Where it differs, and how.
-    pub(crate) fn matches_frame(&self, members: &[Member<'_>], text: &str) -> Result<(), Mismatch> {
-        match &self.kind {
-            Kind::Object(patterns) => object(patterns, members, 0, text, &mut Bound::new()),
-            _ => self.walk(Some(text), text, &mut Bound::new()),
-        }
-    }
-
-    fn walk(&self, found: Option<&str>, whole: &str, bound: &mut Bound) -> Result<(), Mismatch> {
+    pub(crate) fn walk<'a>(
+        &self,
+        found: Option<&'a str>,
+        walk: &mut Walk<'a>,
+    ) -> Result<(), Mismatch> {
+        let place = found.map_or(0, |raw| walk.place(raw));
         let differs = || {
-            let at = found.map_or(0, |raw| {
-                raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
-            });
             Err(Mismatch {
                 path: String::new(),
                 found: found.map(str::to_owned),
                 expected: self.expected(),
-                at,
+                at: place,
             })
         };
         let string = || found.filter(|raw| raw.starts_with('"')).and_then(scalar);
@@ -308,20 +325,31 @@ impl Pattern {
             let raw = found.filter(|raw| raw.starts_with('['))?;
             serde_json::from_str::<Vec<&RawValue>>(raw).ok()
         };
-        let below = |n: usize, pattern: &Self, item: &RawValue, bound: &mut Bound| {
-            let outcome = pattern.walk(Some(item.get()), whole, bound);
+        let below = |n: usize, pattern: &Self, item: &'a RawValue, walk: &mut Walk<'a>| {
+            let outcome = pattern.walk(Some(item.get()), walk);
             outcome.map_err(|error| error.below(&n))
         };
         let is_it = match &self.kind {
             Kind::Object(patterns) => {
-                let Some(raw) = found.filter(|raw| raw.starts_with('{')) else {
+                let Some(members) = found
+                    .filter(|raw| raw.starts_with('{'))
+                    .and_then(|raw| walk.members(raw))
+                else {
                     return differs();
                 };
-                let Some(members) = members(raw) else {
-                    return differs();
-                };
-                let start = raw.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
-                return object(patterns, &members, start, whole, bound);
+                for (name, is_optional, pattern) in patterns {
+                    let have = members.iter().rev().find(|(known, _)| known == name);
+                    let have = have.map(|(_, raw)| *raw);
+                    if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
+                        continue;
+                    }
+                    let outcome = pattern.walk(have, walk);
+                    outcome.map_err(|error| Mismatch {
+                        at: error.at.max(place),
+                        ..error.below(name)
+                    })?;
+                }
+                true
             }
             Kind::Items(patterns) | Kind::Begin(patterns) => {
                 let may_be_more = matches!(self.kind, Kind::Begin(_));
@@ -330,7 +358,7 @@ impl Pattern {
                     return differs();
                 };
                 let mut pairs = patterns.iter().zip(&items).enumerate();
-                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, bound))?;
+                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, walk))?;
                 true
             }
             Kind::Each(pattern) => {
@@ -338,22 +366,20 @@ impl Pattern {
                     return differs();
                 };
                 let mut items = items.iter().enumerate();
-                items.try_for_each(|(n, item)| below(n, pattern, item, bound))?;
+                items.try_for_each(|(n, item)| below(n, pattern, item, walk))?;
                 true
             }
             Kind::Has(pattern) => {
                 let mut items = items().unwrap_or_default().into_iter();
-                items.any(|item| pattern.walk(Some(item.get()), whole, bound).is_ok())
+                items.any(|item| pattern.walk(Some(item.get()), walk).is_ok())
             }
             Kind::All(patterns) => {
-                patterns
-                    .iter()
-                    .try_for_each(|it| it.walk(found, whole, bound))?;
+                patterns.iter().try_for_each(|it| it.walk(found, walk))?;
                 true
             }
             Kind::If(condition, pattern) => {
-                return match condition.walk(found, whole, bound) {
-                    Ok(()) => pattern.walk(found, whole, bound),
+                return match condition.walk(found, walk) {
+                    Ok(()) => pattern.walk(found, walk),
                     Err(_) => Ok(()),
                 };
             }
@@ -361,7 +387,7 @@ impl Pattern {
                 // The last one says what is expected.
                 let mut outcome = Ok(());
                 for pattern in patterns {
-                    outcome = pattern.walk(found, whole, bound);
+                    outcome = pattern.walk(found, walk);
                     if outcome.is_ok() {
                         break;
                     }
@@ -378,7 +404,7 @@ impl Pattern {
                 let Some(value) = value else {
                     return differs();
                 };
-                bound.push((name.clone(), value));
+                walk.bound.push((name.clone(), value));
                 true
             }
             Kind::Value(value) => found.is_some_and(|raw| match value {

@@ -29,8 +29,9 @@ const MAX_DEPTH: usize = 64;
 const MAX_DATA_URL: usize = 64;
 /// What stands for all names.
 const ALL: &str = "*";
-/// Members with the value of what a member beside them names.
+/// Members with the value of what a member beside them names, or is the `kind` of.
 const VALUES: [&str; 4] = ["value", "val", "v", "secret"];
+const CONTENTS: [&str; 2] = ["data", "stringData"];
 
 /// The types of JSON Schema.
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "object", "array"];
@@ -202,6 +203,9 @@ impl Found<'_> {
             .any(|(_, raw)| raw.starts_with('"') && is_secret(raw));
         let names = |raw: &str| raw.starts_with('"') && !raw.contains(' ') && is_secret(raw);
         let is_named = members.iter().any(|(_, raw)| names(raw));
+        let is_kind = members
+            .iter()
+            .any(|(name, raw)| name == "kind" && names(raw));
         // What describes a value says its type, and has no value.
         let is_schema = |(name, raw): &(Cow<'_, str>, &str)| {
             name == "type" && TYPES.contains(&raw.trim_matches('"'))
@@ -218,7 +222,8 @@ impl Found<'_> {
                     self.arguments(raw, depth, !changes);
                     continue;
                 }
-                _ if is_named && VALUES.contains(&&*name) => Rule::All,
+                _ if is_named && VALUES.iter().any(|it| name.eq_ignore_ascii_case(it)) => Rule::All,
+                _ if is_kind && CONTENTS.contains(&&*name) => Rule::All,
                 // A text that could not be read may be any frame.
                 _ if name == "received" && is_login(raw) => Rule::All,
                 Naming::Secret => Rule::All,

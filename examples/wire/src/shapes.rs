@@ -5,15 +5,15 @@
 //! stands for each kind, `event` for the events of a run, and a line of `KIND+` has more to say of a kind. A line
 //! `limit s2c BYTES` has the size of the largest text.
 
+use std::rc::Rc;
 use std::sync::LazyLock;
 
-use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 
 use crate::Protocol;
 use crate::frame::{Fault, Frame};
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Walk};
 
 /// The shapes of a protocol.
 #[derive(Debug)]
@@ -103,23 +103,23 @@ impl Shapes {
 }
 
 /// The event in a frame of a chat, or the whole frame of a stream: its kind and its text.
-fn event<'a>(
-    kind: &'a str,
+fn event<'k, 'a>(
+    kind: &'k str,
     frame: &Frame<'a>,
     text: &'a str,
     is_sse: bool,
-) -> Option<(&'a str, &'a str)> {
+) -> Option<(&'k str, &'a str)> {
     match kind.strip_prefix("chat.event/") {
         Some(event) => Some((event, frame.raw("event")?)),
-        None => is_sse.then_some((kind, text)),
+        None => is_sse.then_some((kind, text.trim_ascii())),
     }
 }
 
 /// Judges the shape and the size of a frame. `kind` is the one of the frame.
-pub(crate) fn judge(
+pub(crate) fn judge<'a>(
     (protocol, from, is_sse): (Protocol, Side, bool),
-    frame: &Frame<'_>,
-    text: &str,
+    frame: &Frame<'a>,
+    text: &'a str,
 ) -> Judged {
     let shapes = shapes(protocol);
     let limit = shapes.limits.get(usize::from(from == Side::Server));
@@ -147,34 +147,33 @@ pub(crate) fn judge(
     let others = common.iter().chain(events);
     let [main, also] = of(outer);
     let carried = inner.map(|(event, raw)| {
-        let mut members = Vec::new();
-        // That it is JSON was seen before.
-        let _read = each_member(raw, |name, raw| members.push((name, raw)));
         let [patterns, _] = shapes.of(from, &format!("event/{event}"));
-        (patterns, members)
+        (patterns, raw)
     });
-    let is_known = (is_sse || !main.is_empty())
-        && carried
-            .as_ref()
-            .is_none_or(|(patterns, _)| !patterns.is_empty());
+    let is_known =
+        (is_sse || !main.is_empty()) && carried.is_none_or(|(patterns, _)| !patterns.is_empty());
+    let root = text.trim_ascii();
+    let mut known = vec![(root, Rc::clone(&frame.members))];
+    known.extend(frame.inner.clone());
+    let mut walk = Walk::new(text, known);
     let mut patterns = others.clone().chain(main).chain(also);
-    let wrong = patterns.find_map(|it| it.matches_frame(&frame.members, text).err());
-    let inside = |(patterns, members): &(&[Pattern], Vec<_>)| {
-        let mut patterns = patterns.iter();
-        patterns.find_map(|it| it.matches_frame(members, text).err())
-    };
-    let wrong = wrong.or_else(|| carried.as_ref().and_then(inside));
+    let mut wrong = patterns.find_map(|it| it.walk(Some(root), &mut walk).err());
+    if let Some((patterns, raw)) = carried.filter(|_| wrong.is_none()) {
+        wrong = patterns
+            .iter()
+            .find_map(|it| it.walk(Some(raw), &mut walk).err());
+    }
     let mut unknown = Vec::new();
     if is_known && wrong.is_none() {
         let known: Vec<&str> = others.flat_map(Pattern::members).collect();
         for pattern in main {
-            pattern.unknown(&frame.members, &known, "", &mut unknown);
+            pattern.unknown(root, &mut walk, &known, "", &mut unknown);
         }
         let path = if is_sse { "" } else { "event." };
-        if let Some((patterns, members)) = &carried {
+        if let Some((patterns, raw)) = carried {
             patterns
                 .iter()
-                .for_each(|it| it.unknown(members, &[], path, &mut unknown));
+                .for_each(|it| it.unknown(raw, &mut walk, &[], path, &mut unknown));
         }
     }
     let fault = wrong.map(|wrong| Fault {

@@ -7,7 +7,7 @@ use rpc_core::testing::Side;
 use super::{ObservedFrame, Stage};
 use crate::Protocol;
 use crate::frame::is_one;
-use crate::frame::{member, scalar, text_of};
+use crate::frame::scalar;
 
 pub(super) const fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase()
@@ -73,16 +73,15 @@ pub(super) fn link<'a>(seen: &ObservedFrame<'a>) -> (Option<Cow<'a, str>>, bool)
 pub(super) fn about<'a>(seen: &ObservedFrame<'a>) -> Option<Cow<'a, str>> {
     match (seen.protocol, &*seen.frame.kind) {
         (Protocol::Exoclaw, "chat.send") => {
-            let params = seen.frame.raw("params")?;
-            let of = |name: &str| text_of(params, &[name]).unwrap_or_default();
+            let of = |name: &str| seen.frame.text_at("params", name).unwrap_or_default();
             let (channel, account, peer) = (of("channel"), of("account"), of("peer"));
             let peer = if peer.is_empty() { "main" } else { &*peer };
             Some(format!("{channel}:{account}:{peer}").into())
         }
-        (Protocol::Acolyte, "chat.abort") => text_of(seen.text, &["payload", "requestId"]),
-        (Protocol::Acolyte, "chat.abort.result") => text_of(seen.text, &["requestId"]),
-        (Protocol::Acolyte, "task.status") => text_of(seen.text, &["payload", "taskId"]),
-        (Protocol::Acolyte, "task.status.result") => text_of(seen.text, &["task", "id"]),
+        (Protocol::Acolyte, "chat.abort") => seen.frame.text_at("payload", "requestId"),
+        (Protocol::Acolyte, "chat.abort.result") => seen.frame.scalar("requestId"),
+        (Protocol::Acolyte, "task.status") => seen.frame.text_at("payload", "taskId"),
+        (Protocol::Acolyte, "task.status.result") => seen.frame.text_at("task", "id"),
         (Protocol::ConnectOnion, "CONNECT" | "CONNECTED")
             // A session that is not known, or of another key, may get another id.
             if seen.frame.raw("status") != Some("\"new\"") =>
@@ -136,8 +135,8 @@ pub(super) fn fits(seen: &ObservedFrame<'_>, asked: &str) -> bool {
 pub(super) fn stage(seen: &ObservedFrame<'_>) -> Stage {
     use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
     let is_refusal = || {
-        let of = |path: &[&str]| member(seen.text, path) == Some("false");
-        of(&["success"]) || of(&["payload", "success"])
+        let success = seen.frame.raw("success");
+        success.or_else(|| seen.frame.at("payload", "success")) == Some("false")
     };
     match (seen.protocol, &*seen.frame.kind) {
         (Snek, "answer") | (SmartHole, "registration_response") if is_refusal() => Stage::Failed,

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use super::{Asked, ObservedFrame, RESPONSE_TIME};
 use crate::Protocol;
-use crate::frame::text_of;
 
 /// Most tool calls of a chat that are remembered, and most of its text.
 const MAX_TOOLS: usize = 1024;
@@ -27,9 +26,9 @@ pub(super) struct Chat {
     settled: Option<usize>,
 }
 
-/// Tool calls, and whether they have their result.
+/// Tool calls, and whether they have their result; and how many results were of none of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tools(VecDeque<(String, bool)>);
+pub(super) struct Tools(VecDeque<(String, bool)>, usize);
 
 impl Tools {
     /// Notes a tool call. Returns what is wrong with it.
@@ -49,9 +48,12 @@ impl Tools {
     pub(super) fn refer(&mut self, id: Option<Cow<'_, str>>, is_result: bool) -> Option<String> {
         let (id, is_full) = (id?, self.0.len() >= MAX_TOOLS);
         match self.0.iter_mut().rev().find(|(known, _)| *known == id) {
-            None if !is_full => Some(format!(
-                "refers to the tool call {id:?}, which did not come before"
-            )),
+            None if !is_full => {
+                self.1 += usize::from(is_result);
+                Some(format!(
+                    "refers to the tool call {id:?}, which did not come before"
+                ))
+            }
             Some((_, true)) => Some(format!("comes after the result of the tool call {id:?}")),
             Some((_, has_result)) => {
                 *has_result = is_result;
@@ -63,7 +65,9 @@ impl Tools {
 
     /// Forgets all tool calls. Returns what is wrong if one has no result.
     pub(super) fn end(&mut self) -> Option<String> {
-        let open = self.0.drain(..).find(|(_, has_result)| !has_result);
+        let mut open = self.0.drain(..).filter(|(_, has_result)| !has_result);
+        // Those that came to nowhere are named before.
+        let open = open.nth(std::mem::take(&mut self.1));
         open.map(|(id, _)| format!("comes before the result of the tool call {id:?}"))
     }
 }
@@ -75,17 +79,17 @@ impl Asked {
         seen: &ObservedFrame<'_>,
         running: Option<usize>,
     ) -> Option<String> {
-        let (text, kind, line) = (seen.text, &*seen.frame.kind, self.line);
+        let (kind, line) = (&*seen.frame.kind, self.line);
         let (event, inner) = match seen.protocol {
-            Protocol::Acolyte if seen.is_sse => (kind, Some(text)),
+            Protocol::Acolyte if seen.is_sse => (kind, None),
             Protocol::Acolyte if kind.starts_with("chat.abort") || !kind.starts_with("chat.") => {
                 return None;
             }
             Protocol::Acolyte => {
                 let event = kind.strip_prefix("chat.event/").unwrap_or_default();
-                (event, seen.frame.raw("event"))
+                (event, Some("event"))
             }
-            Protocol::Exoclaw => (kind, seen.frame.raw("data")),
+            Protocol::Exoclaw => (kind, Some("data")),
             Protocol::SmartHole => return self.responded(seen),
             Protocol::Snek | Protocol::ConnectOnion => return None,
         };
@@ -102,10 +106,16 @@ impl Asked {
                 return wrong;
             }
         }
-        let of = |name: &str| text_of(inner?, &[name]);
+        let of = |name: &str| match inner {
+            Some(inner) => seen.frame.text_at(inner, name),
+            None => seen.frame.scalar(name),
+        };
         match event {
             "error" => chat.failed = Some(seen.line),
-            "text-delta" => chat.add(&of("text").unwrap_or_default()),
+            "text-delta" => match of("text") {
+                Some(text) => chat.add(&text),
+                None => chat.size = MAX_TEXT,
+            },
             "tool-call" => {
                 chat.parts.push(String::new());
                 return chat.tools.call(of("toolCallId"));
@@ -117,8 +127,9 @@ impl Asked {
             "tool_result" => return chat.tools.refer(of("tool_use_id"), true),
             _ if matches!(kind, "done" | "chat.done") => {
                 let tools = chat.tools.end();
-                let is_fine = chat.failed.is_none() && text_of(text, &["reply", "error"]).is_none();
-                let output = text_of(text, &["reply", "output"]);
+                let is_fine =
+                    chat.failed.is_none() && seen.frame.text_at("reply", "error").is_none();
+                let output = seen.frame.text_at("reply", "output");
                 let wrong = tools.or_else(|| chat.adds_up(&output?));
                 return wrong.filter(|_| is_fine);
             }

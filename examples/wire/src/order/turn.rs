@@ -6,7 +6,7 @@ use super::calls::is_lower;
 use super::{Answers, Asked, ObservedFrame, Order, Stage, nothing_asked};
 use crate::Protocol::{ConnectOnion, Exoclaw, SmartHole, Snek};
 use crate::frame::is_one;
-use crate::frame::{member, scalar, text_of};
+use crate::frame::scalar;
 
 /// Where a stranger stands whose CONNECT waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,10 +53,7 @@ impl Order {
             }
             (Exoclaw, Side::Server, "hello") => {
                 let first = self.open.replace(seen.line);
-                let early = self.early.take();
-                return first
-                    .and_then(|line| behind(line, "the hello"))
-                    .or_else(|| early.and_then(|line| behind(line, "the request")));
+                return first.and_then(|line| behind(line, "the hello"));
             }
             (Exoclaw, Side::Server, "error") if seen.frame.id.is_none() && self.open.is_none() => {
                 self.refused = Some(seen.line);
@@ -66,17 +63,11 @@ impl Order {
                 let hello = self.open.filter(|_| is_first);
                 return hello.and_then(|line| behind(line, "the hello"));
             }
-            (Exoclaw, from, _) if self.open.is_none() => {
-                if from == Side::Client && self.named.is_none() {
-                    self.early = Some(seen.line);
-                }
+            (Exoclaw, ..) if self.open.is_none() => {
                 self.named = self.named.or(Some(seen.line));
                 return before("the hello");
             }
             (Exoclaw, Side::Client, _) => self.named = self.named.or(Some(seen.line)),
-            (Exoclaw, _, "error") if raw("result").is_some() => {
-                return Some("has a result and an error".to_owned());
-            }
             (SmartHole, Side::Client, "registration") => {
                 self.pending += 1;
                 let open = self.open;
@@ -90,12 +81,6 @@ impl Order {
             }
             (SmartHole, _, _) if self.open.is_none() && seen.is_known => {
                 return before("a registration is accepted");
-            }
-            (SmartHole, Side::Server, "message") => {
-                let of = |name| member(seen.text, &["payload", "metadata", name]);
-                let reason = of("routingReason").filter(|it| *it != "null")?;
-                let is_direct = of("directRouted") == Some("true");
-                return is_direct.then(|| format!("is directRouted for a reason: {reason}"));
             }
             (ConnectOnion, Side::Client, "CONNECT") => {
                 self.pending += 1;
@@ -172,7 +157,7 @@ impl Order {
         });
         let mut wrong =
             foreign.map(|it| format!("is of the session {it:?}, which is not connected"));
-        if is_event && let Some(id) = text_of(seen.text, &["id"]) {
+        if is_event && let Some(id) = seen.frame.scalar("id") {
             // Some events come in pairs, or grow.
             let grows = |kind: &str| kind.ends_with("_delta") || is_one(kind, PAIRED);
             let before = self.events.insert(id.clone().into_owned(), kind.to_owned());
@@ -184,7 +169,7 @@ impl Order {
                 again.map(|before| format!("has the id {id:?} of a {before} before it"))
             });
         }
-        let tool = || text_of(seen.text, &["tool_id"]);
+        let tool = || seen.frame.scalar("tool_id");
         let is_resumed = self.is_resumed();
         match kind {
             "OUTPUT" => {
@@ -215,7 +200,7 @@ impl Order {
                 // Another connection may have begun it.
                 let runs = "user_input llm_call thinking tool_call tool_result ask_user";
                 let is_run = is_one(kind, runs);
-                if is_run && self.runs.is_empty() && self.doubtful == 0 {
+                if is_run && self.open.is_some() && self.runs.is_empty() && self.doubtful == 0 {
                     self.runs.push_back(Asked::new(seen));
                 }
                 if let Some(run) = self.runs.front_mut() {

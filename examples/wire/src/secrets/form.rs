@@ -69,7 +69,7 @@ fn letters(part: &str) -> &str {
 }
 
 /// Returns whether a hash says what it is: `sha512-...`.
-fn names_hash(word: &str) -> bool {
+pub(super) fn names_hash(word: &str) -> bool {
     let (name, _) = word.split_once(['-', '_']).unwrap_or((word, ""));
     letters(name) != name && letters(name).eq_ignore_ascii_case("sha")
 }

@@ -9,19 +9,10 @@ use crate::frame::is_one;
 /// Most names that are remembered, and the longest one.
 const MAX_KNOWN: usize = 1024;
 
-/// What is secret, as the last word of a name.
-const SECRETS: &str = "password passwd passphrase passcode pass pwd pw psk pin otp totp mfa 2fa cvv cvc secret secrets \
-    credential credentials creds token jwt bearer authorization cookie cookies csrf xsrf signature assertion mnemonic \
+/// What is secret, as the last word of a name; the long ones also end words that are written together.
+const SECRETS: &str = "password passwort passwd passphrase passcode pass pwd pw psk pin otp totp mfa 2fa cvv cvc secret \
+    credential creds token jwt bearer authorization cookie csrf xsrf signature assertion mnemonic \
     verifier payment";
-/// What ends a word that is written together.
-const ENDINGS: [&str; 6] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "token",
-    "secret",
-    "passwort",
-];
 /// What makes the key, the code or the phrase of something a secret.
 const QUALIFIERS: &str = "2fa access account admin api app auth backup bot client deploy device encryption factor host \
     invitation invite license master otp private recovery secret security seed service shared signing sms ssh \
@@ -99,6 +90,13 @@ pub(super) fn naming(name: &str) -> Naming {
     })
 }
 
+fn is_secret_word(word: &str) -> bool {
+    // Tokens are also what models count.
+    let one = word.strip_suffix('s').filter(|it| *it != "token");
+    let mut secrets = SECRETS.split_ascii_whitespace();
+    secrets.any(|it| word == it || one == Some(it) || it.len() > 4 && word.ends_with(it))
+}
+
 fn judge(words: &[String]) -> Naming {
     let Some((last, before)) = words.split_last() else {
         return Naming::Other;
@@ -116,10 +114,9 @@ fn judge(words: &[String]) -> Naming {
         _ if words.first().is_some_and(|first| is_one(first, ASKS)) => Naming::Other,
         "auth" => Naming::Mixed(7),
         "word" | "phrase" | "passe" if is_pass || is_qualified => Naming::Secret,
-        "key" | "code" | "codes" | "phrase" if is_qualified => Naming::Secret,
-        _ if is_one(last, SECRETS) || ENDINGS.iter().any(|end| last.ends_with(end)) => {
-            Naming::Secret
-        }
+        "key" | "keys" | "code" | "codes" | "phrase" if is_qualified => Naming::Secret,
+        "key" | "keys" if before.last().is_some_and(|it| it == "public") => Naming::Public,
+        _ if is_secret_word(last) => Naming::Secret,
         _ if joined.is_some_and(qualifies) => Naming::Secret,
         _ if is_one(last, CARRIERS) && !before.is_empty() => match judge(before) {
             Naming::Public => Naming::Other,

@@ -9,16 +9,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 
-use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key};
+use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key, names_hash};
 use super::name::{Naming, is_secret, naming};
 use super::{hidden, replaced};
 
 /// Parts of what names a secret, or of its form; what has none of them is not looked at closer.
-const SUSPECTS: &str = "pass pwd pw\" psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
+const SUSPECTS: &str = "pass pwd pw psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
     mnemonic verif login regist code seed salt proof invit payment ticket sid= access 2fa private phrase ----- @ data: -u -p -a \\u %";
 
 /// Returns whether a text may hold a secret: if not, nothing in it is hidden.
 pub(crate) fn may_hold(text: &str) -> bool {
+    suspect(text, 0, &mut None).is_some()
+}
+
+/// Returns the place, from this one on, of the next word that may be a secret or the name of one. `named` keeps where
+/// the next such name is.
+fn suspect(text: &str, from: usize, named: &mut Option<usize>) -> Option<usize> {
     static FOUND: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         let mut builder = AhoCorasick::builder();
         let builder = builder
@@ -26,52 +32,64 @@ pub(crate) fn may_hold(text: &str) -> bool {
             .kind(Some(AhoCorasickKind::DFA));
         builder.build(SUSPECTS.split_ascii_whitespace()).ok()
     });
-    FOUND.as_ref().is_none_or(|it| it.is_match(text))
-        || !text.is_ascii()
-        || has_long_word(text.as_bytes())
+    let rest = text.as_bytes().get(from..)?;
+    if named.is_none_or(|at| at < from) {
+        let find = |it: &AhoCorasick| it.find(rest).map_or(rest.len(), |it| it.start());
+        *named = Some(from + FOUND.as_ref().map_or(0, find));
+    }
+    let len = named.unwrap_or_default() - from;
+    let name = (len < rest.len()).then_some(len);
+    // What comes behind it is of no interest.
+    let rest = rest.get(..len).unwrap_or_default();
+    let foreign = match rest.is_ascii() {
+        true => name,
+        false => rest.iter().position(|it| !it.is_ascii()),
+    };
+    let long = long_word(rest.get(..foreign.unwrap_or(rest.len())).unwrap_or(rest));
+    Some(from + long.or(foreign)?)
 }
 
-/// Returns whether a text has a word that may be a key. Only one byte of each twenty is looked at in most texts.
-fn has_long_word(bytes: &[u8]) -> bool {
+/// Returns the place of a word that may be a key. Only one byte of each twenty is looked at in most texts.
+fn long_word(bytes: &[u8]) -> Option<usize> {
     let is_word = |at: usize| bytes.get(at).copied().is_some_and(is_word_byte);
     let mut at = 19;
     while at < bytes.len() {
         if is_word(at) {
-            let start = (0..=at)
-                .rev()
-                .take_while(|at| is_word(*at))
-                .last()
-                .unwrap_or(at);
-            let end = (at..bytes.len())
-                .find(|at| !is_word(*at))
-                .unwrap_or(bytes.len());
+            let before = (0..=at).rev().take_while(|at| is_word(*at)).last();
+            let start = before.unwrap_or(at);
+            let end = (at..bytes.len()).find(|at| !is_word(*at));
+            let end = end.unwrap_or(bytes.len());
             if may_be_key(bytes.get(start..end).unwrap_or_default()) {
-                return true;
+                return Some(start);
             }
             at = end;
         }
         at += 20;
     }
-    false
+    None
 }
 
 /// Returns a text without the secrets of the URLs, pairs, options and keys in it.
 #[must_use]
 pub fn within(text: &str) -> Cow<'_, str> {
-    if !may_hold(text) {
-        return Cow::Borrowed(text);
-    }
     let mut places: Vec<(usize, usize, String)> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
-        if let Some(secret) = secret.filter(|it| !it.is_empty()) {
-            let value = text.get(secret.clone()).unwrap_or_default();
-            places.push((secret.start, secret.end, hidden(value)));
-        }
-        at = skip.max(at + 1);
-        while !text.is_char_boundary(at) {
-            at += 1;
+    let (mut at, mut named) = (0, None);
+    while let Some(suspect) = suspect(text, at, &mut named) {
+        let is_end = |c: char| c.is_ascii_whitespace();
+        let before = text.get(at..suspect).and_then(|it| it.rfind(is_end));
+        at += before.unwrap_or(0);
+        let after = text.get(suspect..).and_then(|it| it.find(is_end));
+        let end = after.map_or(text.len(), |len| suspect + len);
+        while at <= end && at < text.len() {
+            let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
+            if let Some(secret) = secret.filter(|it| !it.is_empty()) {
+                let value = text.get(secret.clone()).unwrap_or_default();
+                places.push((secret.start, secret.end, hidden(value)));
+            }
+            at = skip.max(at + 1);
+            while !text.is_char_boundary(at) {
+                at += 1;
+            }
         }
     }
     replaced(text, places)
@@ -87,6 +105,12 @@ fn block(text: &str, at: usize) -> Option<Step> {
         let end = rest.find("-----END").map_or(rest.len(), |end| end + 8);
         let line = rest.lines().next().unwrap_or_default();
         return Some((at + end, line.contains("PRIVATE").then(|| at..at + end)));
+    }
+    // The content of a data URL is none.
+    if let Some(content) = rest.strip_prefix("base64,") {
+        let is_base = |c: char| c.is_ascii_alphanumeric() || "+/=-_".contains(c);
+        let content = content.trim_start_matches(is_base);
+        return Some((text.len() - content.len(), None));
     }
     let is_start =
         |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || "._-+%:".contains(c));
@@ -159,10 +183,12 @@ fn last_word(text: &str, at: usize) -> &str {
         .get(..at)
         .and_then(|it| it.strip_suffix(' '))
         .unwrap_or_default();
-    before
-        .rsplit(|c: char| !c.is_alphanumeric())
-        .next()
-        .unwrap_or_default()
+    last_part(before)
+}
+
+fn last_part(text: &str) -> &str {
+    let mut parts = text.rsplit(|c: char| !c.is_alphanumeric());
+    parts.next().unwrap_or_default()
 }
 
 /// A word of its own form, with what dots join to it.
@@ -177,9 +203,12 @@ fn key(text: &str, at: usize, name: &str) -> Step {
         is_secret |= is_key(part.trim_matches('~')) && !part.contains(['[', '%']);
         start = part_end + 1;
     }
-    // Long base 64 with its other letters is the content of something.
-    let is_content =
-        neighbour(before) && neighbour(next) || next == Some('+') || before == Some('+');
+    // Long base 64 with its other letters is the content of something, and a hash has its name before it.
+    let tag = text.get(..at).and_then(|it| it.strip_suffix(':'));
+    let is_content = neighbour(before) && neighbour(next)
+        || next == Some('+')
+        || before == Some('+')
+        || tag.is_some_and(|it| names_hash(last_part(it)));
     (end, (is_secret && !is_content).then_some(at..end))
 }
 
@@ -283,8 +312,10 @@ fn credential(text: &str, name: &str, end: usize) -> Option<Range<usize>> {
 enum Bond {
     Equals,
     Colon,
-    /// A word of a sentence that says so, as `is`.
+    /// A word of a sentence that says so, as `is`, or the border of a cell.
     Says,
+    /// Such a word, further behind.
+    Far,
     Space,
 }
 
@@ -305,7 +336,7 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
                 .is_some_and(|it| is_mixed(it, 10) && !is_worded(it))
         });
     }
-    let closed = rest.trim_start_matches(['\\', '"', '\'', '`', ']']);
+    let closed = rest.trim_start_matches(['\\', '"', '\'', '`', ']', '*']);
     let spaced = closed.trim_start_matches([' ', '\t']);
     let (bond, value) = match spaced
         .strip_prefix(":=")
@@ -326,6 +357,11 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
             },
         },
     };
+    // What stands in bold, or below as in YAML.
+    let value = value.trim_start_matches('*');
+    let folded = value.trim_start_matches([' ', '|', '>', '-']);
+    let below = folded.strip_prefix('\n').filter(|it| it.starts_with(' '));
+    let value = below.filter(|_| bond == Bond::Colon).unwrap_or(value);
     let mut start = text.len() - value.trim_start_matches([' ', '\t']).len();
     let is_tight = start + value.len() == text.len();
     let is_header = naming(name) == Naming::Secret && is_line_of(name);
@@ -337,15 +373,13 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
             && matches!(bond, Bond::Equals | Bond::Colon)
         {
             let credential = value.trim_start();
-            let is_challenge = credential
-                .split([' ', ','])
-                .next()
-                .is_some_and(|it| it.contains("=\"") || it.starts_with("realm="));
-            if is_challenge {
-                return None;
-            }
             start = text.len() - credential.len();
-            return quoted(text, start);
+            let value = quoted(text, start)?;
+            return Some(if is_header {
+                line(text, at, value)
+            } else {
+                value
+            });
         }
     }
     let value = quoted(text, start)?;
@@ -353,7 +387,9 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
     let shown = text.get(value.clone())?;
     let is_code = shown.contains(['(', '[', '{', '$', '*'])
         || ["null", "none", "true", "false", "undefined", "nil"]
-            .contains(&&*shown.to_ascii_lowercase());
+            .contains(&&*shown.to_ascii_lowercase())
+        // What only names a secret stands for one.
+        || shown.bytes().all(|it| it.is_ascii_uppercase() || it == b'_') && is_secret(shown);
     let looks = |least: usize| is_mixed(shown, least) || is_password(shown);
     let is_mixed_case = shown.bytes().any(|it| it.is_ascii_lowercase())
         && shown.bytes().any(|it| it.is_ascii_uppercase());
@@ -363,16 +399,33 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
             !is_code
                 && (is_quoted && shown.len() > 2
                     || is_header
-                    || has_digit(shown) && shown.len() > 3)
+                    || (has_digit(shown) || shown.ends_with('=')) && shown.len() > 3)
         }
         Bond::Says => looks(6),
+        Bond::Far => is_password(shown),
         Bond::Space if is_quoted => looks(6),
         Bond::Space if name.chars().all(|c| !c.is_ascii_lowercase()) && name.contains('_') => {
             looks(6)
         }
         Bond::Space => looks(if is_mixed_case { 8 } else { 12 }),
     };
-    is_secret.then_some(value)
+    is_secret.then(|| match is_header {
+        true => line(text, at, value),
+        false => value,
+    })
+}
+
+/// The value of a header that has parts, to the end of its line or of the quotes around the header.
+fn line(text: &str, at: usize, value: Range<usize>) -> Range<usize> {
+    let (first, rest) = (text.get(value.clone()), text.get(value.end..));
+    let (first, rest) = (first.unwrap_or_default(), rest.unwrap_or_default());
+    if !first.trim_end_matches('=').contains('=') && !rest.starts_with('"') {
+        return value;
+    }
+    let quote = text.get(..at).and_then(|it| it.chars().next_back());
+    let quote = quote.filter(|c| "\"'`".contains(*c)).unwrap_or('\n');
+    let len = rest.find(['\r', '\n', quote]).unwrap_or(rest.len());
+    value.start..value.end + len
 }
 
 fn has_digit(text: &str) -> bool {
@@ -404,13 +457,21 @@ fn sentence(rest: &str) -> (Bond, &str) {
         "provided: ",
         "provided ",
         "is: ",
+        "| ",
         "=",
     ] {
         if let Some(value) = rest.strip_prefix(word) {
             return (Bond::Says, value);
         }
     }
-    (Bond::Space, rest)
+    let is_near = rest.split_whitespace().next().is_some_and(has_digit);
+    let sentence = rest.split(['.', '\n']).next().unwrap_or_default();
+    let far = [" is: ", ": ", " is "].into_iter();
+    let far = far.filter_map(|word| Some(sentence.find(word)? + word.len()));
+    match far.min().filter(|at| !is_near && *at < 40) {
+        Some(at) => (Bond::Far, rest.get(at..).unwrap_or_default()),
+        None => (Bond::Space, rest),
+    }
 }
 
 /// What stands on the lines below a field of a form.
@@ -478,12 +539,7 @@ fn subprotocols(offers: &str) -> String {
         // A word that names a secret, and a key behind it.
         let cuts = name.char_indices().filter(|(_, c)| !c.is_alphanumeric());
         let before = |at: usize| name.get(..at).unwrap_or_default();
-        let last = |at: usize| {
-            before(at)
-                .rsplit(|c: char| !c.is_alphanumeric())
-                .next()
-                .unwrap_or_default()
-        };
+        let last = |at: usize| last_part(before(at));
         let names = |at: &usize| {
             naming(last(*at)) != Naming::Other || last(*at).eq_ignore_ascii_case("basic")
         };

@@ -228,7 +228,7 @@ fn an_exoclaw_answer_is_of_the_kind_that_was_asked_for() {
         r#""event":"text","data":"x""#,
         r#""result":"x","error":"y""#,
     );
-    assert_wrong(Exoclaw, &both, 3, "a result and an error");
+    assert_wrong(Exoclaw, &both, 3, "/result is");
 }
 
 const EXOCLAW_TOOL: &str =
@@ -289,7 +289,7 @@ fn a_smarthole_message_is_decided_once_and_in_time() {
     let twice = changed(SMARTHOLE, |it| it.insert(2, it[1]));
     assert_wrong(SmartHole, &twice, 3, "answers nothing");
     let reason = SMARTHOLE.replace(r#":true}}}"#, r#":true,"routingReason":"r"}}}"#);
-    assert_wrong(SmartHole, &reason, 3, "directRouted for a reason");
+    assert_wrong(SmartHole, &reason, 3, "/payload/metadata/routingReason is");
 }
 
 const CONNECTONION: &str = r#"
@@ -536,6 +536,66 @@ fn a_stream_of_events_keeps_the_order_of_a_chat() {
         let found = of(events);
         let is_it = |(at, words): &(usize, String)| *at == line && words.contains(part);
         assert!(found.iter().any(is_it), "no {part:?}: {found:?}");
+    }
+}
+
+/// What is wrong, but for failures that a peer says itself.
+fn causes(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
+    let mut found = wrong(protocol, conversation);
+    found.retain(|(_, words)| words != "says that it failed");
+    found
+}
+
+#[test]
+fn a_cause_is_named_once_whatever_follows_from_it() {
+    use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
+    let chat = |n: usize, ends: bool| {
+        let ask = r#""method":"chat.send","params":{"channel":"w","account":"a","content":"q"}}"#;
+        let end = if ends {
+            format!("\n< {{\"id\":\"{n}\",\"event\":\"done\"}}")
+        } else {
+            String::new()
+        };
+        format!(
+            "> {{\"id\":\"{n}\",{ask}\n< {{\"id\":\"{n}\",\"event\":\"text\",\"data\":\"x\"}}{end}\n"
+        )
+    };
+    let hello = "< {\"ok\":true,\"version\":\"0.1.0\"}\n";
+    let stuck: String = (1..9).map(|n| chat(n, n != 3)).collect();
+    let found = wrong(Exoclaw, &format!("{hello}{stuck}"));
+    assert_eq!(found, [(8, "nobody has answered".to_owned())]);
+    // It goes on where others have begun.
+    let again = format!(
+        "{hello}{stuck}< {{\"id\":\"3\",\"event\":\"text\",\"data\":\"x\"}}\n< {{\"id\":\"3\",\"event\":\"done\"}}"
+    );
+    let found = wrong(Exoclaw, &again);
+    assert!(
+        matches!(&found[..], [(25, words)] if words.contains("same session")),
+        "{found:?}"
+    );
+    let pings = r#"
+        > {"id":"1","method":"ping"}
+        > {"id":"2","method":"ping"}
+        > {"id":"3","method":"ping"}"#;
+    let refused =
+        format!("> {{\"token\":\"t\"}}\n< {{\"error\":\"auth_failed\",\"code\":4001}}{pings}");
+    let without = |conversation: &str, at: usize| changed(conversation, |it| without(it, at));
+    let foreign = CONNECTONION.replace(r#""session_id":"s"}"#, r#""session_id":"z"}"#);
+    let foreign = foreign.replace(r#""z","status":"new""#, r#""s","status":"new""#);
+    for (protocol, conversation, line) in [
+        (Snek, without(&without(SNEK, 0), 0), 1),
+        (Exoclaw, pings.to_owned(), 1),
+        (Exoclaw, refused, 3),
+        (SmartHole, without(&without(SMARTHOLE, 0), 0), 1),
+        (ConnectOnion, foreign, 4),
+        (Acolyte, without(ACOLYTE, 1), 2),
+        (Acolyte, without(ACOLYTE, 2), 3),
+    ] {
+        let found = causes(protocol, &conversation);
+        assert!(
+            found.len() == 1 && found[0].0 == line,
+            "{found:?}{conversation}"
+        );
     }
 }
 
