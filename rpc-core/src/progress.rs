@@ -73,7 +73,9 @@ impl Progress {
 
     /// Notes that a frame about this request has arrived.
     pub fn on_frame(&mut self, frame: FrameNumber, now: Instant) {
-        if self.find(frame).is_some() {
+        let last = self.steps.last();
+        let is_noted = last.is_some_and(|(from, at)| *from <= frame && *at == now);
+        if !is_noted && self.find(frame).is_some() {
             // Nothing is newer than this.
             self.steps.truncate(self.step(frame));
             self.step_at(frame, now);

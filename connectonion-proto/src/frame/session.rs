@@ -1,7 +1,7 @@
 //! [`Session`]: the conversation that both sides keep, with all its members.
 
 use rpc_core::encode::encode_into;
-use rpc_core::json::{DecodeErrorKind, each_member, first_byte};
+use rpc_core::json::{DecodeErrorKind, each_json, first_byte};
 use rpc_core::{DecodeError, Json, Limits, Refused, Str};
 use serde::{Serialize, Serializer};
 
@@ -45,11 +45,9 @@ impl Session {
         let max = limits.max_items;
         let mut members = Vec::new();
         let mut count = 0;
-        each_member(json, |name, value| {
+        each_json(json, |name, value| {
             count += 1;
-            if count <= max
-                && let Ok(value) = Json::new(value)
-            {
+            if count <= max {
                 members.push((name.into(), value));
             }
         })?;
@@ -134,10 +132,7 @@ impl Session {
             encode_into(&item, &mut json)?;
         }
         json.push(']');
-        let value = Json::new(&json).map_err(|error| Refused::Encode {
-            message: error.to_string(),
-        })?;
-        self.set_raw(name, value);
+        self.set_raw(name, Json::from_checked(json));
         Ok(())
     }
 }

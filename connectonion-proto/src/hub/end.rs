@@ -1,5 +1,7 @@
 //! The ends of runs, and what is stored and sent then.
 
+use std::iter::once_with;
+
 use rpc_core::encode::encode;
 use rpc_core::text::beginning;
 use rpc_core::{Json, Text};
@@ -114,15 +116,14 @@ impl Hub {
             output.chat_items = Some(items.clone());
             output
         };
-        let smaller = || without(session, "trace").map(with);
-        let forms = [
-            Some(with(session.clone())),
-            smaller(),
-            Some(output()),
-            Some(Output::new("", id.as_str(), duration_ms)),
-        ];
-        let forms = forms.into_iter().flatten();
-        let mut texts = forms.filter_map(|it| encode(&it).ok());
+        // Each is made only if the one before it is too long.
+        let forms = once_with(|| Some(with(session.clone())))
+            .chain(once_with(|| without(session, "trace").map(with)))
+            .chain(once_with(|| Some(output())))
+            .chain(once_with(|| {
+                Some(Output::new("", id.as_str(), duration_ms))
+            }));
+        let mut texts = forms.flatten().filter_map(|it| encode(&it).ok());
         texts.find(|text| text.len() <= max).unwrap_or_default()
     }
 

@@ -5,6 +5,8 @@
 //! text among those of the record before and of this one. Of a session that is known, a line has what
 //! is new. Both is said by the member `short`; other lines are read as they are.
 
+use std::borrow::Cow;
+
 use rpc_core::encode::encode;
 use rpc_core::json::{find_member, parse};
 use rpc_core::{Json, Limits, Str};
@@ -186,15 +188,18 @@ impl Texts {
     }
 
     fn replace(&self, json: &Json, order: fn(String, String) -> (String, String)) -> Option<Json> {
-        let mut text = json.get().to_owned();
+        let mut text = Cow::Borrowed(json.get());
         for (number, known) in self.0.iter().enumerate() {
             let long = encode(&**known).ok()?.as_str().to_owned();
             let (from, to) = order(long, format!("{MARK}{number}\""));
             if text.contains(&from) {
-                text = text.replace(&from, &to);
+                text = text.replace(&from, &to).into();
             }
         }
-        Json::new(&text).ok()
+        match text {
+            Cow::Borrowed(_) => Some(json.clone()),
+            Cow::Owned(text) => Json::new(&text).ok(),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use rpc_core::{
 };
 
 use crate::error::{ErrorKind, RpcError, readable};
-use crate::frame::{Hello, ServerFrame, StreamEvent, Token};
+use crate::frame::{Frequent, Hello, ServerFrame, StreamEvent, Token};
 use crate::id::UNREADABLE_ID;
 use crate::limits::{AUTH_FAILED_CODE, CHAT_IDLE_TIMEOUT};
 use pending::{Kind, Pending};
@@ -166,7 +166,15 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
-        match ServerFrame::decode(text, &self.config.limits) {
+        let limits = &self.config.limits;
+        match Frequent::decode(text, limits) {
+            Some((id, Frequent::Result(result))) => return self.end_call(id, Ok(result), now),
+            Some((id, Frequent::Text(text))) => {
+                return self.on_progress(id, StreamEvent::Text(text), now);
+            }
+            None => {}
+        }
+        match ServerFrame::decode_other(text, limits) {
             Ok(ServerFrame::Hello(hello)) => self.on_hello(hello, now),
             Ok(ServerFrame::AuthFailed { error, .. }) => self.refused(&error),
             Ok(ServerFrame::Result { id, result }) => self.end_call(&id, Ok(result), now),

@@ -15,6 +15,7 @@ pub use call::{BudgetOf, Call, ChatHistory, ChatSend, MemorySearch, SessionRef};
 pub use client::{ClientFrame, Request, Token};
 pub use event::{StreamEvent, ToolResult, ToolUse, Usage};
 pub use method::Method;
+pub(crate) use server::Frequent;
 pub use server::{Hello, ServerFrame};
 pub use types::{BudgetStatus, BudgetUse, Cleared, Fact, Plugin, Session, Status, Turn};
 

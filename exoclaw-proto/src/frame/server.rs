@@ -118,6 +118,26 @@ impl<'de> Deserialize<'de> for ServerFrame {
     }
 }
 
+/// The most frequent frames, as servers of this crate write them.
+pub(crate) enum Frequent {
+    Result(Json),
+    Text(Str),
+}
+
+impl Frequent {
+    /// Reads such a frame, and the id in it.
+    pub(crate) fn decode<'t>(text: &'t str, limits: &Limits) -> Option<(&'t str, Self)> {
+        let mut object = json::InOrder::new(text, limits)?;
+        let id = object.text("id")?;
+        let frame = match object.text("event") {
+            Some("text") => Self::Text(object.text("data")?.into()),
+            Some(_) => return None,
+            None => Self::Result(object.json("result")?),
+        };
+        object.is_end().then_some((id, frame))
+    }
+}
+
 impl ServerFrame {
     /// Decodes a frame. The first of the members `event`, `error`, `result` and `ok` that is
     /// present determines its kind (null counts as absent, except for `result`).
@@ -126,29 +146,23 @@ impl ServerFrame {
     /// [`DecodeError`] if the text is not an object, has none of these members, or has a known
     /// event with wrong data.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
-        if let Some(frame) = Self::in_order(text, limits) {
-            return Ok(frame);
+        match Frequent::decode(text, limits) {
+            Some((id, Frequent::Text(text))) => Ok(Self::Stream {
+                id: id.into(),
+                event: StreamEvent::Text(text),
+            }),
+            Some((id, Frequent::Result(result))) => Ok(Self::Result {
+                id: id.into(),
+                result,
+            }),
+            None => Self::decode_other(text, limits),
         }
-        let members: Members = json::decode(text, limits).map_err(no_object)?;
-        members.frame()
     }
 
-    /// Reads the most frequent frames, as servers of this crate write them.
-    fn in_order(text: &str, limits: &Limits) -> Option<Self> {
-        let mut object = json::InOrder::new(text, limits)?;
-        let id = object.text("id")?.into();
-        let frame = match object.text("event") {
-            Some("text") => {
-                let event = StreamEvent::Text(object.text("data")?.into());
-                Self::Stream { id, event }
-            }
-            Some(_) => return None,
-            None => {
-                let result = object.json("result")?;
-                Self::Result { id, result }
-            }
-        };
-        object.is_end().then_some(frame)
+    /// Decodes a frame in any form.
+    pub(crate) fn decode_other(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
+        let members: Members = json::decode(text, limits).map_err(no_object)?;
+        members.frame()
     }
 
     /// Creates the specification's refusal of a token.

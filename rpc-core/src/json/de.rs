@@ -8,7 +8,7 @@ use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::access::{Items, Members, Raw, Typed, Variant};
-use super::scan::{Misfit, number_end, past_space, plain_end, word_end};
+use super::scan::{Misfit, number_end, past_space, plain_end, short_whole, word_end};
 use super::skip::value_end;
 use super::unescape::{unescape_from, unescape_into};
 use super::{DecodeError, DecodeErrorKind, Json, token};
@@ -273,6 +273,13 @@ impl<'de> Deserializer<'de> {
             return Err(self.mismatch(expected));
         };
         let start = self.at;
+        if let Some((whole, end)) = short_whole(self.text.as_bytes(), start) {
+            self.at = end;
+            let read = visitor.visit_u64(whole);
+            return read.map_err(|error: DecodeError| {
+                error.expecting(expected).locate_once(self.text, start)
+            });
+        }
         let digits = self.number()?;
         let is_whole = digits
             .bytes()

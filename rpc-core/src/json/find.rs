@@ -37,6 +37,19 @@ pub fn each_member<'j>(
     reader.end()
 }
 
+/// Like [`each_member`], with values to keep.
+///
+/// # Errors
+/// As for [`each_member`].
+#[doc(hidden)]
+pub fn each_json<'j>(
+    object: &'j str,
+    mut member: impl FnMut(Cow<'j, str>, Json),
+) -> Result<(), DecodeError> {
+    // They were read on the way.
+    each_member(object, |name, value| member(name, Json::scanned(value)))
+}
+
 struct Each<F>(F);
 
 impl<'de, F: FnMut(Cow<'de, str>, &'de str)> Visitor<'de> for Each<F> {

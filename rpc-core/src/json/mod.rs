@@ -41,6 +41,8 @@ use serde::Deserialize;
 pub(crate) use de::Deserializer;
 pub(crate) use error::DecodeError;
 pub use error::DecodeErrorKind;
+#[doc(hidden)]
+pub use find::each_json;
 pub use find::{each_member, find_member};
 #[doc(hidden)]
 pub use in_order::InOrder;

@@ -208,6 +208,21 @@ pub(super) fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
     Ok(at)
 }
 
+/// A whole number from 0 up, of so few digits that none is lost, and the index after it. `None` for any other.
+#[inline]
+pub(super) fn short_whole(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let (mut whole, mut end) = (0, at);
+    while let Some(digit @ b'0'..=b'9') = bytes.get(end)
+        && end < at + 18
+    {
+        whole = 10 * whole + u64::from(digit - b'0');
+        end += 1;
+    }
+    let is_end = !matches!(bytes.get(end), Some(b'0'..=b'9' | b'.' | b'e' | b'E'));
+    let begins_well = end == at + 1 || end > at && bytes.get(at) != Some(&b'0');
+    (is_end && begins_well).then_some((whole, end))
+}
+
 /// The index after one digit or more.
 #[inline]
 fn digits_end(bytes: &[u8], start: usize) -> Result<usize, Misfit> {

@@ -130,6 +130,13 @@ impl Json {
         super::find_member(self.get(), name)
     }
 
+    /// Wraps a text that was put together from valid JSON, without a check.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_checked(text: String) -> Self {
+        Self(text.into())
+    }
+
     /// Wraps a piece of text that was read before, and so is valid JSON.
     #[inline]
     pub(super) fn scanned(text: &str) -> Self {

@@ -88,6 +88,7 @@ impl Default for Tap {
 }
 
 impl Tap {
+    #[inline]
     pub(crate) fn incoming(&self, message: &Message) {
         let text = match message {
             Message::Fragment => return,
@@ -99,6 +100,7 @@ impl Tap {
         self.show(Direction::In, message, text);
     }
 
+    #[inline]
     pub(crate) fn outgoing(&self, frame: &Outgoing) {
         tracing::trace!(target: "rpc_core::frames", direction = "out", ?frame);
         match frame {

@@ -76,6 +76,8 @@ pub(super) struct Wheel {
     /// No later than the earliest tick in `due`.
     due_from: u64,
     idle: u32,
+    /// The last deadline and its tick: calls that begin together end together.
+    last: (Instant, u64),
     /// Grows with the farthest deadline, so that a connection without calls holds nothing.
     levels: Vec<Level>,
 }
@@ -88,17 +90,22 @@ impl Wheel {
             due: NIL,
             due_from: 0,
             idle: NIL,
+            last: (origin, 0),
             levels: Vec::new(),
         }
     }
 
     /// Returns the first tick at or after the deadline.
-    pub(super) fn tick_of(&self, deadline: Option<Instant>) -> u64 {
+    pub(super) fn tick_of(&mut self, deadline: Option<Instant>) -> u64 {
         let Some(deadline) = deadline else {
             return NEVER;
         };
-        let after = deadline.saturating_duration_since(self.origin);
-        ticks(after, after.subsec_nanos().div_ceil(NANOS_PER_TICK))
+        if self.last.0 != deadline {
+            let after = deadline.saturating_duration_since(self.origin);
+            let tick = ticks(after, after.subsec_nanos().div_ceil(NANOS_PER_TICK));
+            self.last = (deadline, tick);
+        }
+        self.last.1
     }
 
     fn last_tick_at(&self, now: Instant) -> u64 {

@@ -11,6 +11,7 @@ pub(crate) const NAME: &str = ".git";
 /// Most files and folders that are looked at.
 const MAX_SEEN: usize = 500_000;
 /// What of a repository's folder Git executes, or where it looks for that.
+#[cfg(target_os = "linux")]
 pub(super) const EXECUTED: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 /// What leads to other repositories from one that is outside of the workspace.
 #[cfg(target_os = "linux")]

@@ -140,6 +140,56 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
     }
 }
 
+impl<B: Backend> Handler<B> {
+    /// Starts a request. Each has a future of its own, so that a large one does not make the others large.
+    fn start(&self, id: RequestId, call: Call, tasks: &mut Running) {
+        let (app, peer) = (Arc::clone(&self.shared.backend), Arc::clone(&self.peer));
+        let method = Method::parse(call.tag()).map_or(OTHER, Method::name);
+        let of = Arc::clone(&peer);
+        match call {
+            Call::ChatSend(chat) => tasks.push(run_chat(app, peer, id, chat)),
+            Call::Status => tasks.push(respond(peer, id, method, move || async move {
+                Ok(app.status(&of).await)
+            })),
+            Call::PluginList => tasks.push(respond(peer, id, method, move || async move {
+                Ok(app.plugins(&of).await)
+            })),
+            Call::ChatHistory(request) => {
+                tasks.push(respond(peer, id, method, move || async move {
+                    app.chat_history(&of, request).await
+                }));
+            }
+            Call::SessionList => tasks.push(respond(peer, id, method, move || async move {
+                app.session_list(&of).await
+            })),
+            Call::SessionClear(session) => {
+                tasks.push(respond(peer, id, method, move || async move {
+                    app.session_clear(&of, session).await
+                }));
+            }
+            Call::BudgetStatus(request) => {
+                tasks.push(respond(peer, id, method, move || async move {
+                    app.budget_status(&of, request.session).await
+                }));
+            }
+            Call::MemorySearch(request) => {
+                tasks.push(respond(peer, id, method, move || async move {
+                    app.memory_search(&of, request).await
+                }));
+            }
+            Call::Unknown { tag, content } => {
+                tasks.push(respond(peer, id, method, move || async move {
+                    app.call(&of, &tag, content.unwrap_or_default()).await
+                }));
+            }
+            // The machine passes on no other.
+            call => tasks.push(respond(peer, id, method, move || async move {
+                Err::<(), _>(RpcError::unknown_method(call.tag()))
+            })),
+        }
+    }
+}
+
 impl<B: Backend> ConnectionHandler for Handler<B> {
     type Machine = ServerConn;
     const SYSTEM: &'static str = SYSTEM;
@@ -152,13 +202,7 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 let error = RpcError::new(SHUTDOWN);
                 tasks.push(async move { peer.end(id, |conn| refuse(conn, id, &error)).await });
             }
-            ServerEvent::Request { id, call } => {
-                let (backend, peer) = (Arc::clone(&self.shared.backend), Arc::clone(&self.peer));
-                match call {
-                    Call::ChatSend(chat) => tasks.push(run_chat(backend, peer, id, chat)),
-                    call => tasks.push(respond(backend, peer, id, call)),
-                }
-            }
+            ServerEvent::Request { id, call } => self.start(id, call, tasks),
             ServerEvent::Writable => self.peer.handle.notify(),
             ServerEvent::Warning(error) => {
                 tracing::debug!(connection = self.peer.id, %error, "a message was ignored");
@@ -216,53 +260,25 @@ async fn run_chat<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, c
     .await;
 }
 
-async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, call: Call) {
-    let method = Method::parse(call.tag()).map_or(OTHER, Method::name);
+/// Answers a request with what `work` makes.
+async fn respond<T: Serialize, F: Future<Output = Result<T, RpcError>>>(
+    peer: Arc<Peer>,
+    id: RequestId,
+    method: &'static str,
+    work: impl FnOnce() -> F,
+) {
     let run = async {
         // Answers may be large: none is made before there is room for it.
         peer.handle
             .retry(|conn| conn.poll_writable().then_some(()))
             .await;
-        match call {
-            Call::Status => {
-                let status = backend.status(&peer).await;
-                answer(&peer, id, Ok(status)).await
-            }
-            Call::PluginList => {
-                let plugins = backend.plugins(&peer).await;
-                answer(&peer, id, Ok(plugins)).await
-            }
-            // In boxes, so that they do not enlarge the futures of the others.
-            Call::ChatHistory(request) => {
-                let turns = Box::pin(backend.chat_history(&peer, request));
-                answer(&peer, id, turns.await).await
-            }
-            Call::SessionList => {
-                let sessions = Box::pin(backend.session_list(&peer));
-                answer(&peer, id, sessions.await).await
-            }
-            Call::SessionClear(session) => {
-                let cleared = Box::pin(backend.session_clear(&peer, session));
-                answer(&peer, id, cleared.await).await
-            }
-            Call::BudgetStatus(of) => {
-                let status = Box::pin(backend.budget_status(&peer, of.session));
-                answer(&peer, id, status.await).await
-            }
-            Call::MemorySearch(request) => {
-                let facts = Box::pin(backend.memory_search(&peer, request));
-                answer(&peer, id, facts.await).await
-            }
-            Call::Unknown { tag, content } => {
-                let answered = Box::pin(backend.call(&peer, &tag, content.unwrap_or_default()));
-                answer(&peer, id, answered.await).await
-            }
-            // The machine passes on no other.
-            call => {
-                let unknown = RpcError::unknown_method(call.tag());
-                answer::<()>(&peer, id, Err(unknown)).await
-            }
-        }
+        let outcome = work().await;
+        peer.end(id, |conn| match &outcome {
+            Ok(value) => conn.reply(id, value),
+            Err(error) => refuse(conn, id, error),
+        })
+        .await;
+        outcome.is_ok()
     };
     let run = pin!(catch_panic("a backend", run));
     let ended = server_call(SYSTEM, method, run, |ended| *ended == Some(true)).await;
@@ -270,16 +286,6 @@ async fn respond<B: Backend>(backend: Arc<B>, peer: Arc<Peer>, id: RequestId, ca
         let error = internal_error();
         peer.end(id, |conn| refuse(conn, id, &error)).await;
     }
-}
-
-/// Answers a request, and returns whether it has succeeded.
-async fn answer<T: Serialize>(peer: &Peer, id: RequestId, outcome: Result<T, RpcError>) -> bool {
-    peer.end(id, |conn| match &outcome {
-        Ok(value) => conn.reply(id, value),
-        Err(error) => refuse(conn, id, error),
-    })
-    .await;
-    outcome.is_ok()
 }
 
 fn internal_error() -> RpcError {

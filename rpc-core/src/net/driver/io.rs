@@ -139,12 +139,13 @@ impl<T: Transport> Io<T> {
         };
         // Deadlines are read where a round ends, behind everything that may move them. Here only
         // the one that was found there matters.
-        match machine.poll_timeout().filter(|at| *at <= now) {
-            None => self.grace = None,
-            Some(at) if self.armed.is_some_and(|at| at <= now) && !self.waits(at, now) => {
-                machine.handle_timeout(now);
+        let is_due = self.armed.is_some_and(|at| at <= now);
+        if is_due || self.grace.is_some() {
+            match machine.poll_timeout().filter(|at| *at <= now) {
+                None => self.grace = None,
+                Some(at) if is_due && !self.waits(at, now) => machine.handle_timeout(now),
+                Some(_) => {}
             }
-            Some(_) => {}
         }
         more
     }

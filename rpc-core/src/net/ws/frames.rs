@@ -1,8 +1,10 @@
 //! [`FrameStream`]: the frames of a WebSocket over a byte stream.
 
+use std::cell::RefCell;
 use std::io::{self, Cursor};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -26,8 +28,9 @@ const LONGEST_HEADER: usize = 14;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// Bytes that a connection holds for reading.
-const READ_BUFFER: usize = 1024;
+/// Bytes that a connection holds for reading. Less than 1 KiB with the beginning of a header, because
+/// allocators keep such pieces at hand.
+const READ_BUFFER: usize = 960;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
 /// reports that it is not ready.
 pub(super) const WRITE_BUFFER: usize = 32 * 1024;
@@ -46,6 +49,8 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 pub(super) struct Halves {
     pub(super) stream: AtomicWaker,
     pub(super) sink: AtomicWaker,
+    /// Whether anything has come since the stream last looked.
+    pub(super) is_woken: AtomicBool,
 }
 
 impl Wake for Halves {
@@ -54,6 +59,7 @@ impl Wake for Halves {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
         self.stream.wake();
         self.sink.wake();
     }
@@ -135,6 +141,8 @@ pub(super) struct FrameStream<S> {
     pub(super) is_stuck: bool,
     /// Whether the buffer of `unsent` is too large to be kept.
     is_large: bool,
+    /// How many bytes were written the last time: the room for the next ones.
+    burst: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
@@ -155,6 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             unsent: BytesMut::new(),
             is_stuck: false,
             is_large: false,
+            burst: 0,
         }
     }
 
@@ -182,6 +191,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             (self.message, self.receive) = (Vec::new(), None);
         }
         Poll::Ready(next)
+    }
+
+    /// Returns the next message if it is a short text that was read as a whole, as most are.
+    #[inline]
+    pub(super) fn next_text(&mut self) -> Option<Result<Message, Failure>> {
+        let (header, begin, len) = text_header(&self.buffer)?;
+        let is_alone = !self.has_ended && self.partial.is_none() && self.kind.is_none();
+        if !is_alone || self.check(&header, len, len).is_err() {
+            return None;
+        }
+        let payload = self.take_payload(&header, begin, len);
+        let text = whole(Data::Text, payload);
+        self.has_ended = text.is_err();
+        Some(text)
     }
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
@@ -227,14 +250,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             if self.partial.is_some() {
                 return Poll::Ready(Ok(None));
             }
-            let mut cursor = Cursor::new(&self.buffer[..]);
-            let header = FrameHeader::parse(&mut cursor);
-            let begin = self.buffer.len() - cursor.remaining();
-            let header = header.map_err(|why| broken(CloseFrame::PROTOCOL_ERROR, &why.to_string()));
-            let Some((header, len)) = header? else {
+            if self.buffer.is_empty() {
+                return Poll::Ready(Ok(None));
+            }
+            let Some((header, begin, len)) = parse_header(&self.buffer)? else {
                 return Poll::Ready(Ok(None));
             };
-            let len = usize::try_from(len).unwrap_or(usize::MAX);
             let size = self.message.len().saturating_add(len);
             self.check(&header, len, size)?;
             let behind = self.buffer.len() - begin;
@@ -290,10 +311,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
 
     /// Takes the payload of a frame that is in the buffer as a whole.
     fn take_payload(&mut self, header: &FrameHeader, begin: usize, len: usize) -> Bytes {
-        self.buffer.advance(begin);
-        let mut payload = self.buffer.split_to(len);
-        mask(&mut payload, header);
-        payload.freeze()
+        let mut frame = self.buffer.split_to(begin + len);
+        mask(frame.get_mut(begin..).unwrap_or_default(), header);
+        let mut payload = frame.freeze();
+        payload.advance(begin);
+        payload
     }
 
     /// Ends a frame of a message; returns the message with its last one.
@@ -345,13 +367,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             mask: (self.role == Role::Client).then(random_mask),
             ..FrameHeader::default()
         };
-        let mut unsent = (&mut self.unsent).writer();
-        let formatted = header.format(payload.len() as u64, &mut unsent);
-        formatted.map_err(io::Error::other)?;
+        if self.unsent.capacity() == 0 {
+            self.unsent.reserve(self.burst);
+        }
+        let (head, len) = format_header(&header, payload.len())?;
+        self.unsent
+            .extend_from_slice(head.get(..len).unwrap_or_default());
         let begin = self.unsent.len();
         self.unsent.extend_from_slice(payload);
         mask(self.unsent.get_mut(begin..).unwrap_or_default(), &header);
-        self.is_large |= self.unsent.len() > KEPT;
+        self.is_large |= self.unsent.capacity() > KEPT;
         if self.unsent.len() > WRITE_BUFFER {
             let written = self.poll_write(cx)?;
             self.is_stuck = written.is_pending();
@@ -360,7 +385,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(pin!(self.socket.write_all_buf(&mut self.unsent)).poll(cx))?;
+        if !self.unsent.is_empty() {
+            self.burst = self.unsent.len().min(WRITE_BUFFER);
+        }
+        while !self.unsent.is_empty() {
+            let written = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent))?;
+            match written {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                // What is behind the text would else be reserved anew.
+                all if all >= self.unsent.len() => self.unsent.clear(),
+                some => self.unsent.advance(some),
+            }
+        }
         if std::mem::take(&mut self.is_large) {
             self.unsent = BytesMut::new();
         }
@@ -375,9 +411,80 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     }
 }
 
+/// Returns a mask that no one foresees. The system is asked for many at once, because each question is
+/// a system call.
 fn random_mask() -> [u8; 4] {
-    let [a, b, c, d, ..] = entropy().to_ne_bytes();
-    [a, b, c, d]
+    thread_local! {
+        static MASKS: RefCell<Vec<[u8; 4]>> = const { RefCell::new(Vec::new()) };
+    }
+    MASKS.with_borrow_mut(|masks| {
+        if masks.is_empty() {
+            let mut random = [0; 256];
+            if getrandom::fill(&mut random).is_err() {
+                for eight in random.as_chunks_mut().0 {
+                    *eight = entropy().to_ne_bytes();
+                }
+            }
+            masks.extend(random.as_chunks().0);
+        }
+        // It is not empty, so the default is never taken.
+        masks.pop().unwrap_or_default()
+    })
+}
+
+/// Parses the header of a whole text of at most 125 bytes, as most frames are. Returns it with its length and
+/// that of the text; `None` for any other.
+#[inline]
+fn text_header(bytes: &[u8]) -> Option<(FrameHeader, usize, usize)> {
+    let [0x81, second, rest @ ..] = bytes else {
+        return None;
+    };
+    let len = usize::from(second & 0x7f);
+    let (mask, begin) = match second & 0x80 {
+        0 => (None, 2),
+        _ => (Some(*rest.first_chunk()?), 6),
+    };
+    let header = FrameHeader {
+        opcode: OpCode::Data(Data::Text),
+        mask,
+        ..FrameHeader::default()
+    };
+    (len <= MAX_CONTROL && bytes.len() >= begin + len).then_some((header, begin, len))
+}
+
+/// Parses the header of a frame. Returns it with its length and that of the payload, or `None` if it has not
+/// come as a whole.
+fn parse_header(bytes: &[u8]) -> Result<Option<(FrameHeader, usize, usize)>, Failure> {
+    let mut cursor = Cursor::new(bytes);
+    let header = FrameHeader::parse(&mut cursor);
+    let begin = bytes.len() - cursor.remaining();
+    let header = header.map_err(|why| broken(CloseFrame::PROTOCOL_ERROR, &why.to_string()))?;
+    let whole = |len| usize::try_from(len).unwrap_or(usize::MAX);
+    Ok(header.map(|(header, len)| (header, begin, whole(len))))
+}
+
+/// Returns the bytes of a frame's header, and how many they are.
+fn format_header(header: &FrameHeader, len: usize) -> io::Result<([u8; LONGEST_HEADER], usize)> {
+    let mut bytes = [0; LONGEST_HEADER];
+    if let OpCode::Data(data @ (Data::Text | Data::Binary)) = header.opcode
+        && let Ok(short @ 0..=125) = u8::try_from(len)
+    {
+        let [first, second, a, b, c, d, ..] = &mut bytes;
+        *first = u8::from(header.is_final) << 7 | if data == Data::Text { 1 } else { 2 };
+        *second = short;
+        let Some(mask) = header.mask else {
+            return Ok((bytes, 2));
+        };
+        *second |= 0x80;
+        [*a, *b, *c, *d] = mask;
+        return Ok((bytes, 6));
+    }
+    let mut rest = &mut bytes[..];
+    header
+        .format(len as u64, &mut rest)
+        .map_err(io::Error::other)?;
+    let len = LONGEST_HEADER - rest.len();
+    Ok((bytes, len))
 }
 
 /// Masks a payload, or unmasks it.

@@ -115,7 +115,9 @@ impl AsyncRead for Socket {
             ready!(inner.line().poll_read(cx, &mut read))?;
             let (now, later) = read.filled().split_at(room.min(read.filled().len()));
             buf.put_slice(now);
-            *ahead = Bytes::copy_from_slice(later);
+            if !later.is_empty() {
+                *ahead = Bytes::copy_from_slice(later);
+            }
         } else {
             buf.put_slice(&ahead.split_to(room.min(ahead.len())));
             if ahead.is_empty() {

@@ -3,12 +3,12 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_sink::Sink;
-use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -57,6 +57,8 @@ pub struct WsStream<S = Socket> {
     /// Boxed, because a WebSocket is moved a lot until it is driven.
     inner: Box<FrameStream<S>>,
     phase: Phase,
+    /// Whether the last look found nothing to read.
+    is_idle: bool,
     unsent_pongs: u32,
     close_sent: bool,
     shut_down: bool,
@@ -92,6 +94,7 @@ where
         Self {
             inner: Box::new(line),
             phase: Phase::Open,
+            is_idle: false,
             unsent_pongs: 0,
             close_sent: false,
             shut_down: false,
@@ -188,16 +191,15 @@ where
         self.send_control(Control::Close, &payload.unwrap_or_default())
     }
 
-    /// Polls for a half with the waker of both, since either may have to wait for what the other
+    /// Polls for the sink with the waker of both halves, since either may have to wait for what the other
     /// began.
     #[inline]
-    fn poll_half<T>(
+    fn poll_sink<T>(
         &mut self,
-        half: fn(&Halves) -> &AtomicWaker,
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        half(&self.halves).register(cx.waker());
+        self.halves.sink.register(cx.waker());
         let waker = self.waker.clone();
         poll(self, &mut Context::from_waker(&waker))
     }
@@ -281,7 +283,9 @@ where
         {
             return Poll::Pending;
         }
-        Poll::Ready(match ready!(self.inner.poll_next(cx)) {
+        let next = self.inner.poll_next(cx);
+        self.is_idle = next.is_pending();
+        Poll::Ready(match ready!(next) {
             Some(Ok(message)) => Some(self.take(cx, &message).map(|()| message)),
             None => {
                 self.phase = Phase::Ended;
@@ -347,7 +351,20 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        this.poll_half(|halves| &halves.stream, cx, Self::poll_message)
+        let only_reads = this.phase == Phase::Open && this.unsent_pongs == 0;
+        // Nothing has to wait for what is here.
+        if only_reads && let Some(text) = this.inner.next_text() {
+            return Poll::Ready(Some(text.map_err(|failure| this.fail(cx, failure))));
+        }
+        this.halves.stream.register(cx.waker());
+        let is_woken = this.halves.is_woken.swap(false, Ordering::AcqRel);
+        if only_reads && this.is_idle && !is_woken {
+            // The task was woken for something else.
+            return Poll::Pending;
+        }
+        this.is_idle = false;
+        let waker = this.waker.clone();
+        this.poll_message(&mut Context::from_waker(&waker))
     }
 }
 
@@ -364,7 +381,7 @@ where
             this.unasked = 0;
             return Poll::Ready(Ok(()));
         }
-        this.poll_half(|halves| &halves.sink, cx, Self::poll_rest)
+        this.poll_sink(cx, Self::poll_rest)
     }
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
@@ -383,8 +400,7 @@ where
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.get_mut()
-            .poll_half(|halves| &halves.sink, cx, Self::poll_write_all)
+        self.get_mut().poll_sink(cx, Self::poll_write_all)
     }
 
     /// Sends a Close (1000) unless one was sent, flushes, and shuts the line's sending side down.
@@ -397,11 +413,9 @@ where
             this.start_close(CloseFrame::new(CloseFrame::NORMAL, ""))?;
         }
         ready!(Pin::new(&mut *this).poll_flush(cx))?;
-        let shut = ready!(this.poll_half(
-            |halves| &halves.sink,
-            cx,
-            |this, cx| Pin::new(&mut this.inner.socket).poll_shutdown(cx)
-        ));
+        let shut = ready!(this.poll_sink(cx, |this, cx| {
+            Pin::new(&mut this.inner.socket).poll_shutdown(cx)
+        }));
         this.shut_down = true;
         match shut {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
