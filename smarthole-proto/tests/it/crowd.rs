@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use rpc_core::net::{QueueConfig, Queued};
+use rpc_core::net::QueueConfig;
 use serde_json::json;
 use smarthole_proto::hub::{HubConfig, HubEvent, Input};
 use smarthole_proto::id::MessageId;
@@ -77,7 +77,7 @@ impl Deliveries {
     async fn keep(events: &mut HubEvents, messages: usize) -> Self {
         let mut book = Self::default();
         while book.settled.len() < messages {
-            let Some(Queued::Item(event)) = events.next().await else {
+            let Some(event) = events.next().await else {
                 panic!("every event is needed");
             };
             match event {
