@@ -90,13 +90,10 @@ where
 {
     type App = F;
     type Options = HttpConfig;
-    type Runtime = ();
 
     fn new(app: F, options: HttpConfig) -> (Arc<Self>, HttpConfig) {
         (Arc::new(Self(app)), options)
     }
-
-    fn runtime(&self) {}
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         (self.0)(accepted)

@@ -85,8 +85,8 @@ async fn a_server_in_memory_serves_until_a_signal() {
     let backend = MemoryBackend::new()
         .open()
         .with_channel("general", "General");
-    let (server, _) = Server::mount(backend, ServerOptions::default());
-    let backend = server.runtime();
+    let backend = Arc::new(backend);
+    let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
     runs_until(server, async |dialer| {
         let config = ClientConfig::new("ann", "secret");
         let (client, events, connection) = connect_with(dialer, config);

@@ -240,10 +240,10 @@ async fn an_open_server_refuses_blank_and_control_character_names() {
 
 #[tokio::test]
 async fn a_cut_connection_ends_the_client() {
-    let server = Server::bind("127.0.0.1:0", backend(), ServerOptions::default())
+    let backend = Arc::new(backend());
+    let server = Server::bind("127.0.0.1:0", backend.clone(), ServerOptions::default())
         .await
         .unwrap();
-    let backend = server.runtime();
     let url = server.url();
     tokio::spawn(server.run());
     let (ann, _events) = login(&url, "ann", "a").await;
@@ -434,10 +434,11 @@ async fn a_client_that_never_reads_is_disconnected_alone() {
     };
     // How long the server waits for the answer to its Close, which bob does not read either.
     options.driver.close_timeout = Duration::from_millis(300);
-    let server = Server::bind("127.0.0.1:0", backend(), options)
+    let backend = Arc::new(backend());
+    let server = Server::bind("127.0.0.1:0", backend.clone(), options)
         .await
         .unwrap();
-    let (url, backend) = (server.url(), server.runtime());
+    let url = server.url();
     tokio::spawn(server.run());
     let (ann, mut ann_events) = login(&url, "ann", "a").await;
     let mut bob = WsDialer::new(&url).unwrap().dial().await.unwrap();

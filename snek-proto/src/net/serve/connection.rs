@@ -47,7 +47,6 @@ struct Handler<B> {
 impl<B: Backend> ServerProtocol for Platform<B> {
     type App = B;
     type Options = ServerOptions;
-    type Runtime = Arc<B>;
     const PATH: &'static str = "/rpc.ws";
 
     fn new(backend: B, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
@@ -63,10 +62,6 @@ impl<B: Backend> ServerProtocol for Platform<B> {
             next: AtomicU64::new(1),
         };
         (Arc::new(shared), http)
-    }
-
-    fn runtime(&self) -> Arc<B> {
-        Arc::clone(&self.backend)
     }
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
