@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use allocation_counter::measure;
+use exoclaw_proto::auth::Auth;
 use exoclaw_proto::binding::{Binding, Router};
 use exoclaw_proto::codec::{encode_event, encode_request};
 use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, SessionRef, StreamEvent};
@@ -148,7 +149,7 @@ fn server() -> (ServerConn, Instant) {
         keep_alive: KeepAlive::off(),
         ..ServerConfig::default()
     };
-    let mut conn = ServerConn::new(config, now);
+    let mut conn = ServerConn::new(config, Auth::open(), now);
     while conn.poll_transmit().is_some() || conn.poll_event().is_some() {}
     (conn, now)
 }

@@ -75,8 +75,8 @@ async fn headers_and_extensions_of_the_host_reach_the_backend() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_in_memory_serves_until_a_signal() {
-    let (server, _) = Server::mount(MemoryBackend::new(), ServerOptions::default());
-    let backend = server.runtime();
+    let backend = Arc::new(MemoryBackend::new());
+    let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
     runs_until(server, async |dialer| {
         let config = ClientConfig::default();
         let (client, events, connection) = connect_with(dialer, config);

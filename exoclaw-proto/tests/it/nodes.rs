@@ -5,7 +5,6 @@ use std::time::Duration;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::{ClientConfig, reconnect_policy};
 use exoclaw_proto::net::{Client, ServerOptions, connect_with, dialer};
-use exoclaw_proto::server::ServerConfig;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::LinkState;
 use rpc_core::{CallError, Delivery};
@@ -13,12 +12,8 @@ use rpc_core::{CallError, Delivery};
 use crate::harness::{Running, start};
 
 async fn node() -> (Running, String) {
-    let connection = ServerConfig::new(Auth::token("s3cret").unwrap());
-    let node = start(ServerOptions {
-        connection,
-        ..ServerOptions::default()
-    })
-    .await;
+    let auth = Auth::token("s3cret").unwrap();
+    let node = start(ServerOptions::new(auth)).await;
     let url = format!("ws://{}/ws", node.address);
     (node, url)
 }

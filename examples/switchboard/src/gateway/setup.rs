@@ -214,9 +214,10 @@ impl Gateway {
                 }
             }
         });
-        let mut connection = ServerConfig::new(auth);
+        let mut connection = ServerConfig::default();
         connection.keep_alive = overrides.pings.over(connection.keep_alive);
         let options = ServerOptions {
+            auth,
             connection,
             http,
             shutdown_timeout: DRAIN,
