@@ -136,7 +136,7 @@ impl Scenario {
         let key = self.caller.token.clone().map(ApiKey::new).transpose();
         Ok(acolyte_proto::client::ClientConfig {
             api_key: key.map_err(|error| error.to_string())?,
-            insecure_key: self.caller.insecure,
+            insecure: self.caller.insecure,
             ..Default::default()
         })
     }
@@ -154,13 +154,13 @@ impl Scenario {
         match self.protocol {
             Protocol::Snek => {
                 let mut config = snek_proto::client::ClientConfig::new("", "");
-                config.insecure_password = insecure;
+                config.insecure = insecure;
                 snek_proto::net::dialer(url, &config).map_err(words)
             }
             Protocol::Exoclaw => {
                 let config = exoclaw_proto::client::ClientConfig {
                     token: token.clone(),
-                    insecure_token: insecure,
+                    insecure,
                     ..Default::default()
                 };
                 exoclaw_proto::net::dialer(url, &config).map_err(words)
@@ -168,7 +168,7 @@ impl Scenario {
             Protocol::SmartHole => Ok(WsDialer::new(url).map_err(|error| error.to_string())?),
             Protocol::ConnectOnion => {
                 let mut options = connectonion_proto::client::ClientConfig::default();
-                options.insecure_prompts |= insecure;
+                options.insecure |= insecure;
                 connectonion_proto::net::dialer(url, &options).map_err(words)
             }
             Protocol::Acolyte => acolyte_proto::net::dialer(url, &self.acolyte()?).map_err(words),
