@@ -173,7 +173,7 @@ fn event() -> impl Strategy<Value = Event> {
     let result =
         (text(), text(), option::of(failure)).prop_map(|(id, name, failure)| match failure {
             Some(mut failed) => {
-                (failed.id, failed.name) = (id, name);
+                (failed.id, failed.name) = (id.into(), name);
                 failed
             }
             None => ToolResult::ok(id, name),

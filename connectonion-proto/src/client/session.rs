@@ -13,6 +13,7 @@ use super::resume::{Found, Resume, find_answer};
 use super::seen::SeenEvents;
 use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
+use crate::id::EventId;
 
 /// How a run ends.
 pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
@@ -79,7 +80,7 @@ pub struct ClientSession {
     resume: Resume,
     /// The last event that came. What waits to be shown waits here, so the next connection begins
     /// behind it.
-    received: Option<Str>,
+    received: Option<EventId>,
     /// How many events came, and which of them was shown last.
     came: u64,
     shown: u64,
@@ -459,7 +460,7 @@ fn is_passing(reason: &CloseReason) -> bool {
 
 /// Returns the output of a run that ended without a connection.
 fn output(answer: Str, frame: &Connected) -> Output {
-    let mut output = Output::new(answer, frame.session_id.clone(), 0);
+    let mut output = Output::new(frame.session_id.clone(), answer, 0);
     output.duration_ms = None;
     output.session.clone_from(&frame.session);
     output.chat_items.clone_from(&frame.chat_items);

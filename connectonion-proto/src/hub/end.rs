@@ -106,7 +106,7 @@ impl Hub {
     fn output(&self, id: &SessionId, result: &str, duration_ms: u64, session: &Json) -> Text {
         // With room for why it was not stored.
         let max = self.config.max_output_bytes.saturating_sub(MAX_NOTE);
-        let output = || Output::new(result, id.as_str(), duration_ms);
+        let output = || Output::new(id, result, duration_ms);
         let items = chat_items(session.get());
         let with = |session: Json| {
             let mut output = output();
@@ -119,7 +119,7 @@ impl Hub {
             Some(with(session.clone())),
             smaller(),
             Some(output()),
-            Some(Output::new("", id.as_str(), duration_ms)),
+            Some(Output::new(id, "", duration_ms)),
         ];
         let forms = forms.into_iter().flatten();
         let mut texts = forms.filter_map(|it| encode(&it).ok());

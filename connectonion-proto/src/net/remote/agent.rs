@@ -15,6 +15,7 @@ use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
     OnboardSuccess, PromptUpdate, Response, SessionStatus,
 };
+use crate::id::SessionId;
 
 /// The result of a request to the host.
 type Outcome<T> = Result<T, CallError<ErrorFrame>>;
@@ -217,7 +218,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self, session_id: impl Into<Str>) -> Outcome<SessionStatus> {
+    pub async fn status(&self, session_id: impl Into<SessionId>) -> Outcome<SessionStatus> {
         let id = session_id.into();
         let reply = self
             .link

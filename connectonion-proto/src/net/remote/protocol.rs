@@ -10,7 +10,7 @@ use rpc_core::net::{
     queue,
 };
 use rpc_core::sync::Mutex;
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secret, Str};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secret};
 
 use super::signer::RequestSigner;
 use crate::auth::Draft;
@@ -19,6 +19,7 @@ use crate::client::{
 };
 use crate::codec::redact;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, Response, SessionState};
+use crate::id::EventId;
 use crate::net::SYSTEM;
 
 /// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
@@ -162,7 +163,7 @@ pub(super) struct State {
 #[expect(clippy::large_enum_variant, reason = "nearly all are steps")]
 pub(super) enum Item {
     Step(Step),
-    Queued { id: Str },
+    Queued { id: EventId },
     Lagged(u64),
     End(Box<End>),
 }
