@@ -205,7 +205,8 @@ impl Router {
     /// Returns the agent for a chat.
     ///
     /// # Errors
-    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
+    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent) if no binding matches and there
+    /// is no default agent. It is the answer for the client.
     pub fn resolve(&self, chat: &SessionRef) -> Result<&str, RpcError> {
         self.bound(chat)
             .or(self.default_agent.as_deref())
@@ -219,7 +220,8 @@ impl Router {
     /// specification, `chat.send`, steps 1 and 2.
     ///
     /// # Errors
-    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
+    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent) if no binding matches and there
+    /// is no default agent. It is the answer for the client.
     pub fn session(&self, chat: &SessionRef) -> Result<SessionKey, RpcError> {
         let agent = self.resolve(chat)?;
         Ok(SessionKey::new(

@@ -142,7 +142,7 @@ fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, D
 /// Checks a message's size against [`Limits::max_message_bytes`].
 ///
 /// # Errors
-/// [`DecodeErrorKind::TooLarge`].
+/// [`DecodeErrorKind::TooLarge`] if it is larger: refuse the message.
 #[inline]
 pub fn check_size(size: usize, limits: &Limits) -> Result<(), DecodeError> {
     let max = limits.max_message_bytes;

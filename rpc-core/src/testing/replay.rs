@@ -93,6 +93,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// [handle](crate::net::server::ServerHandle::serve) serves. What the peer sends comes when it was
 /// recorded; pause tokio's clock, and it takes no time.
 ///
+/// # Cancel safety
+/// Dropping the future drops the line.
+///
 /// # Panics
 /// As [`replay`] does, and if a recorded frame is not sent within a minute.
 ///

@@ -64,6 +64,7 @@ fn a_late_reply_is_dropped_after_the_timeout() {
 #[test]
 fn the_trace_marks_a_frame_that_is_lost() {
     let mut pair = pair(Instant::now(), 7);
+    pair.take_client_events();
     pair.drop_next(Side::Server, 1);
     pair.server.ask("lost", pair.now()).unwrap();
     pair.settle();

@@ -214,7 +214,7 @@ impl Client {
     /// Requests the status of a session. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the host's own error. Repeating is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.

@@ -107,7 +107,8 @@ impl RouterRuntime {
     /// Submits a text of a user, and waits until nothing about it is open any more.
     ///
     /// # Errors
-    /// [`HubError`].
+    /// [`HubError`]; no client has got anything then, unless it is [`HubError::Ended`], after which it is not
+    /// known what became of the message.
     ///
     /// # Cancel safety
     /// Nothing happens before the first poll. Dropping the future after it loses the result only;
