@@ -38,7 +38,7 @@ pub enum ClientEvent {
         /// The request.
         id: CallId,
         /// The result.
-        result: Result<Reply, CallError<ErrorFrame>>,
+        result: Result<CallValue, CallError<ErrorFrame>>,
     },
     /// The run has ended, of this client or another one. [`CallError::Remote`] is the agent's or the host's
     /// error; the session can be used again after it. If the connection ended first, the run goes
@@ -102,7 +102,7 @@ impl Step {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Reply {
+pub enum CallValue {
     /// To [`input`](super::ClientConn::input): the host has the prompt.
     Input(Taken),
     /// To [`onboard`](super::ClientConn::onboard): the stranger is a contact now.

@@ -41,7 +41,7 @@ use crate::id::SessionId;
 use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, Reply, Step, Taken, Warning};
+pub use event::{CallValue, ClientEvent, Step, Taken, Warning};
 #[cfg(feature = "tokio")]
 pub(crate) use questions::goes_on;
 pub use resume::Resume;

@@ -11,7 +11,7 @@ use rpc_core::{
 use super::questions::{Questions, goes_on};
 use super::resume::{Found, Resume, find_answer};
 use super::seen::SeenEvents;
-use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
+use super::{CallValue, ClientConfig, ClientConn, ClientEvent, ClientState, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
 use crate::id::EventId;
 
@@ -363,12 +363,12 @@ impl ClientSession {
     }
 
     /// The host has reported the outcome of a request, or the connection has ended before.
-    fn reply(&mut self, id: CallId, result: Result<Reply, CallError<ErrorFrame>>) {
+    fn reply(&mut self, id: CallId, result: Result<CallValue, CallError<ErrorFrame>>) {
         let at = self.prompts.iter().position(|(prompt, _)| *prompt == id);
         let prompt = at.map(|at| self.prompts.remove(at).1);
         let run = self.run.as_mut().filter(|run| run.id == Some(id));
         match (&result, run) {
-            (Ok(Reply::Input(Taken::Started)), _) => {
+            (Ok(CallValue::Input(Taken::Started)), _) => {
                 self.forget_run();
                 self.run = Some(OpenRun {
                     prompt,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use allocation_counter::measure;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::codec::{encode_event, encode_request};
 use exoclaw_proto::frame::{ChatSend, ClientFrame, Request, ServerFrame, SessionRef, StreamEvent};
 use exoclaw_proto::id::CallId;
@@ -211,7 +211,7 @@ fn routing_a_chat_allocates_nothing() {
         team_id: Some("t".into()),
         ..Binding::new("b")
     }]);
-    let router = Router::new(bindings.collect(), Some("d".to_owned())).unwrap();
+    let router = Bindings::new(bindings.collect(), Some("d".to_owned())).unwrap();
     let chat = |peer: Option<&str>| SessionRef {
         peer: peer.map(Into::into),
         ..SessionRef::new("c", "x")

@@ -13,9 +13,9 @@ use super::protocol::ClientProtocol;
 use crate::client::checked_channel;
 use crate::codec::encode_method;
 use crate::error::RpcError;
-use crate::frame::{Answer, Channel, Final, NoArgs, NoKwargs, User};
+use crate::frame::{CallValue, Channel, Final, NoArgs, NoKwargs, User};
 
-type Outcome = Result<Answer, CallError<RpcError>>;
+type Outcome = Result<CallValue, CallError<RpcError>>;
 
 /// A handle for calls. Cheap to clone; dropping the last clone closes the connection.
 ///

@@ -15,7 +15,7 @@ use snek_proto::frame::Call;
 use snek_proto::frame::NoKwargs;
 use snek_proto::frame::{Final, User};
 use snek_proto::net::{
-    Backend, Client, Events, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle,
+    Backend, CallReply, Client, Events, MemoryBackend, Peer, Replied, Server, ServerHandle,
     ServerOptions, connect_with, dialer,
 };
 use snek_proto::server::ServerConfig;
@@ -301,7 +301,7 @@ impl Backend for TestBackend {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         match call {
             Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),

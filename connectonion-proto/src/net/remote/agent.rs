@@ -10,7 +10,7 @@ use super::protocol::{ClientProtocol, Item, Shared};
 use super::run::Run;
 use super::signer::RequestSigner;
 use crate::auth::{Address, Draft};
-use crate::client::{ClientConn, Reply, Resume, Taken};
+use crate::client::{CallValue, ClientConn, Resume, Taken};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
     OnboardSuccess, PromptUpdate, Response, SessionStatus,
@@ -105,7 +105,7 @@ impl Client {
             .link
             .call_with("INPUT", move |conn, now| conn.input(&input, now));
         match reply.await? {
-            Reply::Input(taken) => Ok(taken),
+            CallValue::Input(taken) => Ok(taken),
             _ => Err(unexpected()),
         }
     }
@@ -206,7 +206,7 @@ impl Client {
             conn.onboard(&submit, now)
         });
         match reply.await? {
-            Reply::Onboarded(success) => Ok(success),
+            CallValue::Onboarded(success) => Ok(success),
             _ => Err(unexpected()),
         }
     }
@@ -224,7 +224,7 @@ impl Client {
             .link
             .call_with("SESSION_STATUS", move |conn, now| conn.query(id, now));
         match reply.await? {
-            Reply::Status(status) => Ok(status),
+            CallValue::Status(status) => Ok(status),
             _ => Err(unexpected()),
         }
     }
@@ -249,7 +249,7 @@ impl Client {
             .link
             .call_with("ADMIN", move |conn, now| conn.admin(&request, now));
         match reply.await? {
-            Reply::Admin(result) => Ok(result),
+            CallValue::Admin(result) => Ok(result),
             _ => Err(unexpected()),
         }
     }
