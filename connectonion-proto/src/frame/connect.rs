@@ -147,6 +147,7 @@ fn name<S: Serializer>(session_id: &Option<SessionId>, to: S) -> Result<S::Ok, S
 fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SessionId>, D::Error> {
     let session = optional_object(from)?;
     let id = session.and_then(|session: Json| last_member(&session, "session_id"));
-    id.map(|id| id.parse().map_err(D::Error::custom))
+    id.map(|id| id.parse::<Str>().map(SessionId::new))
         .transpose()
+        .map_err(D::Error::custom)
 }
