@@ -7,6 +7,8 @@
 //! Left out: it remembers nothing, and its model is [`think`] of `src/lib.rs`. `wss://` needs the feature `tls`.
 #![allow(clippy::print_stdout)]
 
+use std::sync::Arc;
+
 use examples::{Failure, Step, cannot, lines, options, roll, stopped, think};
 use serde_json::{Value, json};
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, State};
@@ -36,14 +38,12 @@ impl Handler for Answering {
         let mut conversation = vec![ChatMessage::user(said)];
         // The loop asks the model, runs the tools that it wants, and stays within its limits.
         let tool_loop = ToolLoop::new(ToolLoopConfig::default());
-        let answer = tool_loop
-            .run(&mut Scripted, &mut Dice::new(), &mut conversation)
-            .await?;
         // Whatever happens now, there is one final message.
         let mut reply = cx.stream();
-        for word in answer.split_inclusive(' ') {
-            reply.push(word);
-        }
+        let show = |piece: &str| reply.push(piece);
+        tool_loop
+            .run(&mut Scripted, &mut Dice::new(), &mut conversation, show)
+            .await?;
         reply.finish().await?;
         Ok(())
     }
@@ -75,6 +75,7 @@ impl ChatModel for Scripted {
         &mut self,
         messages: &[ChatMessage],
         _tools: &[ToolDefinition],
+        on_text: &mut (dyn FnMut(&str) + Send),
     ) -> Result<ChatMessage, BotError> {
         let text_of = |it: &ChatMessage| it.content.text().into_owned();
         let prompt = messages.iter().rfind(|it| it.role == Role::User);
@@ -82,7 +83,10 @@ impl ChatModel for Scripted {
         let results: Vec<_> = results.map(text_of).collect();
         let prompt = prompt.map(text_of).unwrap_or_default();
         Ok(match think(&prompt, &results) {
-            Step::Say(pieces) => ChatMessage::assistant(pieces.concat()),
+            Step::Say(pieces) => {
+                pieces.iter().for_each(|piece| on_text(piece));
+                ChatMessage::assistant(pieces.concat())
+            }
             Step::Tool { name, argument } => {
                 let arguments = json!({ "sides": argument.parse().unwrap_or(6) });
                 let call = ToolCall::new("call-1", name, arguments.to_string());
@@ -124,9 +128,10 @@ async fn serve(address: &str) -> Result<String, Failure> {
         .with_user("you", "", "You")
         .with_user("bot", "", "Bot")
         .open();
-    let server = Server::bind(address, backend, ServerOptions::default()).await;
+    let backend = Arc::new(backend);
+    let server = Server::bind(address, backend.clone(), ServerOptions::default()).await;
     let server = server.map_err(cannot("listen on", address))?;
-    let (url, backend) = (server.url(), server.runtime());
+    let url = server.url();
     tokio::spawn(server.run());
     println!("chat at {url}: say `@bot hello`, or `@bot roll 20`");
     let mut lines = lines();

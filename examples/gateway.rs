@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use examples::{Failure, Step, cannot, options, stopped, think, tokens, tool};
 use exoclaw_proto::Json;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::binding::Router;
+use exoclaw_proto::binding::Bindings;
 use exoclaw_proto::budget::{Budgets, Ledger};
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
@@ -36,7 +36,7 @@ const DAILY_TOKENS: u64 = 1_000_000;
 /// The application behind the server.
 pub(crate) struct Gateway {
     /// Which agent gets which chat.
-    router: Router,
+    router: Bindings,
     /// One turn of a session at a time: the second of two messages knows the first.
     turns: SessionTurns,
     ledger: Ledger,
@@ -53,7 +53,7 @@ struct Conversation {
 impl Gateway {
     pub(crate) fn new() -> Result<Self, Failure> {
         Ok(Self {
-            router: Router::new(Vec::new(), Some("default".to_owned()))?,
+            router: Bindings::new(Vec::new(), Some("default".to_owned()))?,
             turns: SessionTurns::default(),
             ledger: Ledger::new(Budgets {
                 daily: Some(DAILY_TOKENS),

@@ -13,7 +13,6 @@ use examples::{Failure, cannot, lines, options, stopped};
 use smarthole_proto::hub::{HubEvent, Input, Outcome};
 use smarthole_proto::net::{HubEvents, RouterRuntime, Server, ServerOptions};
 use smarthole_proto::router::{Choice, Keywords, RouteRequest, Router, RouterError};
-use smarthole_proto::rpc_core::net::Queued;
 
 /// Names first, then words.
 #[derive(Default)]
@@ -80,10 +79,7 @@ pub(crate) fn describe(outcome: &Outcome) -> String {
 
 /// Shows who comes, who goes, and what plugins say.
 async fn show(mut events: HubEvents) {
-    while let Some(queued) = events.next().await {
-        let Queued::Item(event) = queued else {
-            continue; // a listener that is too slow misses some, and is told how many
-        };
+    while let Some(event) = events.next().await {
         match event {
             HubEvent::Registered { name, .. } => println!("{name} is here"),
             HubEvent::Left { name, .. } => println!("{name} has left"),

@@ -3,12 +3,14 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::str::FromStr;
 
 use rpc_core::{Refused, Str};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::event::{Checklist, ChecklistItem, ToolCall};
 use crate::limits::MAX_ID_BYTES;
 pub(crate) use kind::Kind;
 
@@ -55,7 +57,7 @@ mod kind {
 /// assert!("rpc_0A".parse::<RpcId>().is_err());
 /// # Ok::<(), acolyte_proto::Refused>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<K>(Str, PhantomData<fn() -> K>);
 
 /// The id of a request, `rpc_…`: all its answers carry it.
@@ -70,6 +72,13 @@ pub type ErrorId = Id<kind::FailureKind>;
 pub type MessageId = Id<kind::MessageKind>;
 /// The id of a memory's owner, `proj_…` or `user_…`.
 pub type ResourceId = Id<kind::ResourceKind>;
+
+/// The id of a call of a tool: any text, by which its outputs and its result refer to it.
+pub type ToolCallId = rpc_core::Id<ToolCall>;
+/// The id of a checklist: any text.
+pub type ChecklistId = rpc_core::Id<Checklist>;
+/// The id of an item of a checklist: any text.
+pub type ChecklistItemId = rpc_core::Id<ChecklistItem>;
 
 /// The id in the answer to a request whose own id could not be read.
 pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
@@ -147,6 +156,45 @@ impl RpcId {
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         self.as_str() == UNREADABLE_ID
+    }
+}
+
+impl<K> Deref for Id<K> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl<K> AsRef<str> for Id<K> {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+/// Compares with every text: `str`, `String`, [`Str`], another id.
+impl<K, T: AsRef<str> + ?Sized> PartialEq<T> for Id<K> {
+    fn eq(&self, other: &T) -> bool {
+        self.0 == *other
+    }
+}
+
+impl<K> PartialEq<Id<K>> for str {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
+impl<K> PartialEq<Id<K>> for &str {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
+impl<K> PartialEq<Id<K>> for String {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use rpc_core::Str;
-
 use crate::event::Event;
+use crate::id::ToolCallId;
 
 /// The number of calls that a chat remembers; known servers allow 300 calls. After that many, an
 /// output or result without its call is not noticed.
@@ -22,7 +21,7 @@ pub(crate) struct ToolCalls {
 
 impl ToolCalls {
     /// Returns the id of the call that this event refers to, if the chat has not seen that call.
-    pub(crate) fn stray<'e>(&self, event: &'e Event) -> Option<&'e Str> {
+    pub(crate) fn stray<'e>(&self, event: &'e Event) -> Option<&'e ToolCallId> {
         let id = match event {
             Event::ToolOutput(output) => &output.id,
             Event::ToolResult(result) => &result.id,

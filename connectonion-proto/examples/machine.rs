@@ -30,7 +30,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
                 }
                 ServerEvent::Input(..) => {
                     server.begun()?;
-                    server.send(encode(&Output::new("hi", "session-1", 3))?)?;
+                    server.send(encode(&Output::new("session-1", "hi", 3))?)?;
                 }
                 other => println!("{other:?}"),
             }

@@ -7,6 +7,7 @@ use rpc_core::{Json, Limits, Str};
 use serde_json::value::RawValue;
 
 use crate::frame::{ChatItem, ChatItemKind, EventKind, ServerFrame, ToolResult, ToolStatus};
+use crate::id::ToolCallId;
 
 /// Returns the `chat_items` of a session, from its messages and its trace: for each prompt the
 /// user's words, the events, and the agent's words. Unreadable parts are left out.
@@ -78,7 +79,7 @@ fn messages_of(messages: Vec<&RawValue>) -> Vec<(bool, ChatItem)> {
 fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
     let mut turns: Vec<Vec<ChatItem>> = Vec::new();
     // Where each tool's item stands: in which turn, and where there.
-    let mut tools: HashMap<Str, (usize, usize)> = HashMap::new();
+    let mut tools: HashMap<ToolCallId, (usize, usize)> = HashMap::new();
     for (at, event) in events.into_iter().enumerate() {
         let Ok(ServerFrame::Event(event)) = ServerFrame::decode(event.get(), limits) else {
             continue;
@@ -101,7 +102,7 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
                     status: Some(ToolStatus::Running),
                     ..ToolResult::default()
                 };
-                (id, ChatItemKind::ToolCall(tool))
+                (id.into(), ChatItemKind::ToolCall(tool))
             }
             EventKind::ToolResult(result) => {
                 let is_error = result.status.as_ref().is_some_and(ToolStatus::is_error);
@@ -130,7 +131,7 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
                 }
                 let kind = ChatItemKind::ToolCall(tool);
                 if let Some(turn) = turns.last_mut() {
-                    turn.push(ChatItem::new(id, kind));
+                    turn.push(ChatItem::new(Str::from(id), kind));
                 }
                 continue;
             }
@@ -145,7 +146,7 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
             ),
             _ => continue,
         };
-        turn.push(ChatItem::new(id, kind));
+        turn.push(ChatItem::new(Str::from(id), kind));
     }
     turns
 }

@@ -1,8 +1,8 @@
-//! Ids: [`SessionId`] and [`EventId`], and functions that make them.
+//! Ids: [`SessionId`], [`EventId`] and [`ToolCallId`], and functions that make them.
 
 use rpc_core::{Id, uuid};
 
-use crate::frame::{Session, StreamEvent};
+use crate::frame::{Session, StreamEvent, ToolCall};
 
 /// The id of a session: any text. Servers make UUIDs.
 pub type SessionId = Id<Session>;
@@ -10,6 +10,9 @@ pub type SessionId = Id<Session>;
 /// The id of an event: any text, not always unique. Clients send the last one back as
 /// `last_msg_id`.
 pub type EventId = Id<StreamEvent>;
+
+/// The id of a call of a tool: any text, by which its result refers to it.
+pub type ToolCallId = Id<ToolCall>;
 
 /// Creates the id of a session from 128 random bits: a UUID of version 4.
 pub(crate) fn session_id(random: u128) -> SessionId {

@@ -13,18 +13,13 @@ use axum::{Router, http::StatusCode, routing::get, serve::ListenerExt as _};
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::net::{self, MemoryBackend, Server, ServerOptions};
-use exoclaw_proto::server::ServerConfig;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    let with_token = ServerConfig::new(Auth::token("secret")?);
-    let options = ServerOptions {
-        connection: with_token,
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(Auth::token("secret")?);
     let (server, service) = Server::mount(MemoryBackend::new(), options);
     let handle = server.handle();
     let patience = Duration::from_secs(10); // for requests: a WebSocket lives on

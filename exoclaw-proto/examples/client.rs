@@ -11,16 +11,11 @@ use std::error::Error;
 use exoclaw_proto::auth::Auth;
 use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::net::{self, MemoryBackend, Server, ServerOptions};
-use exoclaw_proto::server::ServerConfig;
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let backend = MemoryBackend::new().with_plugin("echo");
-    let with_token = ServerConfig::new(Auth::token("secret")?);
-    let options = ServerOptions {
-        connection: with_token,
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions::new(Auth::token("secret")?);
     let server = Server::bind("127.0.0.1:0", backend, options).await?;
     let url = server.url();
     tokio::spawn(server.run());

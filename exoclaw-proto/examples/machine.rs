@@ -21,7 +21,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let seed = 7; // request ids begin here
     let config = ClientConfig::new("secret");
     let mut client = ClientConn::new(config.clone(), seed, now);
-    let mut server = ServerConn::new(ServerConfig::new(Auth::token("secret")?), now);
+    let auth = Auth::token("secret")?;
+    let mut server = ServerConn::new(ServerConfig::default(), auth, now);
     loop {
         deliver("client", &mut client, &mut server, now);
         while let Some(event) = server.poll_event() {

@@ -30,7 +30,7 @@ impl Dialer for InProcess {
 
 /// Serves one connection on any transport: the driver moves the frames, the machine reads them.
 async fn serve(transport: impl Transport) -> Result<(), Refused> {
-    let machine = ServerConn::new(ServerConfig::new(Auth::open()), time::now());
+    let machine = ServerConn::new(ServerConfig::default(), Auth::open(), time::now());
     let mut driver = Driver::new(machine, transport);
     while let Some(event) = driver.next().await {
         println!("gateway: {event:?}");

@@ -77,7 +77,7 @@ impl Auth {
     /// Requires this token as the first frame of every connection.
     ///
     /// # Errors
-    /// [`AuthError::EmptyToken`], [`AuthError::TokenTooLong`].
+    /// [`AuthError::EmptyToken`], or [`AuthError::TokenTooLong`] beyond [`MAX_TOKEN_BYTES`]: choose another token.
     pub fn token(token: impl Into<Secret>) -> Result<Self, AuthError> {
         let token = token.into();
         if token.expose().is_empty() {
@@ -118,7 +118,7 @@ impl Auth {
 /// one only on a loopback address.
 ///
 /// # Errors
-/// [`AuthError::TokenRequired`]
+/// [`AuthError::TokenRequired`] if other machines could reach it: set a token, or listen on 127.0.0.1.
 pub fn check_bind(host: &str, auth: &Auth) -> Result<(), AuthError> {
     if auth.is_open() && !is_loopback(host) {
         return Err(AuthError::TokenRequired);

@@ -1,4 +1,4 @@
-//! The choice of an agent for a chat: [`Binding`]s, and the [`Router`] over them.
+//! The choice of an agent for a chat: [`Binding`]s, and the [`Bindings`] over them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -127,14 +127,14 @@ impl Mask {
 /// combinations of five fields, and one table lookup for each that is in use.
 ///
 /// ```
-/// use exoclaw_proto::binding::{Binding, Router};
+/// use exoclaw_proto::binding::{Binding, Bindings};
 /// use exoclaw_proto::frame::SessionRef;
 ///
 /// let bindings = vec![
 ///     Binding { channel: Some("discord".to_owned()), ..Binding::new("chatty") },
 ///     Binding { peer_id: Some("ann".to_owned()), ..Binding::new("private") },
 /// ];
-/// let router = Router::new(bindings, None)?;
+/// let router = Bindings::new(bindings, None)?;
 /// let chat = |channel, peer: &str| SessionRef {
 ///     peer: Some(peer.into()),
 ///     ..SessionRef::new(channel, "a1")
@@ -146,7 +146,7 @@ impl Mask {
 /// # Ok::<(), rpc_core::Refused>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Router {
+pub struct Bindings {
     /// The first binding with these properties.
     index: HashMap<Selector<'static>, usize>,
     /// The agent of each binding.
@@ -156,7 +156,7 @@ pub struct Router {
     default_agent: Option<String>,
 }
 
-impl Router {
+impl Bindings {
     /// Creates a router over these bindings. A chat that matches none of them goes to the default
     /// agent, if there is one.
     ///
@@ -205,7 +205,8 @@ impl Router {
     /// Returns the agent for a chat.
     ///
     /// # Errors
-    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
+    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent) if no binding matches and there
+    /// is no default agent. It is the answer for the client.
     pub fn resolve(&self, chat: &SessionRef) -> Result<&str, RpcError> {
         self.bound(chat)
             .or(self.default_agent.as_deref())
@@ -219,7 +220,8 @@ impl Router {
     /// specification, `chat.send`, steps 1 and 2.
     ///
     /// # Errors
-    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent)
+    /// [`RpcError`] of the kind [`NoAgent`](crate::error::ErrorKind::NoAgent) if no binding matches and there
+    /// is no default agent. It is the answer for the client.
     pub fn session(&self, chat: &SessionRef) -> Result<SessionKey, RpcError> {
         let agent = self.resolve(chat)?;
         Ok(SessionKey::new(
@@ -255,8 +257,8 @@ mod tests {
 
     use super::*;
 
-    fn router(bindings: Vec<Binding>) -> Router {
-        Router::new(bindings, None).unwrap()
+    fn router(bindings: Vec<Binding>) -> Bindings {
+        Bindings::new(bindings, None).unwrap()
     }
 
     fn chat(channel: &str, account: &str, peer: &str) -> SessionRef {
@@ -276,11 +278,11 @@ mod tests {
     #[test]
     fn a_binding_needs_a_criterion_and_an_agent() {
         let bindings = vec![on_channel(), Binding::new("b")];
-        let error = Router::new(bindings, None).unwrap_err();
+        let error = Bindings::new(bindings, None).unwrap_err();
         let words = "number 1 (agent 'b') names none of ";
         assert!(error.to_string().contains(words), "{error}");
         assert_eq!(
-            Router::new(
+            Bindings::new(
                 vec![Binding {
                     channel: Some("c".into()),
                     ..Binding::new("")
@@ -388,7 +390,7 @@ mod tests {
 
     #[test]
     fn unmatched_chats_go_to_the_default_agent() {
-        let router = Router::new(vec![on_channel()], Some("d".to_owned())).unwrap();
+        let router = Bindings::new(vec![on_channel()], Some("d".to_owned())).unwrap();
         assert_eq!(router.resolve(&chat("x", "", "")), Ok("d"));
         assert_eq!(router.resolve(&chat("c", "", "")), Ok("a"));
     }

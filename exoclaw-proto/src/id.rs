@@ -1,4 +1,4 @@
-//! Ids: the client's [`CallId`], and [`WireId`], a request's id as the peer sent it.
+//! Ids: the client's [`CallId`], [`ToolCallId`], and [`WireId`], a request's id as the peer sent it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,14 @@ use rpc_core::{DecodeError, Json};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::frame::ToolUse;
 use crate::limits::MAX_ID_BYTES;
 
 /// The id of a request of this client: 16 lower-case hex digits on the wire, so never `"0"`.
 pub type CallId = rpc_core::CallId;
+
+/// The id of a call of a tool: any text, by which its result refers to it.
+pub type ToolCallId = rpc_core::Id<ToolUse>;
 
 /// The id of an error about text whose id could not be read.
 pub const UNREADABLE_ID: &str = "0";

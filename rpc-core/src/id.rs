@@ -54,6 +54,13 @@ impl<K: ?Sized> Clone for Id<K> {
     }
 }
 
+/// The empty text.
+impl<K: ?Sized> Default for Id<K> {
+    fn default() -> Self {
+        Self::new(Str::EMPTY)
+    }
+}
+
 #[automatically_derived]
 impl<K: ?Sized> PartialEq for Id<K> {
     fn eq(&self, other: &Self) -> bool {

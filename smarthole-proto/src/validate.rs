@@ -71,7 +71,8 @@ pub fn description(description: &str, side: Side) -> Result<(), RegistrationErro
 /// Checks a typed registration.
 ///
 /// # Errors
-/// [`ErrorCode::InvalidName`], then [`ErrorCode::InvalidDescription`].
+/// [`ErrorCode::InvalidName`] if the name is not valid, else [`ErrorCode::InvalidDescription`] if the description
+/// is not: the message says what is allowed.
 pub fn registration(registration: &Registration, side: Side) -> Result<(), RegistrationError> {
     name(&registration.name)?;
     description(&registration.description, side)

@@ -38,8 +38,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         .with_channel("general", "General")
         .with_user("alice", "wonderland", "Alice")
         .with_user("greeter", "secret", "Greeter");
-    let server = Server::bind("127.0.0.1:0", backend, ServerOptions::default()).await?;
-    let (url, backend) = (server.url(), server.runtime());
+    let backend = Arc::new(backend);
+    let server = Server::bind("127.0.0.1:0", backend.clone(), ServerOptions::default()).await?;
+    let url = server.url();
     tokio::spawn(server.run());
 
     let done = Arc::new(Notify::new());

@@ -13,7 +13,7 @@ use std::time::Duration;
 use snek_proto::client::ClientConfig;
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, Channel, Final, User};
-use snek_proto::net::{self, Backend, Peer, Replied, Reply, Server, ServerOptions};
+use snek_proto::net::{self, Backend, CallReply, Peer, Replied, Server, ServerOptions};
 use snek_proto::rpc_core::{Secret, Str};
 
 /// One user, one channel.
@@ -29,7 +29,7 @@ impl Backend for Platform {
         &self,
         _: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         match call {
             Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),

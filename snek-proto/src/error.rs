@@ -205,10 +205,10 @@ rpc_core::from_failures!(BotError, Self::failed);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Answer, ServerFrame};
+    use crate::frame::{CallValue, ServerFrame};
     use rpc_core::Limits;
 
-    fn outcome(text: &str) -> Result<Answer, RpcError> {
+    fn outcome(text: &str) -> Result<CallValue, RpcError> {
         let frame = ServerFrame::decode(text, &Limits::default()).unwrap();
         frame.into_result()
     }

@@ -65,7 +65,7 @@ rpc_core::config! {
         pub limits: Limits = limits::defaults(),
         /// Whether [`connect`](crate::net::connect) may send the key to another machine
         /// unencrypted, where anyone who sees the traffic can read it. Default `false`.
-        pub insecure_key: bool = false,
+        pub insecure: bool = false,
         /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
         /// [`reconnect_policy`], and [`LinkConfig`]'s own. Each chat holds up to 65,536 unread updates and
         /// 16 MiB; one that stays full for 30 s is ended, and until then its connection delivers nothing.

@@ -8,7 +8,7 @@ use super::CallId;
 use crate::error::{AppError, RpcError};
 use crate::event::Event;
 use crate::frame::{Reply, Status};
-use crate::id::TaskId;
+use crate::id::{TaskId, ToolCallId};
 use crate::task::Task;
 use crate::tool_calls::{STRAY, ToolCalls};
 
@@ -163,7 +163,7 @@ pub enum Warning {
     #[error("{STRAY}")]
     ToolWithoutCall {
         /// The id of the missing call.
-        tool_call_id: Str,
+        tool_call_id: ToolCallId,
     },
     /// A position in the queue was 0; they count from 1. It was skipped.
     #[error("a place in the queue is 0")]

@@ -1,10 +1,10 @@
 //! [`Checklist`]: the list of steps of a chat.
 
-use rpc_core::json::lenient;
 use rpc_core::{Str, words};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Event;
+use crate::id::{ChecklistId, ChecklistItemId};
 use crate::loose;
 
 /// A list of things to do.
@@ -12,8 +12,7 @@ use crate::loose;
 #[serde(rename_all = "camelCase")]
 pub struct Checklist {
     /// The id of the list.
-    #[serde(deserialize_with = "lenient::id")]
-    pub group_id: Str,
+    pub group_id: ChecklistId,
     /// The title of the list.
     #[serde(default, deserialize_with = "loose::text")]
     pub group_title: Str,
@@ -26,8 +25,7 @@ pub struct Checklist {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecklistItem {
     /// The id of the item.
-    #[serde(deserialize_with = "lenient::id")]
-    pub id: Str,
+    pub id: ChecklistItemId,
     /// The text of the item.
     pub label: Str,
     /// Its progress.
@@ -75,7 +73,7 @@ fn items<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ChecklistItem>, D::Er
 
 impl Checklist {
     /// Creates a list without items.
-    pub fn new(group_id: impl Into<Str>, group_title: impl Into<Str>) -> Self {
+    pub fn new(group_id: impl Into<ChecklistId>, group_title: impl Into<Str>) -> Self {
         Self {
             group_id: group_id.into(),
             group_title: group_title.into(),
@@ -97,7 +95,7 @@ impl ChecklistTag {
 
 impl ChecklistItem {
     /// Creates an item that is not started.
-    pub fn new(id: impl Into<Str>, label: impl Into<Str>, order: u64) -> Self {
+    pub fn new(id: impl Into<ChecklistItemId>, label: impl Into<Str>, order: u64) -> Self {
         Self {
             id: id.into(),
             label: label.into(),

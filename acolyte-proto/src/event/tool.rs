@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Part;
 use crate::error::ErrorDetail;
 use crate::frame::{Extra, keep_extra};
+use crate::id::ToolCallId;
 use crate::loose;
 
 /// The model calls a tool. Acolyte specification, *Event model*.
@@ -14,8 +15,8 @@ use crate::loose;
 #[non_exhaustive]
 pub struct ToolCall {
     /// The id that the tool's outputs and its result refer to.
-    #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
-    pub id: Str,
+    #[serde(rename = "toolCallId")]
+    pub id: ToolCallId,
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
@@ -29,8 +30,8 @@ pub struct ToolCall {
 #[non_exhaustive]
 pub struct ToolOutput {
     /// The id of the call. For a tool without one, known servers send the tool's name.
-    #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
-    pub id: Str,
+    #[serde(rename = "toolCallId")]
+    pub id: ToolCallId,
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
@@ -46,8 +47,8 @@ pub struct ToolOutput {
 #[non_exhaustive]
 pub struct ToolResult {
     /// The call.
-    #[serde(rename = "toolCallId", deserialize_with = "lenient::id")]
-    pub id: Str,
+    #[serde(rename = "toolCallId")]
+    pub id: ToolCallId,
     /// The tool.
     #[serde(rename = "toolName")]
     pub name: Str,
@@ -92,7 +93,7 @@ fn content<'de, D: Deserializer<'de>>(from: D) -> Result<Part, D::Error> {
 
 impl ToolCall {
     /// Creates a call of the tool `name` with JSON arguments.
-    pub fn new(id: impl Into<Str>, name: impl Into<Str>, args: impl Into<Json>) -> Self {
+    pub fn new(id: impl Into<ToolCallId>, name: impl Into<Str>, args: impl Into<Json>) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
@@ -103,7 +104,7 @@ impl ToolCall {
 
 impl ToolOutput {
     /// Creates an output of the call `id` of the tool `name`.
-    pub fn new(id: impl Into<Str>, name: impl Into<Str>, content: Part) -> Self {
+    pub fn new(id: impl Into<ToolCallId>, name: impl Into<Str>, content: Part) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
@@ -114,7 +115,7 @@ impl ToolOutput {
 
 impl ToolResult {
     /// Creates a successful result of the call `id` of the tool `name`.
-    pub fn ok(id: impl Into<Str>, name: impl Into<Str>) -> Self {
+    pub fn ok(id: impl Into<ToolCallId>, name: impl Into<Str>) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
@@ -126,7 +127,7 @@ impl ToolResult {
     }
 
     /// Creates a failed result of the call `id` of the tool `name`.
-    pub fn failed(id: impl Into<Str>, name: impl Into<Str>) -> Self {
+    pub fn failed(id: impl Into<ToolCallId>, name: impl Into<Str>) -> Self {
         Self {
             is_error: Some(true),
             ..Self::ok(id, name)

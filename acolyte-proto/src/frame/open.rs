@@ -33,8 +33,8 @@ impl Extra {
 
     /// Sets a member, replacing one of the same name. A member beyond the limit is left out, and so
     /// is null, which counts as absent.
-    pub fn set(&mut self, name: impl Into<Str>, value: Json) {
-        let name = name.into();
+    pub fn set(&mut self, name: impl Into<Str>, value: impl Into<Json>) {
+        let (name, value) = (name.into(), value.into());
         self.members.retain(|it| it.0 != name);
         if self.members.len() < MAX_EXTRA && !value.is_null() {
             self.members.push((name, value));

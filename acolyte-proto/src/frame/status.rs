@@ -97,7 +97,7 @@ impl Status {
     /// differ.
     ///
     /// # Errors
-    /// [`Mismatch`].
+    /// [`Mismatch`] says which version the server speaks, or what it lacks: use another server, or do without.
     ///
     /// ```
     /// use acolyte_proto::error::Mismatch;

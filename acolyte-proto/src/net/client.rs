@@ -101,7 +101,7 @@ impl Client {
     /// Requests the server's status. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the server's own error. Repeating is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -120,7 +120,7 @@ impl Client {
     /// has forgotten it. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the server's own error. Repeating is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.

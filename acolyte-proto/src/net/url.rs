@@ -70,7 +70,7 @@ pub fn connect_lazy(
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Header`] if no header can carry the
 /// key; [`ConnectError::Insecure`] if `config` has a key, the URL is not encrypted, its host is not
-/// this machine, and [`insecure_key`](ClientConfig::insecure_key) is not set.
+/// this machine, and [`insecure`](ClientConfig::insecure) is not set.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let offer = Offer::for_websocket(config.api_key.as_ref());
     dialer_with(&each(url, rpc_url), config, offer)
@@ -88,7 +88,7 @@ pub(super) fn dialer_with(
     offer: Offer,
 ) -> Result<WsDialer, ConnectError> {
     let mut dialer = WsDialer::for_client(url, &config.link, config.limits.max_message_bytes)?;
-    if config.api_key.is_some() && !config.insecure_key {
+    if config.api_key.is_some() && !config.insecure {
         dialer = dialer.protect(KEY)?;
     }
     for name in offer.subprotocols {
@@ -128,7 +128,7 @@ mod tests {
         let refused = dialer("http://example.org", &config);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
         let allowed = ClientConfig {
-            insecure_key: true,
+            insecure: true,
             ..config
         };
         assert!(dialer("http://example.org", &allowed).is_ok());
@@ -154,7 +154,7 @@ mod tests {
         let token = dialer(
             "http://h",
             &ClientConfig {
-                insecure_key: true,
+                insecure: true,
                 ..keyed("k-1")
             },
         )
@@ -164,7 +164,7 @@ mod tests {
         let padded = dialer(
             "http://h",
             &ClientConfig {
-                insecure_key: true,
+                insecure: true,
                 ..keyed("a/b=")
             },
         )

@@ -7,7 +7,7 @@ use acolyte_proto::event::{
     Checklist, ChecklistItem, Event, ItemStatus, Part, ToolCall, ToolOutput, ToolResult,
 };
 use acolyte_proto::frame::Reply;
-use acolyte_proto::id::TaskId;
+use acolyte_proto::id::{TaskId, ToolCallId};
 use rpc_core::Str;
 
 /// The current state of a chat. A checklist replaces the one of its group.
@@ -18,7 +18,7 @@ pub(crate) struct Transcript {
     pub(crate) tools: Vec<ToolRun>,
     pub(crate) checklists: Vec<Checklist>,
     pub(crate) outcome: Option<Outcome>,
-    tool_of: HashMap<Str, usize>,
+    tool_of: HashMap<ToolCallId, usize>,
 }
 
 /// One call of a tool.
@@ -64,7 +64,7 @@ impl Transcript {
     }
 
     /// The run of this call.
-    fn tool(&mut self, id: &Str, name: &Str) -> &mut ToolRun {
+    fn tool(&mut self, id: &ToolCallId, name: &Str) -> &mut ToolRun {
         let at = *self.tool_of.entry(id.clone()).or_insert(self.tools.len());
         if at == self.tools.len() {
             self.tools.push(ToolRun {

@@ -1,7 +1,7 @@
 //! The commands of [`ClientConn`]: each is carried out whole, or refused with nothing changed.
 
 use rpc_core::timers::later;
-use rpc_core::{CallId, Instant, Refused, Str};
+use rpc_core::{CallId, Instant, Refused};
 use serde::Serialize;
 
 use super::pending::Kind;
@@ -10,6 +10,7 @@ use crate::frame::{
     AdminRequest, ClientFrame, Connect, Input, ModeChange, OnboardSubmit, PromptUpdate, Response,
     SessionQuery,
 };
+use crate::id::SessionId;
 
 /// The number of answers remembered; the oldest are forgotten first. Agents ask one at a time.
 const MAX_ANSWERS: usize = 64;
@@ -139,7 +140,11 @@ impl ClientConn {
     ///
     /// # Errors
     /// As for [`respond`](Self::respond), and [`Refused::TooManyCalls`]. Safe to repeat.
-    pub fn query(&mut self, session_id: impl Into<Str>, now: Instant) -> Result<CallId, Refused> {
+    pub fn query(
+        &mut self,
+        session_id: impl Into<SessionId>,
+        now: Instant,
+    ) -> Result<CallId, Refused> {
         self.check_ready()?;
         let query = SessionQuery::new(session_id);
         self.ask(&query, Kind::Status, self.answer_deadline(now))

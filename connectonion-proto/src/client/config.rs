@@ -56,7 +56,7 @@ rpc_core::config! {
         /// `None`.
         pub invite_code: Option<Secret> = None,
         /// Whether prompts may be sent to another machine unencrypted. Default `false`.
-        pub insecure_prompts: bool = false,
+        pub insecure: bool = false,
         /// How long the host may take to answer a CONNECT; `None` is for ever. During onboarding
         /// there is no deadline. Default 30 s.
         pub handshake_timeout: Option<Duration> = Some(Duration::from_secs(30)),

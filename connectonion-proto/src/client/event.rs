@@ -7,6 +7,7 @@ use crate::frame::{
     AdminResult, Connected, ErrorFrame, OnboardRequired, OnboardSuccess, Output, Response,
     SessionStatus, StreamEvent,
 };
+use crate::id::EventId;
 
 /// An event on a connection.
 ///
@@ -37,7 +38,7 @@ pub enum ClientEvent {
         /// The request.
         id: CallId,
         /// The result.
-        result: Result<Reply, CallError<ErrorFrame>>,
+        result: Result<CallValue, CallError<ErrorFrame>>,
     },
     /// The run has ended, of this client or another one. [`CallError::Remote`] is the agent's or the host's
     /// error; the session can be used again after it. If the connection ended first, the run goes
@@ -46,7 +47,7 @@ pub enum ClientEvent {
     /// An answer came too late, or to no question; the run goes on.
     AnswerRefused {
         /// The event that it answered.
-        request_id: Option<Str>,
+        request_id: Option<EventId>,
         /// The host's error.
         error: ErrorFrame,
     },
@@ -91,18 +92,17 @@ pub struct Step {
 
 impl Step {
     /// Returns the id of a step that need not be shown again to the client that has shown it.
-    pub(super) fn is_done(&self) -> Option<Str> {
+    pub(super) fn is_done(&self) -> Option<EventId> {
         let kind = &self.event.kind;
         let is_done = kind.awaits().is_none() && kind.delta().is_none();
-        let id = self.event.id.clone().filter(|_| is_done)?;
-        Some(id.into())
+        self.event.id.clone().filter(|_| is_done)
     }
 }
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Reply {
+pub enum CallValue {
     /// To [`input`](super::ClientConn::input): the host has the prompt.
     Input(Taken),
     /// To [`onboard`](super::ClientConn::onboard): the stranger is a contact now.
@@ -122,7 +122,7 @@ pub enum Taken {
     /// the agent reads it. The end of that run answers both.
     Queued {
         /// The host's id for it.
-        id: Str,
+        id: EventId,
     },
 }
 

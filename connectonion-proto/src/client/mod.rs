@@ -33,14 +33,15 @@ use rpc_core::keepalive::KeepAlive;
 use rpc_core::timers::{later, sooner};
 use rpc_core::{
     CallError, CallId, CloseFrame, CloseReason, DecodeError, Delivery, Disconnect, FrameNumber,
-    Incoming, Instant, Machine, MachineCore, Outgoing, Str,
+    Incoming, Instant, Machine, MachineCore, Outgoing,
 };
 
 use crate::frame::{Connect, Response};
+use crate::id::SessionId;
 use pending::PendingRequests;
 
 pub use config::{ClientConfig, reconnect_policy};
-pub use event::{ClientEvent, Reply, Step, Taken, Warning};
+pub use event::{CallValue, ClientEvent, Step, Taken, Warning};
 #[cfg(feature = "tokio")]
 pub(crate) use questions::goes_on;
 pub use resume::Resume;
@@ -103,7 +104,7 @@ pub struct ClientConn {
     onboarded: bool,
     /// The application was asked for another CONNECT.
     connect_wanted: bool,
-    session_id: Option<Str>,
+    session_id: Option<SessionId>,
     /// A run is in progress, as far as the host's frames show.
     run: bool,
     pending: PendingRequests,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Instant, Json, Text};
 
 use super::error_target::{self, ErrorTarget};
-use super::event::{ClientEvent, Reply, Step, Taken, Warning};
+use super::event::{CallValue, ClientEvent, Step, Taken, Warning};
 use super::pending::Kind;
 use super::{ClientConn, ClientState};
 use crate::frame::{
@@ -42,7 +42,7 @@ impl ClientConn {
             ServerFrame::Error(error) => self.on_error(error, size),
             ServerFrame::RuntimeInputAck(ack) => {
                 let asked = self.pending.prompt_answered(Kind::Interjection);
-                let queued = Reply::Input(Taken::Queued { id: ack.id });
+                let queued = CallValue::Input(Taken::Queued { id: ack.id });
                 self.reply("RUNTIME_INPUT_ACK", asked, Ok(queued), size);
                 self.settle_state();
             }
@@ -58,12 +58,12 @@ impl ClientConn {
             ServerFrame::OnboardSuccess(frame) => self.on_onboarded(frame, size, now),
             ServerFrame::SessionStatus(status) => {
                 let asked = self.status_answered();
-                let reply = Reply::Status(status);
+                let reply = CallValue::Status(status);
                 self.reply("SESSION_STATUS", asked, Ok(reply), size);
             }
             ServerFrame::AdminResult(result) => {
                 let asked = self.pending.answered(Kind::Admin);
-                self.reply("ADMIN_RESULT", asked, Ok(Reply::Admin(result)), size);
+                self.reply("ADMIN_RESULT", asked, Ok(CallValue::Admin(result)), size);
             }
             ServerFrame::Unknown { tag, raw } => {
                 self.push(ClientEvent::Unknown { tag, raw }, size);
@@ -97,7 +97,12 @@ impl ClientConn {
             self.core.start_timer("onboarded", timeout, now);
         }
         let asked = self.pending.answered(Kind::Onboarding);
-        self.reply("ONBOARD_SUCCESS", asked, Ok(Reply::Onboarded(frame)), bytes);
+        self.reply(
+            "ONBOARD_SUCCESS",
+            asked,
+            Ok(CallValue::Onboarded(frame)),
+            bytes,
+        );
     }
 
     fn on_event(&mut self, event: StreamEvent, whole: Option<Json>, size: usize, now: Instant) {
@@ -140,7 +145,7 @@ impl ClientConn {
     fn begin_run(&mut self) {
         self.run = true;
         if let Some(asked) = self.pending.prompt_answered(Kind::Prompt) {
-            self.reply("", Some(asked), Ok(Reply::Input(Taken::Started)), 0);
+            self.reply("", Some(asked), Ok(CallValue::Input(Taken::Started)), 0);
         }
         self.settle_state();
     }
@@ -235,7 +240,7 @@ impl ClientConn {
         &mut self,
         name: &'static str,
         asked: Option<Option<CallId>>,
-        result: Result<Reply, CallError<ErrorFrame>>,
+        result: Result<CallValue, CallError<ErrorFrame>>,
         bytes: usize,
     ) {
         match asked {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::codec;
 use crate::frame::Session;
+use crate::id::{EventId, SessionId};
 use crate::merge::{has_later_turn, turn_of};
 
 /// The state from which a client resumes: its session, the last event shown, and the conversation,
@@ -33,11 +34,11 @@ use crate::merge::{has_later_turn, turn_of};
 pub struct Resume {
     /// The session; `None` for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Str>,
+    pub session_id: Option<SessionId>,
     /// The id of the last event that was shown. The host sends again what came after it. A question
     /// counts as shown when the agent has gone on after it: the program that resumes here is asked again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_msg_id: Option<Str>,
+    pub last_msg_id: Option<EventId>,
     /// The conversation: a [`Session`], as the host last sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Json>,
@@ -90,8 +91,8 @@ impl Resume {
         // A member alone is found in much that is not an object.
         Session::parse(json, &Limits::default())?;
         Ok(Self {
-            session_id: text_of(json, "session_id"),
-            last_msg_id: text_of(json, "last_msg_id"),
+            session_id: text_of(json, "session_id").map(Into::into),
+            last_msg_id: text_of(json, "last_msg_id").map(Into::into),
             session: find_member(json, "session").filter(|it| it.first_byte() == b'{'),
         })
     }

@@ -11,8 +11,9 @@ use rpc_core::{
 use super::questions::{Questions, goes_on};
 use super::resume::{Match, Resume, find_answer};
 use super::seen::SeenEvents;
-use super::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Step, Taken};
+use super::{CallValue, ClientConfig, ClientConn, ClientEvent, ClientState, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
+use crate::id::EventId;
 
 /// How a run ends.
 pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
@@ -79,7 +80,7 @@ pub struct ClientSession {
     resume: Resume,
     /// The last event that came. What waits to be shown waits here, so the next connection begins
     /// behind it.
-    received: Option<Str>,
+    received: Option<EventId>,
     /// How many events came, and which of them was shown last.
     came: u64,
     shown: u64,
@@ -362,12 +363,12 @@ impl ClientSession {
     }
 
     /// The host has reported the outcome of a request, or the connection has ended before.
-    fn reply(&mut self, id: CallId, result: Result<Reply, CallError<ErrorFrame>>) {
+    fn reply(&mut self, id: CallId, result: Result<CallValue, CallError<ErrorFrame>>) {
         let at = self.prompts.iter().position(|(prompt, _)| *prompt == id);
         let prompt = at.map(|at| self.prompts.remove(at).1);
         let run = self.run.as_mut().filter(|run| run.id == Some(id));
         match (&result, run) {
-            (Ok(Reply::Input(Taken::Started)), _) => {
+            (Ok(CallValue::Input(Taken::Started)), _) => {
                 self.forget_run();
                 self.run = Some(OpenRun {
                     prompt,
@@ -459,7 +460,7 @@ fn is_passing(reason: &CloseReason) -> bool {
 
 /// Returns the output of a run that ended without a connection.
 fn output(answer: Str, frame: &Connected) -> Output {
-    let mut output = Output::new(answer, frame.session_id.clone(), 0);
+    let mut output = Output::new(frame.session_id.clone(), answer, 0);
     output.duration_ms = None;
     output.session.clone_from(&frame.session);
     output.chat_items.clone_from(&frame.chat_items);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
 use super::*;
-use crate::client::{Reply, Taken};
+use crate::client::{CallValue, Taken};
 use crate::frame::{AdminAction, AdminRequest, Input, Mode, ModeChange, SessionState, Signed};
 use gate::{PING_INTERVAL, SILENCE_TIMEOUT, gate as gated, success};
 
@@ -119,7 +119,7 @@ fn ack(id: &str) -> Value {
 }
 
 fn taken(id: CallId, taken: Taken) -> ClientEvent {
-    let result = Ok(Reply::Input(taken));
+    let result = Ok(CallValue::Input(taken));
     ClientEvent::Reply { id, result }
 }
 
@@ -469,7 +469,7 @@ fn queries_have_a_timeout_and_a_reply() {
     let status = json!({"type": "SESSION_STATUS", "session_id": "s", "status": "running"});
     let event = played.after(&status);
     assert!(
-        matches!(event, ClientEvent::Reply { id, result: Ok(Reply::Status(status)) }
+        matches!(event, ClientEvent::Reply { id, result: Ok(CallValue::Status(status)) }
         if id == asked && status.status == SessionState::Running)
     );
     let request = AdminRequest::new(AdminAction::GetLevel, Signed::none());

@@ -10,6 +10,8 @@ use super::json::{filled_id, last_member};
 use super::signed::Signed;
 use super::words::AdminAction;
 
+use crate::id::{EventId, SessionId};
+
 members! {
     /// The first frame of a client: its identity, the requested session, and the conversation.
     /// ConnectOnion specification, *CONNECT*.
@@ -17,9 +19,9 @@ members! {
     #[serde(tag = "type", rename = "CONNECT", from = "ConnectMembers")]
     pub struct Connect {
         /// The session to resume; `None` for a new one. An empty text is read as `None`.
-        pub session_id: Option<Str>,
+        pub session_id: Option<SessionId>,
         /// The id of the last event that the client has shown. The events after it are replayed.
-        pub last_msg_id: Option<Str>,
+        pub last_msg_id: Option<EventId>,
         /// The conversation as the client has it: a [`Session`](super::Session), as it was sent.
         pub session: Option<Json>,
         /// The client's identity, with proof.
@@ -41,7 +43,7 @@ members! {
             deserialize_with = "named",
             serialize_with = "name",
         )]
-        pub session_id: Option<Str>,
+        pub session_id: Option<SessionId>,
     }
 
     /// A stranger's offer to become a contact: `invite_code` or `payment` in the signed payload.
@@ -69,8 +71,8 @@ members! {
     /// All members in one object.
     #[derive(Deserialize)]
     struct ConnectMembers {
-        session_id: Option<Str> as "filled_id",
-        last_msg_id: Option<Str> as "optional_id",
+        session_id: Option<SessionId> as "filled_id",
+        last_msg_id: Option<EventId> as "optional_id",
         session: Option<Json> as "optional_object",
         payload: Option<Json> as "optional_verbatim_object",
         from: Option<Str>,
@@ -130,21 +132,22 @@ impl AdminRequest {
 
 impl SessionQuery {
     /// Creates a query about this session.
-    pub fn new(session_id: impl Into<Str>) -> Self {
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
         Self {
             session_id: Some(session_id.into()),
         }
     }
 }
 
-fn name<S: Serializer>(session_id: &Option<Str>, to: S) -> Result<S::Ok, S::Error> {
+fn name<S: Serializer>(session_id: &Option<SessionId>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map([("session_id", session_id)])
 }
 
 /// Reads the id in an object. Of several members of that name the last counts.
-fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
+fn named<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SessionId>, D::Error> {
     let session = optional_object(from)?;
     let id = session.and_then(|session: Json| last_member(&session, "session_id"));
-    id.map(|id| id.parse().map_err(D::Error::custom))
+    id.map(|id| id.parse::<Str>().map(SessionId::new))
         .transpose()
+        .map_err(D::Error::custom)
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::json::list;
 use super::signed::Signed;
 
+use crate::id::EventId;
+
 members! {
     /// A prompt for the agent. ConnectOnion specification, *INPUT*.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +23,7 @@ members! {
         /// Files for the agent's tools: an array of [`Attachment`]s, as it was sent.
         pub files: Option<Json>,
         /// The client's id for it. The known clients send one; no reply mentions it.
-        pub input_id: Option<Str>,
+        pub input_id: Option<EventId>,
         /// The conversation, from clients before the specification's version, which send it here.
         pub session: Option<Json>,
         /// A signature, which newer clients send; it is not required.
@@ -44,7 +46,7 @@ members! {
         prompt: Option<Str>,
         images: Option<Json> as "optional_array",
         files: Option<Json> as "optional_array",
-        input_id: Option<Str> as "optional_id",
+        input_id: Option<EventId> as "optional_id",
         session: Option<Json> as "optional_object",
         payload: Option<Json> as "optional_verbatim_object",
         from: Option<Str>,

@@ -5,6 +5,8 @@ use rpc_core::{DecodeError, Json, Limits, Str};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::id::SessionId;
+
 /// Returns a member of an object, as it was sent; `None` if it is absent or null, or if this is not
 /// an object. Of several members of that name the last counts, which the known peers read and sign.
 pub(super) fn last_member(object: &Json, name: &str) -> Option<Json> {
@@ -31,9 +33,9 @@ pub(super) fn text_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Str, D:
     Ok(lenient::optional_loose(from)?.unwrap_or_default())
 }
 
-/// Reads an id. An empty one counts as absent.
-pub(super) fn filled_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Str>, D::Error> {
-    Ok(lenient::optional_id(from)?.filter(|id: &Str| !id.is_empty()))
+/// Reads the id of a session. An empty one counts as absent.
+pub(super) fn filled_id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SessionId>, D::Error> {
+    Ok(lenient::optional_id(from)?.filter(|id: &SessionId| !id.is_empty()))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]

@@ -14,6 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::json::{is_false, text_or_null};
 use super::number::Number;
 
+use crate::id::{EventId, SessionId};
+
 /// The state of a session. ConnectOnion specification, *CONNECTED*. Exhaustive: these are the states
 /// of the specification, and the reply about a session that is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,7 +53,7 @@ members! {
     #[serde(tag = "type", rename = "CONNECTED")]
     pub struct Connected {
         /// The client's session, which may differ from the requested one.
-        pub session_id: Str as "id",
+        pub session_id: SessionId as "id",
         /// The state of the session.
         pub status: SessionState,
         /// Whether a conversation follows.
@@ -86,7 +88,7 @@ members! {
         /// The agent's result; a value other than a text as JSON, and null as an empty text.
         pub result: Str as "text_or_null",
         /// The session.
-        pub session_id: Option<Str> as "optional_id",
+        pub session_id: Option<SessionId> as "optional_id",
         /// How long it took, in milliseconds.
         pub duration_ms: Option<Number>,
         /// The conversation: a [`Session`](super::Session), as it was sent.
@@ -105,9 +107,9 @@ members! {
     #[serde(tag = "type", rename = "RUNTIME_INPUT_ACK")]
     pub struct RuntimeInputAck {
         /// The session.
-        pub session_id: Option<Str> as "optional_id",
+        pub session_id: Option<SessionId> as "optional_id",
         /// The id of the later `user_input` event, sent when the agent reads the prompt.
-        pub id: Str as "id",
+        pub id: EventId as "id",
     }
 
     /// An error; the connection stays open. ConnectOnion specification, *ERROR*.
@@ -123,9 +125,9 @@ members! {
         /// The reason, for programs. Newer hosts only.
         pub reason: Option<Str>,
         /// The id of the event that was answered too late. Newer hosts only.
-        pub request_id: Option<Str>,
+        pub request_id: Option<EventId>,
         /// The session, where relevant.
-        pub session_id: Option<Str>,
+        pub session_id: Option<SessionId>,
         /// Whether the same frame may succeed later. Newer hosts only.
         pub retryable: Option<bool>,
     }
@@ -138,15 +140,15 @@ members! {
         received: Option<Str> as "optional_loose",
         code: Option<Json>,
         reason: Option<Str> as "optional_loose",
-        request_id: Option<Str> as "optional_id",
-        session_id: Option<Str> as "optional_id",
+        request_id: Option<EventId> as "optional_id",
+        session_id: Option<SessionId> as "optional_id",
         retryable: Option<bool>,
     }
 }
 
 impl Connected {
     /// Creates a frame that admits a client.
-    pub fn new(session_id: impl Into<Str>, status: SessionState) -> Self {
+    pub fn new(session_id: impl Into<SessionId>, status: SessionState) -> Self {
         Self {
             session_id: session_id.into(),
             status,
@@ -173,7 +175,7 @@ impl Connected {
 
 impl Output {
     /// Creates the end of a run with this result.
-    pub fn new(result: impl Into<Str>, session_id: impl Into<Str>, duration_ms: u64) -> Self {
+    pub fn new(session_id: impl Into<SessionId>, result: impl Into<Str>, duration_ms: u64) -> Self {
         Self {
             result: result.into(),
             session_id: Some(session_id.into()),
@@ -185,7 +187,7 @@ impl Output {
 
 impl RuntimeInputAck {
     /// Creates the acknowledgement of a queued prompt.
-    pub fn new(session_id: impl Into<Str>, id: impl Into<Str>) -> Self {
+    pub fn new(session_id: impl Into<SessionId>, id: impl Into<EventId>) -> Self {
         Self {
             session_id: Some(session_id.into()),
             id: id.into(),
@@ -203,7 +205,7 @@ impl ErrorFrame {
     }
 
     /// Sets [`session_id`](Self::session_id).
-    pub(crate) fn with_session_id(mut self, id: impl Into<Str>) -> Self {
+    pub(crate) fn with_session_id(mut self, id: impl Into<SessionId>) -> Self {
         self.session_id = Some(id.into());
         self
     }
@@ -265,7 +267,7 @@ rpc_core::debug_fields!([] ErrorFrame, this => {
 pub struct SessionStatus {
     /// The session; null if the query named none.
     #[serde(default, deserialize_with = "optional_id")]
-    pub session_id: Option<Str>,
+    pub session_id: Option<SessionId>,
     /// Its status.
     pub status: SessionState,
 }
@@ -273,7 +275,7 @@ pub struct SessionStatus {
 impl SessionStatus {
     /// Creates the status of a session.
     #[must_use]
-    pub const fn new(session_id: Option<Str>, status: SessionState) -> Self {
+    pub const fn new(session_id: Option<SessionId>, status: SessionState) -> Self {
         Self { session_id, status }
     }
 }

@@ -108,7 +108,7 @@ impl Hub {
     fn output(&self, id: &SessionId, result: &str, duration_ms: u64, session: &Json) -> Text {
         // With room for why it was not stored.
         let max = self.config.max_output_bytes.saturating_sub(MAX_NOTE);
-        let output = || Output::new(result, id.as_str(), duration_ms);
+        let output = || Output::new(id, result, duration_ms);
         let items = chat_items(session.get());
         let with = |session: Json| {
             let mut output = output();
@@ -121,7 +121,7 @@ impl Hub {
             .chain(once_with(|| without(session, "trace").map(with)))
             .chain(once_with(|| Some(output())))
             .chain(once_with(|| {
-                Some(Output::new("", id.as_str(), duration_ms))
+                Some(Output::new(id, "", duration_ms))
             }));
         let mut texts = forms.flatten().filter_map(|it| encode(&it).ok());
         texts.find(|text| text.len() <= max).unwrap_or_default()

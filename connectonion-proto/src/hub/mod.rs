@@ -29,7 +29,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rpc_core::encode::encode;
-use rpc_core::{Instant, Json, PendingMap, Str, Text, UniqueBits};
+use rpc_core::{Instant, Json, PendingMap, Text, UniqueBits};
 use serde::Serialize;
 
 pub use config::HubConfig;
@@ -286,7 +286,7 @@ impl Hub {
 
     /// Answers `SESSION_STATUS`. `asker` is the identity that the connection has proved; `None` if
     /// it has proved none but must. A session of another owner is reported as not found.
-    pub fn status(&self, asker: Option<Owner>, session_id: Option<&Str>) -> SessionStatus {
+    pub fn status(&self, asker: Option<Owner>, session_id: Option<&SessionId>) -> SessionStatus {
         let session = session_id.and_then(|id| self.sessions.get(id.as_str()));
         let standing = match session.filter(|it| asker == Some(it.owner)) {
             Some(session) if session.started().is_some() => SessionState::Running,

@@ -238,6 +238,6 @@ fn no_question(
 ) -> Box<ErrorFrame> {
     let mut frame = ErrorFrame::new(words).with_code(STALE_ANSWER);
     frame.reason = Some(Str::from_static(reason));
-    frame.request_id = request_id.map(Str::from);
+    frame.request_id = request_id.map(Into::into);
     frame.into()
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::auth::{Address, whole};
 use crate::hub::{Owner, Prompt};
+use crate::id::SessionId;
 use crate::limits::RESULT_TTL;
 use crate::replay::Entry;
 
@@ -60,7 +61,7 @@ words! {
 #[non_exhaustive]
 pub struct Record {
     /// The session.
-    pub session_id: Str,
+    pub session_id: SessionId,
     /// Its status.
     pub status: RecordStatus,
     /// The user's prompt.
@@ -107,7 +108,7 @@ pub struct Record {
 impl Record {
     /// Creates a record without further contents, which expires after 24 hours.
     pub fn new(
-        session_id: impl Into<Str>,
+        session_id: impl Into<SessionId>,
         status: RecordStatus,
         prompt: impl Into<Str>,
         created: f64,

@@ -199,7 +199,7 @@ fn an_output_matches_the_specification() {
   "session": { "messages": [], "trace": [], "turn": 2 }
 }"#;
     let session = raw(&json!({"messages": [], "trace": [], "turn": 2}));
-    let mut output = Output::new("Hola", "550e8400-...", 1250);
+    let mut output = Output::new("550e8400-...", "Hola", 1250);
     output.session = Some(session);
     comes_from_a_server(printed, &output);
 }

@@ -8,6 +8,7 @@ use connectonion_proto::frame::{
     Scope, ServerFrame, Session, SessionState, Signed, StreamEvent, Thinking, ToolCall, ToolResult,
     ToolStatus, Ulw, UlwAction, UserInput,
 };
+use connectonion_proto::id::SessionId;
 use proptest::prelude::*;
 use rpc_core::Limits;
 use rpc_core::{Json, Str};
@@ -222,9 +223,9 @@ proptest! {
         session in prop::option::of(object()),
     ) {
         let mut connect = Connect::new(signed);
-        connect.last_msg_id = Some(ids.1);
+        connect.last_msg_id = Some(ids.1.into());
         // An empty one counts as absent.
-        connect.session_id = Some(ids.0).filter(|id| !id.is_empty());
+        connect.session_id = Some(ids.0.into()).filter(|id: &SessionId| !id.is_empty());
         connect.session = session;
         let written = codec::encode(&connect).unwrap();
         let read = ClientFrame::decode(written.as_str(), &limits()).unwrap();
@@ -243,7 +244,7 @@ proptest! {
     ) {
         let mut input = Input::new(prompt);
         input.images = Some(Json::of(&images).unwrap());
-        input.input_id = id;
+        input.input_id = id.map(Into::into);
         input.signed = signed;
         let written = codec::encode(&input).unwrap();
         let read = ClientFrame::decode(written.as_str(), &limits()).unwrap();
@@ -307,7 +308,7 @@ proptest! {
         connected.server_newer = Some(true);
         connected.session = Some(session.clone());
         connected.chat_items = Some(items.clone());
-        let mut output = Output::new(one.clone(), two.clone(), 7);
+        let mut output = Output::new(two.clone(), one.clone(), 7);
         output.session = Some(session);
         output.chat_items = Some(items);
         output.duration_ms = Some(number);

@@ -48,7 +48,7 @@ fn a_prompt_gets_its_output() {
         "{events:?}"
     );
     line.server.begun().unwrap();
-    let output = encode(&Output::new("hi", "s", 3)).unwrap();
+    let output = encode(&Output::new("s", "hi", 3)).unwrap();
     line.server.send(output).unwrap();
     line.settle();
     let events = line.take_client_events();

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::header::{FORWARDED, HeaderMap};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri};
-use metrics::{describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rpc_core::net::server::{Body, HttpConfig, is_guessable, is_read};
 use rpc_core::{Secret, constant_time_eq};
@@ -53,7 +52,7 @@ pub fn install() -> Result<(), Failure> {
         complain(format_args!("warning: {}", guessable(TOKEN_VARIABLE)));
     }
     metrics::set_global_recorder(recorder).map_err(Failure::new)?;
-    describe();
+    rpc_core::net::telemetry::describe();
     let _ = METRICS.set(Metrics {
         recorder: handle.clone(),
         token,
@@ -65,47 +64,6 @@ pub fn install() -> Result<(), Failure> {
         }
     });
     Ok(())
-}
-
-/// Tells the recorder what each metric of [`rpc_core::net::telemetry`] means.
-fn describe() {
-    for (name, what) in [
-        (
-            "rpc_server_call_duration_seconds",
-            "How long calls of peers took",
-        ),
-        (
-            "rpc_client_call_duration_seconds",
-            "How long own calls took",
-        ),
-    ] {
-        describe_histogram!(name, what);
-    }
-    for (name, what) in [
-        (
-            "rpc_server_active_calls",
-            "Calls of peers that are worked on",
-        ),
-        ("rpc_client_active_calls", "Own calls that are not answered"),
-        ("rpc_server_connections", "Open connections of peers"),
-        ("rpc_client_connections", "Own open connections"),
-        (
-            "rpc_client_queued_events",
-            "Events that wait for the application",
-        ),
-    ] {
-        describe_gauge!(name, what);
-    }
-    for (name, what) in [
-        ("rpc_received_bytes_total", "Payloads of frames that came"),
-        ("rpc_sent_bytes_total", "Payloads of frames that went"),
-        (
-            "rpc_client_lost_events_total",
-            "Events that a slow application lost",
-        ),
-    ] {
-        describe_counter!(name, what);
-    }
 }
 
 fn token() -> Option<&'static Secret> {
@@ -205,7 +163,7 @@ mod tests {
     fn each_metric_says_what_it_is() {
         let recorder = PrometheusBuilder::new().build_recorder();
         metrics::with_local_recorder(&recorder, || {
-            describe();
+            rpc_core::net::telemetry::describe();
             metrics::counter!("rpc_sent_bytes_total").increment(1);
             metrics::gauge!("rpc_server_connections").increment(1);
             metrics::histogram!("rpc_server_call_duration_seconds").record(1.0);

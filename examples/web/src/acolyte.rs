@@ -84,7 +84,7 @@ impl AcolyteClient {
             api_key: key.map_err(|why| Failure::invalid("apiKey", why))?,
             call_timeout: common.call_timeout.unwrap_or(defaults.call_timeout),
             chat_idle_timeout: chat_idle_timeout.or(defaults.chat_idle_timeout),
-            insecure_key: common.insecure,
+            insecure: common.insecure,
             ..defaults
         };
         options.watch(&mut config.link)?;

@@ -91,7 +91,7 @@ impl ConnectOnionClient {
                 .map_err(|why| Failure::invalid("host", why))?,
             resume: resume.unwrap_or_default(),
             invite_code: options.text("inviteCode")?.map(Into::into),
-            insecure_prompts: common.insecure,
+            insecure: common.insecure,
             ..defaults
         };
         options.watch(&mut config.link)?;

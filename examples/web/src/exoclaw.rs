@@ -61,7 +61,7 @@ impl ExoclawClient {
             peer: text("peer")?,
             call_timeout: common.call_timeout.unwrap_or(defaults.call_timeout),
             chat_idle_timeout: chat_idle_timeout.or(defaults.chat_idle_timeout),
-            insecure_token: common.insecure,
+            insecure: common.insecure,
             ..ClientConfig::default()
         };
         options.watch(&mut config.link)?;

@@ -36,7 +36,7 @@ impl SnekClient {
         let common = Common::take(&options)?;
         let username = options.required("username")?;
         let mut config = ClientConfig::new(username, options.required("password")?);
-        config.insecure_password = common.insecure;
+        config.insecure = common.insecure;
         config.call_timeout = common.call_timeout.unwrap_or(config.call_timeout);
         options.watch(&mut config.link)?;
         let (client, events, connection) = connect_with(dialer(&url, &config)?, config);

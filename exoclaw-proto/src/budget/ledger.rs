@@ -9,7 +9,7 @@ use crate::frame::{BudgetStatus, BudgetUse};
 use crate::session::SessionKey;
 
 use super::pools::{Pool, Pools, day_of};
-use super::{Budgets, Exceeded, Scope};
+use super::{BudgetScope, Budgets, Exceeded};
 
 /// Most sessions that are counted, unless more have open runs.
 const MAX_SESSIONS: usize = 100_000;
@@ -120,7 +120,7 @@ impl Ledger {
         let mut state = self.0.lock();
         state.pools.advance(day_of(unix_seconds));
         let pool = state.pool_of(session);
-        pool.check(Scope::Session, state.budgets.session, estimate)?;
+        pool.check(BudgetScope::Session, state.budgets.session, estimate)?;
         state.pools.check(state.budgets, estimate)?;
         if state.sessions.len() >= state.max_sessions && !state.sessions.contains_key(session) {
             state.forget_oldest();

@@ -43,7 +43,7 @@ rpc_core::config! {
 
 /// The scope of a budget. Exhaustive: the protocol's error text has these three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum BudgetScope {
     /// One session.
     Session,
     /// One day, all sessions.
@@ -52,7 +52,7 @@ pub enum Scope {
     Monthly,
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Session => "session",
@@ -66,18 +66,18 @@ impl fmt::Display for Scope {
 /// or month (UTC); a session's budget stays exhausted unless the gateway resets it.
 ///
 /// ```
-/// use exoclaw_proto::budget::{Exceeded, Scope};
+/// use exoclaw_proto::budget::{Exceeded, BudgetScope};
 ///
 /// let text = "token budget exceeded (session: 9500/10000)";
 /// let exceeded = Exceeded::parse(text).unwrap();
-/// assert_eq!((exceeded.scope, exceeded.used, exceeded.limit), (Scope::Session, 9_500, 10_000));
+/// assert_eq!((exceeded.scope, exceeded.used, exceeded.limit), (BudgetScope::Session, 9_500, 10_000));
 /// assert_eq!(exceeded.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("token budget exceeded ({scope}: {used}/{limit})")]
 pub struct Exceeded {
     /// The scope of the budget.
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// The tokens used so far, without the estimate of the refused run.
     pub used: u64,
     /// The budget.
@@ -101,10 +101,10 @@ impl Exceeded {
         // The name of a session may hold anything, so the numbers are looked for from the end.
         let (scope, numbers) = inner.rsplit_once(": ")?;
         let scope = match scope {
-            "session" => Scope::Session,
-            "daily" => Scope::Daily,
-            "monthly" => Scope::Monthly,
-            _ if scope.starts_with("session:") => Scope::Session,
+            "session" => BudgetScope::Session,
+            "daily" => BudgetScope::Daily,
+            "monthly" => BudgetScope::Monthly,
+            _ if scope.starts_with("session:") => BudgetScope::Session,
             _ => return None,
         };
         let (used, limit) = numbers.split_once('/')?;

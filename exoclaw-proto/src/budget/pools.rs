@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use rpc_core::timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Budgets, Exceeded, Scope};
+use super::{BudgetScope, Budgets, Exceeded};
 
 pub const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 /// 9999-12-31.
@@ -21,7 +21,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    pub fn check(self, scope: Scope, limit: Option<u64>, estimate: u64) -> Result<(), Exceeded> {
+    pub fn check(
+        self,
+        scope: BudgetScope,
+        limit: Option<u64>,
+        estimate: u64,
+    ) -> Result<(), Exceeded> {
         let wanted = self
             .used
             .saturating_add(self.reserved)
@@ -70,9 +75,10 @@ impl Pools {
     }
 
     pub fn check(self, budgets: Budgets, estimate: u64) -> Result<(), Exceeded> {
-        self.daily.check(Scope::Daily, budgets.daily, estimate)?;
+        self.daily
+            .check(BudgetScope::Daily, budgets.daily, estimate)?;
         self.monthly
-            .check(Scope::Monthly, budgets.monthly, estimate)
+            .check(BudgetScope::Monthly, budgets.monthly, estimate)
     }
 
     pub const fn reserve(&mut self, tokens: u64) {

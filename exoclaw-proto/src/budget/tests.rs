@@ -26,7 +26,7 @@ fn total(ledger: &Ledger) -> (u64, u64) {
     (status.daily.used, status.monthly.used)
 }
 
-const fn exceeded(scope: Scope, used: u64, limit: u64) -> Exceeded {
+const fn exceeded(scope: BudgetScope, used: u64, limit: u64) -> Exceeded {
     Exceeded { scope, used, limit }
 }
 
@@ -56,14 +56,19 @@ const FEBRUARY_1: u64 = 31 * SECONDS_PER_DAY;
 fn the_error_text_matches_the_specification() {
     for (scope, used, limit, text) in [
         (
-            Scope::Session,
+            BudgetScope::Session,
             9_500,
             10_000,
             "token budget exceeded (session: 9500/10000)",
         ),
-        (Scope::Daily, 65, 60, "token budget exceeded (daily: 65/60)"),
         (
-            Scope::Monthly,
+            BudgetScope::Daily,
+            65,
+            60,
+            "token budget exceeded (daily: 65/60)",
+        ),
+        (
+            BudgetScope::Monthly,
             0,
             u64::MAX,
             "token budget exceeded (monthly: 0/18446744073709551615)",
@@ -78,7 +83,7 @@ fn the_error_text_matches_the_specification() {
 #[test]
 fn the_error_parses_with_a_session_name() {
     let expected = Exceeded {
-        scope: Scope::Session,
+        scope: BudgetScope::Session,
         used: 39,
         limit: 40,
     };
@@ -125,9 +130,15 @@ fn an_estimate_is_a_quarter_of_the_bytes_plus_one() {
 fn a_budget_can_be_used_up_exactly() {
     let ledger = session(10);
     used(&ledger, "a", 6, 0).unwrap();
-    assert_eq!(refusal(&ledger, "a", 5, 0), exceeded(Scope::Session, 6, 10));
+    assert_eq!(
+        refusal(&ledger, "a", 5, 0),
+        exceeded(BudgetScope::Session, 6, 10)
+    );
     let reservation = ledger.reserve(&key("a"), 4, 0).unwrap();
-    assert_eq!(refusal(&ledger, "a", 1, 0), exceeded(Scope::Session, 6, 10));
+    assert_eq!(
+        refusal(&ledger, "a", 1, 0),
+        exceeded(BudgetScope::Session, 6, 10)
+    );
     drop(reservation);
     assert!(ledger.reserve(&key("b"), 10, 0).is_ok());
 }
@@ -136,9 +147,15 @@ fn a_budget_can_be_used_up_exactly() {
 fn reserved_tokens_are_not_available() {
     let ledger = daily(10);
     let mut one = ledger.reserve(&key("a"), 6, 0).unwrap();
-    assert_eq!(refusal(&ledger, "b", 5, 0), exceeded(Scope::Daily, 0, 10));
+    assert_eq!(
+        refusal(&ledger, "b", 5, 0),
+        exceeded(BudgetScope::Daily, 0, 10)
+    );
     one.record(2);
-    assert_eq!(refusal(&ledger, "b", 5, 0), exceeded(Scope::Daily, 2, 10));
+    assert_eq!(
+        refusal(&ledger, "b", 5, 0),
+        exceeded(BudgetScope::Daily, 2, 10)
+    );
     drop(one);
     assert!(ledger.clone().reserve(&key("b"), 8, 0).is_ok());
 }
@@ -159,9 +176,9 @@ fn the_narrower_budget_is_reported_first() {
         monthly: Some(1),
     });
     let expected = [
-        exceeded(Scope::Session, 0, 3),
-        exceeded(Scope::Daily, 0, 2),
-        exceeded(Scope::Monthly, 0, 1),
+        exceeded(BudgetScope::Session, 0, 3),
+        exceeded(BudgetScope::Daily, 0, 2),
+        exceeded(BudgetScope::Monthly, 0, 1),
     ];
     assert_eq!([4, 3, 2].map(|it| refusal(&ledger, "a", it, 0)), expected);
     assert!(ledger.0.lock().sessions.is_empty());
@@ -176,8 +193,11 @@ fn budgets_reset_each_day_and_month() {
     });
     used(&ledger, "a", 10, JANUARY_31 - 1).unwrap();
     let refused = |now| refusal(&ledger, "a", 6, now);
-    assert_eq!(refused(JANUARY_31 - 1), exceeded(Scope::Daily, 10, 10));
-    assert_eq!(refused(JANUARY_31), exceeded(Scope::Monthly, 10, 15));
+    assert_eq!(
+        refused(JANUARY_31 - 1),
+        exceeded(BudgetScope::Daily, 10, 10)
+    );
+    assert_eq!(refused(JANUARY_31), exceeded(BudgetScope::Monthly, 10, 15));
     assert!(ledger.reserve(&key("a"), 6, FEBRUARY_1).is_ok());
     assert_eq!((of(&ledger, "a"), total(&ledger)), (10, (0, 0)));
 }
@@ -190,7 +210,7 @@ fn a_clock_going_backwards_changes_nothing() {
     assert_eq!(total(&ledger), (8, 8));
     assert_eq!(
         refusal(&ledger, "a", 3, FEBRUARY_1),
-        exceeded(Scope::Daily, 8, 10)
+        exceeded(BudgetScope::Daily, 8, 10)
     );
 }
 
@@ -204,7 +224,7 @@ fn a_run_over_midnight_counts_for_its_first_day() {
     drop(over);
     assert_eq!(
         refusal(&ledger, "b", 1, JANUARY_31),
-        exceeded(Scope::Daily, 0, 10)
+        exceeded(BudgetScope::Daily, 0, 10)
     );
     drop(other);
     assert!(ledger.reserve(&key("b"), 10, JANUARY_31).is_ok());
@@ -217,16 +237,19 @@ fn beyond_100_000_sessions_idle_ones_are_evicted() {
     for number in 1..100_000 {
         used(&ledger, &number.to_string(), 1, number / 2).unwrap();
     }
-    assert_eq!(refusal(&ledger, "1", 1, 0), exceeded(Scope::Session, 1, 1));
+    assert_eq!(
+        refusal(&ledger, "1", 1, 0),
+        exceeded(BudgetScope::Session, 1, 1)
+    );
     used(&ledger, "one more", 1, 0).unwrap();
     assert!(ledger.reserve(&key("1"), 1, 0).is_ok());
     assert_eq!(
         refusal(&ledger, "open", 1, 0),
-        exceeded(Scope::Session, 0, 1)
+        exceeded(BudgetScope::Session, 0, 1)
     );
     assert_eq!(
         refusal(&ledger, "99999", 1, 0),
-        exceeded(Scope::Session, 1, 1)
+        exceeded(BudgetScope::Session, 1, 1)
     );
     drop(open);
     assert_eq!(total(&ledger), (100_000, 100_000));
@@ -311,9 +334,11 @@ impl Naive {
     fn check(&self, session: usize, budgets: Budgets, estimate: u64) -> Option<Exceeded> {
         let today = self.today();
         let scopes: [(_, _, &dyn Fn(usize, u64) -> bool); 3] = [
-            (Scope::Session, budgets.session, &|it, _| it == session),
-            (Scope::Daily, budgets.daily, &|_, day| day == today),
-            (Scope::Monthly, budgets.monthly, &|_, day| {
+            (BudgetScope::Session, budgets.session, &|it, _| {
+                it == session
+            }),
+            (BudgetScope::Daily, budgets.daily, &|_, day| day == today),
+            (BudgetScope::Monthly, budgets.monthly, &|_, day| {
                 month(day) == month(today)
             }),
         ];
@@ -426,7 +451,7 @@ proptest! {
 
     #[test]
     fn every_budget_error_round_trips(used: u64, limit: u64, which in 0_usize..3) {
-        let scope = [Scope::Session, Scope::Daily, Scope::Monthly][which];
+        let scope = [BudgetScope::Session, BudgetScope::Daily, BudgetScope::Monthly][which];
         let error = Exceeded { scope, used, limit };
         prop_assert_eq!(Exceeded::parse(&error.to_string()), Some(error));
     }

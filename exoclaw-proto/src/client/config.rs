@@ -80,7 +80,7 @@ rpc_core::config! {
         pub peer: Option<Str> = None,
         /// Whether [`connect`](crate::net::connect) may send the token to another machine without
         /// encryption, where anyone who sees the traffic can read it. Default no.
-        pub insecure_token: bool = false,
+        pub insecure: bool = false,
         /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:
         /// [`reconnect_policy`], and [`LinkConfig`]'s own. Each chat holds up to 65,536 unread events and
         /// 16 MiB; one that stays full for 30 s is ended, and until then its connection delivers nothing.

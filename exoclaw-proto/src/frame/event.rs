@@ -4,6 +4,8 @@ use rpc_core::json::lenient;
 use rpc_core::{Json, Str, tagged};
 use serde::{Deserialize, Serialize};
 
+use crate::id::ToolCallId;
+
 tagged! {
     /// One step of a streamed answer. Exoclaw specification, *Streaming Response*.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ tagged! {
 #[non_exhaustive]
 pub struct ToolUse {
     /// The id of the call, which the result repeats.
-    pub id: Str,
+    pub id: ToolCallId,
     /// The tool's name.
     pub name: Str,
     /// The input of the tool: any JSON value, usually an object.
@@ -40,7 +42,7 @@ pub struct ToolUse {
 #[non_exhaustive]
 pub struct ToolResult {
     /// The id of the [`ToolUse`].
-    pub tool_use_id: Str,
+    pub tool_use_id: ToolCallId,
     /// The output of the tool.
     pub content: Str,
     /// Whether the tool failed. The model learns of it, and continues. Always encoded, as in the
@@ -69,7 +71,7 @@ impl StreamEvent {
 
 impl ToolUse {
     /// Creates a call of the tool `name`.
-    pub fn new(id: impl Into<Str>, name: impl Into<Str>, input: impl Into<Json>) -> Self {
+    pub fn new(id: impl Into<ToolCallId>, name: impl Into<Str>, input: impl Into<Json>) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
@@ -80,7 +82,11 @@ impl ToolUse {
 
 impl ToolResult {
     /// Creates the result of the call `tool_use_id`.
-    pub fn new(tool_use_id: impl Into<Str>, content: impl Into<Str>, is_error: bool) -> Self {
+    pub fn new(
+        tool_use_id: impl Into<ToolCallId>,
+        content: impl Into<Str>,
+        is_error: bool,
+    ) -> Self {
         Self {
             tool_use_id: tool_use_id.into(),
             content: content.into(),

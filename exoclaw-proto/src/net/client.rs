@@ -137,7 +137,7 @@ impl Client {
     /// Checks that the gateway responds. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the gateway's own error. Repeating is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -247,7 +247,8 @@ impl Client {
     /// Calls any method without a streamed answer. `params` is any JSON value, usually an object.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the gateway's own error. Before you repeat,
+    /// ask its [`delivery`](CallError::delivery) whether the gateway may have run it.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.
@@ -262,7 +263,8 @@ impl Client {
     /// ever.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the gateway's own error. Before you repeat,
+    /// ask its [`delivery`](CallError::delivery) whether the gateway may have run it.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.

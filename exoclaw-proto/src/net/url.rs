@@ -21,8 +21,7 @@ use crate::limits::WS_PATH;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use exoclaw_proto::net::{MemoryBackend, Server, ServerOptions};
 /// # let auth = exoclaw_proto::auth::Auth::token("secret")?;
-/// # let connection = exoclaw_proto::server::ServerConfig::new(auth);
-/// # let options = ServerOptions { connection, ..ServerOptions::default() };
+/// # let options = ServerOptions::new(auth);
 /// # let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await?;
 /// # let url = server.url();
 /// # tokio::spawn(server.run());
@@ -65,11 +64,11 @@ pub fn connect_lazy(
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Insecure`] if `config` has a token,
 /// the URL is not `wss://`, its host is not this machine, and
-/// [`insecure_token`](ClientConfig::insecure_token) is not set.
+/// [`insecure`](ClientConfig::insecure) is not set.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let dialer = WsDialer::for_client(url, &config.link, config.limits.max_message_bytes)?
         .or_path(WS_PATH)?;
-    if config.token.is_none() || config.insecure_token {
+    if config.token.is_none() || config.insecure {
         return Ok(dialer);
     }
     dialer.protect("the token")
@@ -103,7 +102,7 @@ mod tests {
         let refused = dialer("ws://example.org", &config);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
         let allowed = ClientConfig {
-            insecure_token: true,
+            insecure: true,
             ..config
         };
         assert!(dialer("ws://example.org", &allowed).is_ok());

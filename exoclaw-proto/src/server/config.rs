@@ -5,7 +5,6 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 
-use crate::auth::Auth;
 use crate::frame::Method;
 use crate::limits::{AUTH_TIMEOUT, HELLO_VERSION, MAX_REQUESTS, PING_INTERVAL, PONG_TIMEOUT};
 
@@ -13,8 +12,6 @@ rpc_core::config! {
     /// The configuration of a server's connection.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ServerConfig {
-        /// Whether clients must send a token, and which. Default none.
-        pub auth: Auth = Auth::open(),
         /// How long a client may take to send its token; `None` means no limit. Default 10 s.
         pub handshake_timeout: Option<Duration> = Some(AUTH_TIMEOUT),
         /// The `version` of the hello frame. Default [`HELLO_VERSION`].
@@ -42,16 +39,5 @@ rpc_core::config! {
         /// Limits on sizes and counts. A client above
         /// [`max_message_rate`](Limits::max_message_rate) is disconnected with code 1008.
         pub limits: Limits = Limits::default(),
-    }
-}
-
-impl ServerConfig {
-    /// Creates a configuration with this authentication and the defaults.
-    #[must_use]
-    pub fn new(auth: Auth) -> Self {
-        Self {
-            auth,
-            ..Self::default()
-        }
     }
 }

@@ -19,6 +19,7 @@ use rpc_core::{
     MachineCore, Outgoing, PendingCalls, Refused, Text,
 };
 
+use crate::auth::Auth;
 use crate::codec::{encode_error, encode_result};
 use crate::error::RpcError;
 use crate::frame::{Call, Hello, Method, Request, ServerFrame, Token};
@@ -52,7 +53,7 @@ enum Waiting {
 /// use exoclaw_proto::{Incoming, Machine};
 ///
 /// let now = Instant::now();
-/// let mut conn = ServerConn::new(ServerConfig::new(Auth::open()), now);
+/// let mut conn = ServerConn::new(ServerConfig::default(), Auth::open(), now);
 /// assert!(conn.poll_transmit().is_some()); // the hello: hand it to your socket
 /// assert_eq!(conn.poll_event(), Some(ServerEvent::Authenticated));
 ///
@@ -64,6 +65,7 @@ enum Waiting {
 /// ```
 pub struct ServerConn {
     config: Arc<ServerConfig>,
+    auth: Auth,
     core: MachineCore<ServerEvent>,
     /// Whether the hello was sent.
     ready: bool,
@@ -79,9 +81,10 @@ pub struct ServerConn {
 }
 
 impl ServerConn {
-    /// Creates the machine of a connection that a client has just opened.
+    /// Creates the machine of a connection that a client has just opened. `auth` says whether the client
+    /// must send a token, and which.
     #[must_use]
-    pub fn new(config: impl Into<Arc<ServerConfig>>, now: Instant) -> Self {
+    pub fn new(config: impl Into<Arc<ServerConfig>>, auth: Auth, now: Instant) -> Self {
         let config = config.into();
         let mut conn = Self {
             core: MachineCore::new(&config.limits).with_login(),
@@ -94,9 +97,10 @@ impl ServerConn {
             turn: None,
             waiting: VecDeque::new(),
             config,
+            auth,
         };
         conn.core.start_keepalive(&conn.config.keep_alive, now);
-        if conn.config.auth.is_open() {
+        if conn.auth.is_open() {
             conn.welcome();
         } else {
             conn.core
@@ -152,7 +156,7 @@ impl ServerConn {
             return;
         }
         let token = Token::decode(text, &self.config.limits);
-        if token.is_ok_and(|token| self.config.auth.check(token.expose())) {
+        if token.is_ok_and(|token| self.auth.check(token.expose())) {
             self.core.log_in();
             return self.welcome();
         }

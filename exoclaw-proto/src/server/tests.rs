@@ -36,8 +36,8 @@ impl Play for Played {
     }
 }
 
-fn with_token() -> ServerConfig {
-    ServerConfig::new(Auth::token("s3cret").unwrap())
+fn token() -> Auth {
+    Auth::token("s3cret").unwrap()
 }
 
 fn chat_text(id: &str) -> String {
@@ -46,15 +46,19 @@ fn chat_text(id: &str) -> String {
 }
 
 impl Played {
-    fn with(config: ServerConfig) -> Self {
+    fn with(config: ServerConfig, auth: Auth) -> Self {
         let now = Instant::now();
-        let conn = ServerConn::new(config, now);
+        let conn = ServerConn::new(config, auth, now);
         Self { conn, now }
+    }
+
+    fn with_token() -> Self {
+        Self::with(ServerConfig::default(), token())
     }
 
     /// A connection without a token that has said hello.
     fn ready(config: ServerConfig) -> Self {
-        let mut played = Self::with(config);
+        let mut played = Self::with(config, Auth::open());
         assert_eq!(played.sent().len(), 1);
         assert_eq!(played.events(), [ServerEvent::Authenticated]);
         played
@@ -99,14 +103,15 @@ fn wrong_token() -> CloseReason {
 
 #[test]
 fn without_a_token_hello_is_sent_at_once() {
-    let mut played = Played::with(ServerConfig::default());
+    let mut played = Played::with(ServerConfig::default(), Auth::open());
     assert_eq!(played.sent(), [HELLO]);
     assert_eq!(played.conn.state(), ServerState::Ready);
-    let mut played = Played::with(ServerConfig {
+    let config = ServerConfig {
         version: "2".into(),
         extensions: Method::EXTENSIONS.to_vec(),
         ..ServerConfig::default()
-    });
+    };
+    let mut played = Played::with(config, Auth::open());
     assert_eq!(
         played.sent(),
         [
@@ -117,7 +122,7 @@ fn without_a_token_hello_is_sent_at_once() {
 
 #[test]
 fn hello_waits_for_the_token_and_pings_may_precede_it() {
-    let mut played = Played::with(with_token());
+    let mut played = Played::with_token();
     for message in [Incoming::Ping(b"x"), Incoming::Pong(b"")] {
         played.conn.handle_message(message, played.now);
     }
@@ -143,14 +148,14 @@ fn every_wrong_token_is_refused_alike() {
         "not json",
         "",
     ] {
-        let mut played = Played::with(with_token());
+        let mut played = Played::with_token();
         let expected = [REFUSAL, "close 4001 auth_failed"];
         assert_eq!(played.answer(text), expected, "{text}");
         assert_eq!(played.events(), refused(wrong_token()));
         // What was sent behind it is not looked at.
         assert!(played.answer(TOKEN).is_empty());
     }
-    let mut played = Played::with(with_token());
+    let mut played = Played::with_token();
     let binary = Incoming::Binary(TOKEN.as_bytes());
     played.conn.handle_message(binary, played.now);
     assert_eq!(played.sent(), [REFUSAL, "close 4001 auth_failed"]);
@@ -158,23 +163,23 @@ fn every_wrong_token_is_refused_alike() {
 
 #[test]
 fn the_answer_to_a_wrong_token_can_wait() {
-    let mut played = Played::with(with_token());
-    played.conn =
-        ServerConn::new(with_token(), played.now).with_refusal_delay(Duration::from_secs(1));
+    let mut played = Played::with_token();
+    let conn = ServerConn::new(ServerConfig::default(), token(), played.now);
+    played.conn = conn.with_refusal_delay(Duration::from_secs(1));
     assert!(played.answer(r#"{"token":"wrong"}"#).is_empty());
     // Nothing else is looked at meanwhile.
     assert!(played.answer(TOKEN).is_empty());
     played.wait(Duration::from_secs(1));
     assert_eq!(played.sent(), [REFUSAL, "close 4001 auth_failed"]);
     assert_eq!(played.events(), refused(wrong_token()));
-    let conn = ServerConn::new(with_token(), played.now);
+    let conn = ServerConn::new(ServerConfig::default(), token(), played.now);
     played.conn = conn.with_refusal_delay(Duration::from_secs(1));
     assert_eq!(played.answer(TOKEN), [HELLO]);
 }
 
 #[test]
 fn a_missing_token_is_refused_at_the_deadline() {
-    let mut played = Played::with(with_token());
+    let mut played = Played::with_token();
     assert_eq!(played.conn.next_timeout().unwrap().1, "auth");
     played.wait(AUTH_TIMEOUT - Duration::from_millis(1));
     assert!(played.sent().is_empty());
@@ -189,10 +194,11 @@ fn a_missing_token_is_refused_at_the_deadline() {
 
 #[test]
 fn without_a_deadline_the_token_may_come_late() {
-    let mut played = Played::with(ServerConfig {
+    let config = ServerConfig {
         handshake_timeout: None,
-        ..with_token()
-    });
+        ..ServerConfig::default()
+    };
+    let mut played = Played::with(config, token());
     let pings = played.conn.next_timeout().map(|(_, what)| what);
     assert_eq!(pings, Some("heartbeat"));
     played.wait(AUTH_TIMEOUT);
@@ -202,7 +208,7 @@ fn without_a_deadline_the_token_may_come_late() {
 
 #[test]
 fn requests_pipelined_after_a_valid_token_are_answered() {
-    let mut played = Played::with(with_token());
+    let mut played = Played::with_token();
     played.take(TOKEN);
     played.take(r#"{"id":"1","method":"ping"}"#);
     assert_eq!(played.sent(), [HELLO, r#"{"id":"1","result":"pong"}"#]);
@@ -213,7 +219,7 @@ fn an_unexpected_token_is_a_bad_request() {
     let answer = r#"{"id":"0","error":"parse error: member `id` is missing at line 1 column 1"}"#;
     let mut played = Played::ready(ServerConfig::default());
     assert_eq!(played.answer(TOKEN), [answer]);
-    let mut played = Played::with(with_token());
+    let mut played = Played::with_token();
     played.take(TOKEN);
     assert_eq!(played.answer(TOKEN), [HELLO, answer]);
     assert_eq!(played.conn.state(), ServerState::Ready);

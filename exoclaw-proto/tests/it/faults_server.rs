@@ -39,10 +39,11 @@ impl ServerUnderTest for Subject {
             handshake_timeout: Some(terms.opening),
             keep_alive: terms.keep_alive,
             limits: terms.limits(Limits::default()),
-            ..ServerConfig::new(Auth::token("s3cret").unwrap())
+            ..ServerConfig::default()
         };
         let (http, driver) = (terms.http(options.http), terms.driver(options.driver));
         let options = ServerOptions {
+            auth: Auth::token("s3cret").unwrap(),
             connection,
             http,
             driver,
@@ -138,7 +139,6 @@ fn the_server_survives_every_fault() {
 
 #[test]
 fn a_clock_that_jumps_gives_one_fresh_grace() {
-    let config = ServerConfig::new(Auth::open());
-    let mut conn = ServerConn::new(config, Instant::now());
+    let mut conn = ServerConn::new(ServerConfig::default(), Auth::open(), Instant::now());
     conformance::a_late_deadline_gives_one_fresh_grace(&mut conn);
 }

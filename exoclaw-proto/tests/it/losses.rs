@@ -19,8 +19,8 @@ type Heard = Arc<Mutex<Vec<String>>>;
 
 /// Answers a chat with three words, one each second.
 async fn serve(line: MemTransport, heard: Heard) {
-    let config = ServerConfig::new(Auth::token("s3cret").unwrap());
-    let conn = ServerConn::new(config, rpc_core::net::time::now());
+    let (config, auth) = (ServerConfig::default(), Auth::token("s3cret").unwrap());
+    let conn = ServerConn::new(config, auth, rpc_core::net::time::now());
     let mut driver = Driver::new(conn, line);
     let mut chats = Vec::new();
     loop {

@@ -1,6 +1,7 @@
 //! The server over real sockets: tokens, streams, faults of the backend, leaving and ending.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use exoclaw_proto::auth::{Auth, AuthError};
@@ -40,10 +41,14 @@ fn connection(config: ServerConfig) -> ServerOptions {
 
 fn with_token() -> ServerOptions {
     let auth = Auth::token("s3cret").unwrap();
-    connection(ServerConfig {
+    let config = ServerConfig {
         handshake_timeout: Some(DEADLINE),
-        ..ServerConfig::new(auth)
-    })
+        ..ServerConfig::default()
+    };
+    ServerOptions {
+        auth,
+        ..connection(config)
+    }
 }
 
 async fn open() -> Running {
@@ -130,12 +135,11 @@ async fn other_machines_are_not_served_without_a_token() {
 
 #[tokio::test]
 async fn the_memory_backend_echoes_and_counts_sessions() {
-    let backend = MemoryBackend::new().with_plugin("echo").with_plugin("b");
-    let server = Server::bind("localhost:0", backend, ServerOptions::default())
+    let backend = Arc::new(MemoryBackend::new().with_plugin("echo").with_plugin("b"));
+    let server = Server::bind("localhost:0", backend.clone(), ServerOptions::default())
         .await
         .unwrap();
     assert_eq!(server.url(), format!("ws://{}/ws", server.local_addr()));
-    let backend = server.runtime();
     let mut wire = Wire::open({
         let address = server.local_addr();
         tokio::spawn(server.run());
@@ -164,9 +168,10 @@ async fn the_memory_backend_echoes_and_counts_sessions() {
 #[tokio::test]
 async fn the_memory_backend_counts_each_valid_session_once() {
     let options = ServerOptions::default();
-    let server = Server::bind("127.0.0.1:0", MemoryBackend::new(), options).await;
+    let backend = Arc::new(MemoryBackend::new());
+    let server = Server::bind("127.0.0.1:0", backend.clone(), options).await;
     let server = server.unwrap();
-    let (address, backend) = (server.local_addr(), server.runtime());
+    let address = server.local_addr();
     tokio::spawn(server.run());
     let mut wire = Wire::open(address).await;
     wire.text().await;

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::harness::chat;
 
 fn with_token() -> ServerConn {
-    let config = ServerConfig::new(Auth::token("s3cret").unwrap());
-    ServerConn::new(config, Instant::now())
+    let (config, auth) = (ServerConfig::default(), Auth::token("s3cret").unwrap());
+    ServerConn::new(config, auth, Instant::now())
 }
 
 fn nasty() -> Vec<String> {
@@ -45,7 +45,7 @@ fn the_server_machine_conforms() {
             in_order,
             ..ServerConfig::default()
         };
-        for mut conn in [ServerConn::new(config, now), with_token()] {
+        for mut conn in [ServerConn::new(config, Auth::open(), now), with_token()] {
             conformance::early_timeout_is_a_no_op(&mut conn, now);
             conformance::any_text_is_survived(&mut conn, &texts, now);
             conformance::timeouts_make_progress(&mut conn, 10);
@@ -146,7 +146,7 @@ in_order,
 ..ServerConfig::default()
 };
         let now = Instant::now();
-        let mut conn = ServerConn::new(config, now);
+        let mut conn = ServerConn::new(config, Auth::open(), now);
         let (mut open, mut book): (Vec<(String, RequestId)>, Replies) = Default::default();
         let mut asked: Vec<String> = Vec::new();
         let mut forgotten = Vec::new();

@@ -1,5 +1,7 @@
 //! What several nodes of one service decide about each other.
 //!
+//! For who writes a server of several machines; a program opens one, such as Snek's `ClusterBackend`.
+//!
 //! A cluster's nodes share a [`store`](crate::store). On it run, with feature `tokio`:
 //!
 //! | | decides |

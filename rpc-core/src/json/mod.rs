@@ -2,6 +2,8 @@
 //! [`parse`] with a fast deserializer, objects with a tag ([`tagged!`](crate::tagged)), and a
 //! serializer that writes byte for byte what `serde_json` does, in fewer instructions.
 //!
+//! For who writes a protocol; a program needs [`Str`] and [`Json`] only.
+//!
 //! Wire types are plain `serde` types: `serde_json` reads and writes them too. This module adds
 //! speed, unlimited depth for values that are passed through, and [`DecodeError`].
 //!
@@ -144,7 +146,7 @@ fn whole<'de, T: Deserialize<'de>>(mut reader: Deserializer<'de>) -> Result<T, D
 /// Checks a message's size against [`Limits::max_message_bytes`].
 ///
 /// # Errors
-/// [`DecodeErrorKind::TooLarge`].
+/// [`DecodeErrorKind::TooLarge`] if it is larger: refuse the message.
 #[inline]
 pub fn check_size(size: usize, limits: &Limits) -> Result<(), DecodeError> {
     let max = limits.max_message_bytes;

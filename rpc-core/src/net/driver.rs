@@ -4,6 +4,7 @@ mod io;
 
 use std::borrow::Cow;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 pub(crate) use io::Io;
 
 use super::link::Protocol;
-use super::observe::Observer;
+use super::observe::{Observer, Tap};
 use super::telemetry::{ConnectionMeter, Side};
 use super::time;
 use super::transport::Transport;
@@ -83,23 +84,26 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
     pub fn with_config(machine: M, transport: T, config: DriverConfig) -> Self {
-        let io = Io::new(
-            transport,
-            config,
-            |text| Cow::Borrowed(text),
-            ConnectionMeter::default(),
-        );
+        let tap = Tap::new(config.observer.clone(), |text| Cow::Borrowed(text), None, 0);
+        let io = Io::new(transport, &config, tap, ConnectionMeter::default());
         Self { machine, io }
     }
 
     /// Creates the driver of a client, which counts connection and bytes, and shows the observer frames
     /// without secrets.
-    pub(super) fn for_client<P>(machine: M, transport: T, config: DriverConfig) -> Self
+    pub(super) fn for_client<P>(
+        machine: M,
+        transport: T,
+        config: &DriverConfig,
+        peer: Option<SocketAddr>,
+        generation: u64,
+    ) -> Self
     where
         P: Protocol<Machine = M>,
     {
         let meter = ConnectionMeter::new(Side::Client, P::SYSTEM);
-        let io = Io::new(transport, config, P::redact, meter);
+        let tap = Tap::new(config.observer.clone(), P::redact, peer, generation);
+        let io = Io::new(transport, config, tap, meter);
         Self { machine, io }
     }
 

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::transport::Message;
+use crate::json;
 use crate::message::{Outgoing, Text};
 
 /// The direction of a frame. Exhaustive: there is no third one.
@@ -25,7 +28,7 @@ pub struct Frame<'a> {
     /// Prints kind and length only.
     frame: &'a (dyn fmt::Debug + Sync),
     text: Option<&'a str>,
-    redact: Redact,
+    line: &'a Line,
 }
 
 impl<'a> Frame<'a> {
@@ -35,11 +38,44 @@ impl<'a> Frame<'a> {
         self.direction
     }
 
+    /// Returns the number of the connection: each one of this program has another.
+    #[must_use]
+    pub const fn connection(&self) -> u64 {
+        self.line.connection
+    }
+
+    /// Returns the address of the other end, if it is known.
+    #[must_use]
+    pub const fn peer(&self) -> Option<SocketAddr> {
+        self.line.peer
+    }
+
+    /// Returns which connection of its link this is, from 1, as
+    /// [`LinkState::Ready`](super::LinkState::Ready) counts them: attempts that fail have the number
+    /// of the connection that they would be. 0 on a server.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.line.generation
+    }
+
+    /// Returns the name of the frame: the text in its member `type`, `method` or `event`, one of which
+    /// every protocol has. `None` for a frame without, such as a reply. Read in this call.
+    #[must_use]
+    pub fn method(&self) -> Option<String> {
+        let text = self.text()?;
+        let member = |name| {
+            json::find_member(&text, name)?
+                .as_str()
+                .map(Cow::into_owned)
+        };
+        ["type", "method", "event"].into_iter().find_map(member)
+    }
+
     /// Returns the text of a text frame with the protocol's secrets replaced. The replacement
     /// happens in this call, so an observer that only counts does not pay for it.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'a, str>> {
-        self.text.map(self.redact)
+        self.text.map(self.line.redact)
     }
 }
 
@@ -71,23 +107,38 @@ impl<F: Fn(&Frame<'_>) + Send + Sync + 'static> Observer for F {
     }
 }
 
-/// An optional observer with its redactor.
-#[derive(Clone)]
-pub(crate) struct Tap {
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) redact: Redact,
+/// What an observer learns of a connection.
+struct Line {
+    observer: Arc<dyn Observer>,
+    redact: Redact,
+    connection: u64,
+    peer: Option<SocketAddr>,
+    generation: u64,
 }
 
-impl Default for Tap {
-    fn default() -> Self {
-        Self {
-            observer: None,
-            redact: |text| Cow::Borrowed(text),
-        }
-    }
-}
+/// An optional observer of one connection.
+#[derive(Default)]
+pub(crate) struct Tap(Option<Box<Line>>);
 
 impl Tap {
+    pub(crate) fn new(
+        observer: Option<Arc<dyn Observer>>,
+        redact: Redact,
+        peer: Option<SocketAddr>,
+        generation: u64,
+    ) -> Self {
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+        Self(observer.map(|observer| {
+            Box::new(Line {
+                observer,
+                redact,
+                connection: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+                peer,
+                generation,
+            })
+        }))
+    }
+
     #[inline]
     pub(crate) fn incoming(&self, message: &Message) {
         let text = match message {
@@ -111,15 +162,15 @@ impl Tap {
     }
 
     fn show(&self, direction: Direction, frame: &(dyn fmt::Debug + Sync), text: Option<&Text>) {
-        if let Some(observer) = &self.observer {
-            observer.frame(&Frame {
+        if let Some(line) = &self.0 {
+            line.observer.frame(&Frame {
                 direction,
                 frame,
                 text: text.map(Text::as_str),
-                redact: self.redact,
+                line,
             });
         }
     }
 }
 
-crate::debug::debug_fields!([] Tap, this => { observer: this.observer.is_some() });
+crate::debug::debug_fields!([] Tap, this => { observer: this.0.is_some() });

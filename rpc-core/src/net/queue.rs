@@ -88,9 +88,23 @@ struct State<T> {
     abandoned: bool,
     consumer: Option<Waker>,
     producer: Option<Waker>,
+    readers: Vec<Reader<T>>,
+}
+
+/// Another consumer of the same items, and how an item is cloned for it.
+#[derive(Debug)]
+struct Reader<T> {
+    queue: Producer<T>,
+    clone: fn(&T) -> T,
 }
 
 impl<T> State<T> {
+    /// Passes each reader that is left the item.
+    fn copy(&mut self, push: impl Fn(&Reader<T>) -> Push) {
+        self.readers
+            .retain(|reader| !reader.queue.is_abandoned() && push(reader) == Push::Done);
+    }
+
     fn is_full(&self, config: &QueueConfig, bytes: usize) -> bool {
         self.counted >= config.max_items
             || (self.counted > 0 && self.bytes + bytes > config.max_bytes)
@@ -128,6 +142,21 @@ impl<T> State<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     config: QueueConfig,
+}
+
+impl<T: Clone> Shared<T> {
+    fn subscribe(&self, mut config: QueueConfig) -> Consumer<T> {
+        if matches!(config.policy, LagPolicy::Block { .. }) {
+            config.policy = LagPolicy::DropOldest;
+        }
+        let (queue, consumer) = queue(config);
+        let mut state = self.state.lock();
+        if !state.ended {
+            let clone = T::clone;
+            state.readers.push(Reader { queue, clone });
+        }
+        consumer
+    }
 }
 
 /// The outcome of [`Producer::push`]. Exhaustive: there is no other.
@@ -182,6 +211,7 @@ pub(super) fn metered<T>(mut config: QueueConfig, meter: Queue) -> (Producer<T>,
         abandoned: false,
         consumer: None,
         producer: None,
+        readers: Vec::new(),
     };
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
@@ -203,6 +233,7 @@ impl<T> Producer<T> {
         let config = &self.shared.config;
         let full = |state: &State<T>| state.is_full(config, bytes);
         let mut state = self.shared.state.lock();
+        state.copy(|reader| reader.queue.push((reader.clone)(&item), bytes));
         if state.abandoned {
             state.unreported += 1;
             return Push::Done;
@@ -228,6 +259,10 @@ impl<T> Producer<T> {
     /// too many notices wait already, it is dropped and counted as lost.
     pub(crate) fn notice(&self, item: T) {
         let mut state = self.shared.state.lock();
+        state.copy(|reader| {
+            reader.queue.notice((reader.clone)(&item));
+            Push::Done
+        });
         if state.abandoned {
             return;
         }
@@ -269,12 +304,24 @@ impl<T> Producer<T> {
     }
 
     /// Ends the queue after the waiting items, as dropping this does.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         let mut state = self.shared.state.lock();
         state.ended = true;
+        state.readers = Vec::new();
         let consumer = state.consumer.take();
         drop(state);
         wake(consumer);
+    }
+
+    /// Returns another consumer, with a queue of its own: it gets a clone of every item from now on.
+    /// The producer never waits for it, so [`LagPolicy::Block`] acts like
+    /// [`LagPolicy::DropOldest`]; [`LagPolicy::Close`] ends its queue.
+    #[must_use]
+    pub fn subscribe(&self, config: QueueConfig) -> Consumer<T>
+    where
+        T: Clone,
+    {
+        self.shared.subscribe(config)
     }
 
     /// Returns whether the consumer is gone.
@@ -334,6 +381,15 @@ impl<T> Consumer<T> {
         let mut state = self.shared.state.lock();
         state.relaxed = more_bytes;
         wake(state.producer.take());
+    }
+
+    /// Returns another consumer, with a queue of the same limits: see [`Producer::subscribe`].
+    #[must_use]
+    pub fn subscribe(&self) -> Self
+    where
+        T: Clone,
+    {
+        self.shared.subscribe(self.shared.config.clone())
     }
 
     /// Returns how many items were dropped since the beginning, including reported ones.
@@ -408,119 +464,4 @@ pub(super) fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn taken(consumer: &mut Consumer<u32>) -> Vec<Queued<u32>> {
-        std::iter::from_fn(|| consumer.try_next()).collect()
-    }
-
-    fn config(items: usize, policy: LagPolicy) -> QueueConfig {
-        QueueConfig {
-            max_items: items,
-            policy,
-            ..QueueConfig::default()
-        }
-    }
-
-    #[test]
-    fn drop_oldest_keeps_the_newest_and_counts_the_dropped() {
-        let (producer, mut consumer) = queue(config(2, LagPolicy::DropOldest));
-        for item in 0..5 {
-            assert_eq!(producer.push(item, 1), Push::Done);
-        }
-        let expected = [Queued::Lagged(3), Queued::Item(3), Queued::Item(4)];
-        assert_eq!(taken(&mut consumer), expected);
-        assert_eq!(consumer.total_lost(), 3);
-    }
-
-    #[test]
-    fn notices_survive_dropped_items() {
-        for policy in [LagPolicy::DropOldest, LagPolicy::Latest] {
-            let (producer, mut consumer) = queue(config(1, policy));
-            producer.notice(0);
-            producer.push(1, 1);
-            producer.notice(2);
-            producer.push(3, 1);
-            let expected = [
-                Queued::Lagged(1),
-                Queued::Item(0),
-                Queued::Item(2),
-                Queued::Item(3),
-            ];
-            assert_eq!(taken(&mut consumer), expected);
-        }
-    }
-
-    #[test]
-    fn latest_keeps_only_the_newest_once_full() {
-        let (producer, mut consumer) = queue(config(2, LagPolicy::Latest));
-        for item in 0..3 {
-            producer.push(item, 1);
-        }
-        assert_eq!(taken(&mut consumer), [Queued::Lagged(2), Queued::Item(2)]);
-    }
-
-    #[test]
-    fn close_refuses_items_without_room() {
-        let (producer, mut consumer) = queue(config(1, LagPolicy::Close));
-        assert_eq!(producer.push(1, 1), Push::Done);
-        assert_eq!(producer.push(2, 1), Push::Overflow);
-        assert_eq!(taken(&mut consumer), [Queued::Item(1)]);
-    }
-
-    #[test]
-    fn a_capacity_of_zero_is_treated_as_one() {
-        let (producer, mut consumer) = queue(config(0, LagPolicy::Close));
-        assert_eq!(producer.push(1, 1), Push::Done);
-        assert_eq!(producer.push(2, 1), Push::Overflow);
-        assert_eq!(taken(&mut consumer), [Queued::Item(1)]);
-    }
-
-    #[test]
-    fn bytes_are_bounded_but_one_large_item_passes() {
-        let config = QueueConfig {
-            max_bytes: 10,
-            ..config(10, LagPolicy::DropOldest)
-        };
-        let (producer, mut consumer) = queue(config);
-        producer.push(1, 100);
-        producer.push(2, 6);
-        producer.push(3, 6);
-        assert_eq!(taken(&mut consumer), [Queued::Lagged(2), Queued::Item(3)]);
-    }
-
-    #[tokio::test]
-    async fn block_waits_for_room_until_the_consumer_takes_an_item() {
-        let block = LagPolicy::Block {
-            deadline: Duration::from_secs(1),
-        };
-        let (producer, mut consumer) = queue(config(1, block));
-        producer.push(1, 1);
-        let room = poll_fn(|cx| producer.poll_room(cx));
-        let ((), item) = tokio::join!(room, consumer.next());
-        assert_eq!(item, Some(Queued::Item(1)));
-    }
-
-    #[tokio::test]
-    async fn a_dropped_producer_ends_the_queue_after_its_items() {
-        let (producer, mut consumer) = queue(QueueConfig::default());
-        producer.push(1, 1);
-        drop(producer);
-        assert_eq!(consumer.next().await, Some(Queued::Item(1)));
-        assert_eq!(consumer.next().await, None);
-    }
-
-    #[test]
-    fn a_dropped_consumer_does_not_block_the_producer() {
-        let block = LagPolicy::Block {
-            deadline: Duration::from_secs(1),
-        };
-        let (producer, consumer) = queue(config(1, block));
-        assert!(!producer.is_abandoned());
-        drop(consumer);
-        assert!(producer.is_abandoned());
-        assert_eq!(producer.push(1, 1), Push::Done);
-        assert_eq!(producer.push(2, 1), Push::Done);
-    }
-}
+mod tests;

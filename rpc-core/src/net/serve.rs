@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -11,6 +12,7 @@ use tokio::sync::Notify;
 use tracing::Instrument;
 
 use super::driver::{DriverConfig, Io};
+use super::observe::Tap;
 use super::queue::remember;
 use super::running::Running;
 use super::telemetry::{ConnectionMeter, Side, connection_span};
@@ -223,10 +225,23 @@ pub fn serve<H: ConnectionHandler, T: Transport>(
     config: DriverConfig,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> impl Future<Output = CloseReason> + Send {
+    serve_peer(handle, transport, handler, config, None, shutdown)
+}
+
+/// Like [`serve`], for a peer whose address may be known.
+pub(super) fn serve_peer<H: ConnectionHandler, T: Transport>(
+    handle: Handle<H::Machine>,
+    transport: T,
+    handler: H,
+    config: DriverConfig,
+    peer: Option<SocketAddr>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> impl Future<Output = CloseReason> + Send {
     let meter = ConnectionMeter::new(Side::Server, H::SYSTEM);
+    let tap = Tap::new(config.observer.clone(), H::redact, peer, 0);
     let mut connection = Connection {
         handle,
-        io: Io::new(transport, config, H::redact, meter),
+        io: Io::new(transport, &config, tap, meter),
         handler,
         tasks: Running::new(),
         shutdown: Some(Box::pin(shutdown)),

@@ -11,7 +11,7 @@
 //! Nothing of a call but its method is recorded: arguments and answers are private.
 //!
 //! With feature `metrics`, the crate [`metrics`](https://docs.rs/metrics) gets these, each with the
-//! label `rpc_system`; install any recorder before the first connection:
+//! label `rpc_system`; install any recorder before the first connection, and [`describe`] them to it:
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
@@ -31,6 +31,8 @@ use std::pin::Pin;
 
 use tracing::{Instrument, Span};
 
+#[cfg(feature = "metrics")]
+pub use meter::describe;
 pub(crate) use meter::{ConnectionMeter, Queue};
 
 /// The method of a call that the crate does not know.

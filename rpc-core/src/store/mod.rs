@@ -11,6 +11,14 @@
 //! | [`Sequencer`] | the order of records out of a feed that loses some |
 //! | [`token`] | how a user's text becomes part of a subject or key |
 //!
+//! A program opens a store and passes it on. The rest is for who writes a server of several machines, or an engine.
+//!
+//! # An engine
+//!
+//! An engine implements `Store` and `Log` with `async_trait`, which is how to read their methods:
+//!
+#![cfg_attr(all(feature = "tokio", not(target_family = "wasm")), doc = include_str!("engine.md"))]
+//!
 //! # What is decided where
 //!
 //! | Question | Decided by | At | If it is wrong |

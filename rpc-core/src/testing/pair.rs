@@ -108,7 +108,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
     }
 
     /// Returns the frames so far, a line for each: its time, who sent it, and what it is, such as
-    /// `+20ms S> {"ok":true}`.
+    /// `+20ms S> {"ok":true}`, or `+20ms S> (dropped) {"ok":true}`.
     pub fn trace(&self) -> &str {
         &self.trace
     }
@@ -207,10 +207,12 @@ impl<C: Machine, S: Machine> Pair<C, S> {
     /// Moves frames from the machines to the lanes, and events from the machines to the lists.
     fn flush(&mut self) -> bool {
         let (at, due) = (self.now - self.start, self.now + self.latency);
-        let mut note = |from, frame: &Outgoing| note(&mut self.trace, at, from, &show(frame));
-        let sent = |frame: &Outgoing| note('C', frame);
+        let mut note = |from, how: &str, frame: &Outgoing| {
+            note(&mut self.trace, at, from, &format!("{how}{}", show(frame)));
+        };
+        let sent = |how: &str, frame: &Outgoing| note('C', how, frame);
         let mut active = drain(&mut self.client, &mut self.to_server, due, sent);
-        let sent = |frame: &Outgoing| note('S', frame);
+        let sent = |how: &str, frame: &Outgoing| note('S', how, frame);
         active |= drain(&mut self.server, &mut self.to_client, due, sent);
         let [client, server] = self.hold_events;
         active |= !client && take_events(&mut self.client, &mut self.client_events);
@@ -283,17 +285,18 @@ fn drain<M: Machine>(
     machine: &mut M,
     lane: &mut Lane,
     due: Instant,
-    mut sent: impl FnMut(&Outgoing),
+    mut sent: impl FnMut(&str, &Outgoing),
 ) -> bool {
     let mut active = false;
     while let Some(frame) = machine.poll_transmit() {
         active = true;
-        sent(&frame);
+        if lane.drop_next > 0 && matches!(frame, Outgoing::Text(_)) {
+            lane.drop_next -= 1;
+            sent("(dropped) ", &frame);
+            continue;
+        }
+        sent("", &frame);
         let wire = match frame {
-            Outgoing::Text(_) if lane.drop_next > 0 => {
-                lane.drop_next -= 1;
-                continue;
-            }
             Outgoing::Text(text) => Wire::Text(text),
             Outgoing::Binary(bytes) => Wire::Binary(bytes),
             Outgoing::Ping(payload) => Wire::Ping(payload),

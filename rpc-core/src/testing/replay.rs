@@ -58,39 +58,135 @@ pub fn replay<M: Machine>(
     let mut replay = Replay {
         machine,
         on_event,
-        differs,
         sent: VecDeque::new(),
-        bound: Vec::new(),
-    };
-    let read = entries(recording).unwrap_or_else(|error| panic!("{error}"));
-    let mut entries = read.iter().filter(|it| it.dir.is_some());
-    let Some(first) = entries.clone().next() else {
-        panic!("the recording is empty");
+        compared: Compared::new(differs),
     };
     let (mut now, start) = (now, now);
-    let by = match side {
-        Side::Client => Dir::C2s,
-        Side::Server => Dir::S2c,
-    };
-    let entries = entries.by_ref().filter(|it| it.conn == first.conn);
-    for entry in entries {
-        now = now.max(start + entry.at().saturating_sub(first.at()));
+    for (after, is_own, entry) in first_connection(recording, side) {
+        now = now.max(start + after);
         replay.advance(now);
-        let took = match entry.dir == Some(by) {
-            true => replay.expect(entry),
-            false => {
-                replay.receive(entry, now);
-                Ok(())
-            }
+        let compared = match is_own && entry.is_message() {
+            true => replay.compared.frame(replay.sent.pop_front(), &entry),
+            false => Ok(()),
         };
+        if !is_own {
+            replay.receive(&entry, now);
+        }
         replay.drain(now);
-        if let Err(why) = took {
+        if let Err(why) = compared {
             panic!("at {:?}: {why}", entry.at());
         }
     }
     if let Some(more) = replay.sent.front() {
         panic!("more is sent than recorded: {more:?}");
     }
+}
+
+/// How long a program may take for a frame that is recorded.
+#[cfg(feature = "tokio")]
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Plays the peer of a whole program on the first connection of a recording, over the other end of
+/// the program's transport, and compares what the program sends as [`replay`] does: a bot, a plugin
+/// or a client by the listener of a [`MemDialer`](crate::net::mem::MemDialer), a server with its
+/// handler by a [`duplex`](crate::net::mem::duplex) whose other end its
+/// [handle](crate::net::server::ServerHandle::serve) serves. What the peer sends comes when it was
+/// recorded; pause tokio's clock, and it takes no time.
+///
+/// # Cancel safety
+/// Dropping the future drops the line.
+///
+/// # Panics
+/// As [`replay`] does, and if a recorded frame is not sent within a minute.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/doubling.inc"));
+/// use rpc_core::net::{Driver, mem};
+/// use rpc_core::testing::Side;
+/// use rpc_core::testing::replay::{Differs, replay_over};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// const RECORDING: &str = r#"{"transcript":1}
+/// {"at":0.00,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"n\":21}"}
+/// {"at":0.01,"conn":1,"dir":"s2c","kind":"text","data":"{\"id\":\"1\",\"n\":42}"}"#;
+///
+/// let (line, theirs) = mem::duplex(16);
+/// tokio::spawn(async move {
+///     let mut server = Driver::new(Server::default(), theirs); // the program
+///     while let Some(question) = server.next().await {
+///         let _ = server.machine_mut().core.send_json(&Frame { n: 2 * question.n, ..question });
+///     }
+/// });
+/// replay_over(RECORDING, Side::Server, line, Differs::default()).await;
+/// # }
+/// ```
+#[cfg(feature = "tokio")]
+#[allow(clippy::panic, reason = "it is a test")]
+pub async fn replay_over(
+    recording: &str,
+    side: Side,
+    mut line: impl crate::net::Transport,
+    differs: Differs<'_>,
+) {
+    use crate::net::{Message, time};
+    use futures_util::{SinkExt as _, StreamExt as _};
+
+    let mut compared = Compared::new(differs);
+    let start = time::now();
+    for (after, is_own, entry) in first_connection(recording, side) {
+        let outcome = if !is_own {
+            time::sleep_until(start + after).await;
+            let sent = match entry.kind {
+                Kind::Text => {
+                    line.send(Outgoing::Text(compared.bind(&entry).into()))
+                        .await
+                }
+                Kind::Binary => line.send(Outgoing::Binary(entry.payload().into())).await,
+                Kind::Close => line.send(Outgoing::Close(entry.close())).await,
+                Kind::Eof => return,
+                Kind::Open => Ok(()),
+            };
+            sent.map_err(|error| format!("the program has left: {error}"))
+        } else if entry.is_message() {
+            let next = async {
+                loop {
+                    return match line.next().await?.ok()? {
+                        Message::Text(text) => Some(Outgoing::Text(text)),
+                        Message::Binary(bytes) => Some(Outgoing::Binary(bytes)),
+                        Message::Close(frame) => frame.map(Outgoing::Close),
+                        _ => continue,
+                    };
+                }
+            };
+            let sent = time::timeout(PATIENCE, next).await.ok().flatten();
+            compared.frame(sent, &entry)
+        } else {
+            Ok(())
+        };
+        if let Err(why) = outcome {
+            panic!("at {:?}: {why}", entry.at());
+        }
+    }
+}
+
+/// Returns the entries of the first connection: when, whether `side` sent it, and what.
+#[allow(clippy::panic, reason = "it is a test")]
+fn first_connection(
+    recording: &str,
+    side: Side,
+) -> impl Iterator<Item = (Duration, bool, Entry)> + use<> {
+    let read = entries(recording).unwrap_or_else(|error| panic!("{error}"));
+    let mut read = read.into_iter().filter(|it| it.dir.is_some()).peekable();
+    let Some((conn, start)) = read.peek().map(|it| (it.conn, it.at())) else {
+        panic!("the recording is empty");
+    };
+    let by = match side {
+        Side::Client => Dir::C2s,
+        Side::Server => Dir::S2c,
+    };
+    read.filter(move |it| it.conn == conn)
+        .map(move |it| (it.at().saturating_sub(start), it.dir == Some(by), it))
 }
 
 /// The first line of a recording, as `switchboard wire proxy` writes them.
@@ -143,6 +239,14 @@ impl Entry {
         let bytes: Option<_> = self.data.as_bytes().chunks(2).map(byte).collect();
         bytes.unwrap_or_default()
     }
+
+    fn close(&self) -> CloseFrame {
+        CloseFrame::new(self.code.unwrap_or(CloseFrame::NORMAL), &*self.data)
+    }
+
+    fn is_message(&self) -> bool {
+        matches!(self.kind, Kind::Text | Kind::Binary | Kind::Close)
+    }
 }
 
 fn entries(recording: &str) -> Result<Vec<Entry>, String> {
@@ -162,11 +266,9 @@ fn entries(recording: &str) -> Result<Vec<Entry>, String> {
 struct Replay<'a, M, F> {
     machine: &'a mut M,
     on_event: F,
-    differs: Differs<'a>,
     /// Frames that the machine sent and that are not compared yet.
     sent: VecDeque<Outgoing>,
-    /// Recorded ids and those that the machine made in their place.
-    bound: Vec<(String, String)>,
+    compared: Compared<'a>,
 }
 
 impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
@@ -197,13 +299,7 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
     fn receive(&mut self, entry: &Entry, now: Instant) {
         match entry.kind {
             Kind::Text => {
-                let quoted = |text: &String| Value::from(text.as_str()).to_string();
-                let text = self
-                    .bound
-                    .iter()
-                    .fold(entry.data.clone(), |text, (was, is)| {
-                        text.replace(&quoted(was), &quoted(is))
-                    });
+                let text = self.compared.bind(entry);
                 self.machine.handle_message(Incoming::Text(&text), now);
             }
             Kind::Binary => {
@@ -211,7 +307,7 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
                 self.machine.handle_message(Incoming::Binary(&bytes), now);
             }
             Kind::Close => {
-                let frame = entry.code.map(|code| CloseFrame::new(code, &*entry.data));
+                let frame = entry.code.map(|_| entry.close());
                 let why = Disconnect::PeerClosed(frame);
                 self.machine.handle_disconnect(why, now);
             }
@@ -219,13 +315,35 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
             Kind::Open => {}
         }
     }
+}
 
-    /// Compares the next frame of the machine with the recorded one.
-    fn expect(&mut self, entry: &Entry) -> Result<(), String> {
-        if !matches!(entry.kind, Kind::Text | Kind::Binary | Kind::Close) {
-            return Ok(());
+/// What was sent, against what was recorded.
+struct Compared<'a> {
+    differs: Differs<'a>,
+    /// Recorded ids and those that the program made in their place.
+    bound: Vec<(String, String)>,
+}
+
+impl<'a> Compared<'a> {
+    const fn new(differs: Differs<'a>) -> Self {
+        Self {
+            differs,
+            bound: Vec::new(),
         }
-        let Some(sent) = self.sent.pop_front() else {
+    }
+
+    /// Returns a recorded text of the peer, with the program's ids.
+    fn bind(&self, entry: &Entry) -> String {
+        let quoted = |text: &String| Value::from(text.as_str()).to_string();
+        let bound = self.bound.iter();
+        bound.fold(entry.data.clone(), |text, (was, is)| {
+            text.replace(&quoted(was), &quoted(is))
+        })
+    }
+
+    /// Compares the next frame with the recorded one.
+    fn frame(&mut self, sent: Option<Outgoing>, entry: &Entry) -> Result<(), String> {
+        let Some(sent) = sent else {
             return Err(format!("nothing is sent in place of {}", entry.data));
         };
         let is_same = match (&sent, entry.kind) {
@@ -234,7 +352,7 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
                     serde_json::from_str(&entry.data),
                     serde_json::from_str(text.as_str()),
                 ) {
-                    (Ok(was), Ok(is)) => return self.compare("", &was, &is),
+                    (Ok(was), Ok(is)) => return self.member("", &was, &is),
                     _ => text.as_str() == entry.data,
                 }
             }
@@ -249,7 +367,7 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
     }
 
     /// Compares a member, and those in it.
-    fn compare(&mut self, name: &str, was: &Value, is: &Value) -> Result<(), String> {
+    fn member(&mut self, name: &str, was: &Value, is: &Value) -> Result<(), String> {
         match (was, is) {
             (Value::Object(was), Value::Object(is)) => {
                 let names = was
@@ -258,13 +376,13 @@ impl<M: Machine, F: FnMut(&mut M, M::Event, Instant)> Replay<'_, M, F> {
                 for name in names.filter(|it| !self.differs.any.contains(&it.as_str())) {
                     let absent = &Value::Null;
                     let [was, is] = [was, is].map(|it| it.get(name).unwrap_or(absent));
-                    self.compare(name, was, is)?;
+                    self.member(name, was, is)?;
                 }
                 Ok(())
             }
             (Value::Array(was), Value::Array(is)) if was.len() == is.len() => {
                 let mut pairs = was.iter().zip(is);
-                pairs.try_for_each(|(was, is)| self.compare(name, was, is))
+                pairs.try_for_each(|(was, is)| self.member(name, was, is))
             }
             (Value::Number(was), Value::Number(is)) if was.as_f64() == is.as_f64() => Ok(()),
             (Value::String(was), Value::String(is)) if self.differs.ids.contains(&name) => {

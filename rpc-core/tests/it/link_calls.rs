@@ -318,6 +318,9 @@ async fn an_observer_sees_every_frame_and_no_secret() {
         log.lock()
             .unwrap()
             .push(format!("{:?} {text}", frame.direction()));
+        assert_eq!((frame.generation(), frame.peer()), (1, None));
+        assert_eq!(frame.method(), None);
+        assert!(frame.connection() > 0);
     });
     let mut watched = config();
     watched.driver.observer = Some(observer);

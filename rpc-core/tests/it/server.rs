@@ -90,13 +90,10 @@ where
 {
     type App = F;
     type Options = HttpConfig;
-    type Runtime = ();
 
     fn new(app: F, options: HttpConfig) -> (Arc<Self>, HttpConfig) {
         (Arc::new(Self(app)), options)
     }
-
-    fn runtime(&self) {}
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         (self.0)(accepted)
@@ -270,8 +267,13 @@ async fn the_upgrade_hook_authenticates_and_passes_extensions() {
             Err((StatusCode::UNAUTHORIZED, "no token".to_owned()))
         }
     });
+    let config = config.with_on_upgrade(|parts, _| {
+        parts.extensions.insert(7_u8); // behind the first
+        Ok(None)
+    });
     let server = start_with(config, |mut accepted: Accepted| async move {
         let user = accepted.parts.extensions.get::<User>().unwrap().0;
+        assert_eq!(accepted.parts.extensions.get(), Some(&7_u8));
         let text = Text::from(user);
         accepted.socket.send(Outgoing::Text(text)).await.unwrap();
         let _ = accepted.socket.next().await;

@@ -12,6 +12,18 @@ use crate::toy::host::{Host, HostEvent};
 use crate::toy::pair;
 
 #[test]
+fn the_trace_marks_a_frame_that_is_lost() {
+    let mut pair = pair(Instant::now(), 7);
+    pair.take_client_events();
+    pair.drop_next(Side::Server, 1);
+    pair.server.ask("lost", pair.now()).unwrap();
+    pair.settle();
+    assert_eq!(pair.take_client_events(), []);
+    let last = pair.trace().lines().last().unwrap();
+    assert!(last.starts_with("+0ms S> (dropped) {"), "{last}");
+}
+
+#[test]
 fn a_cut_ends_every_call_with_its_delivery() {
     let mut pair = pair(Instant::now(), 7);
     let sent = pair.server.ask("sent", pair.now()).unwrap();

@@ -24,7 +24,8 @@ impl Hub {
     /// the message, however late it is routed.
     ///
     /// # Errors
-    /// [`HubError::Blank`], [`HubError::NoClients`], [`HubError::TooLarge`], [`HubError::Busy`].
+    /// [`HubError::Blank`] or [`HubError::TooLarge`] if the text is: say it otherwise. [`HubError::NoClients`] or
+    /// [`HubError::Busy`]: try again later. No client has got anything.
     pub fn submit(
         &mut self,
         input: Input,

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rpc_core::net::DrainReport;
-use rpc_core::net::Queued;
 use smarthole_proto::hub::{HubConfig, HubEvent};
 use smarthole_proto::net::{HubEvents, RouterRuntime, Server, ServerHandle, ServerOptions};
 use smarthole_proto::router::{Choice, RouteRequest, Router, RouterError};
@@ -108,13 +107,9 @@ pub(crate) async fn until<T>(
 ) -> T {
     let found = async {
         loop {
-            match events.next().await.expect("events go on") {
-                Queued::Item(event) => {
-                    if let Some(found) = pick(&event) {
-                        return found;
-                    }
-                }
-                other => panic!("{other:?}"),
+            let event = events.next().await.expect("events go on");
+            if let Some(found) = pick(&event) {
+                return found;
             }
         }
     };

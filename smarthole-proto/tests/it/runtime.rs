@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::mem::{self, MemTransport};
-use rpc_core::net::{Driver, DriverConfig, Message, Queued, time};
+use rpc_core::net::{Driver, DriverConfig, Message, time};
 use rpc_core::{CloseFrame, CloseReason, Machine as _, Outgoing, Text};
 use serde_json::{Value, json};
 use smarthole_proto::hub::{HubConfig, HubEvent, Ignored, Input, Outcome, Unroutable};
@@ -257,7 +257,7 @@ async fn events_are_emitted_in_order() {
     notes.line.send(Outgoing::Close(bye)).await.unwrap();
     notes.served.await.unwrap();
     let mut told = Vec::new();
-    while let Some(Queued::Item(event)) = events.try_next() {
+    while let Some(event) = events.try_next() {
         told.push(match event {
             HubEvent::Registered { name, .. } => format!("{name} registered"),
             HubEvent::Route { .. } => "asked".to_owned(),

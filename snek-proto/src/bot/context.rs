@@ -16,7 +16,7 @@ use super::typing::{Typing, TypingBoard};
 use crate::client::Ready;
 use crate::color::random_color;
 use crate::error::BotError;
-use crate::frame::{Answer, Channel, Final, Message, User};
+use crate::frame::{CallValue, Channel, Final, Message, User};
 use crate::id::ChannelUid;
 use crate::net::Client;
 use crate::sanitize::sanitize_names;
@@ -123,7 +123,7 @@ impl Shared {
         channel: &str,
         text: &str,
         is_final: Final,
-    ) -> Result<Answer, BotError> {
+    ) -> Result<CallValue, BotError> {
         let text = if self.config.sanitize {
             sanitize_names(text)
         } else {
@@ -215,7 +215,7 @@ impl Context {
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting and repeating; the message may have been posted.
-    pub async fn reply(&self, text: impl AsRef<str> + Send) -> Result<Answer, BotError> {
+    pub async fn reply(&self, text: impl AsRef<str> + Send) -> Result<CallValue, BotError> {
         self.count_answer();
         self.shared
             .send(self.channel.as_str(), text.as_ref(), Final::Yes)
@@ -233,7 +233,7 @@ impl Context {
         &self,
         channel: &ChannelUid,
         text: impl AsRef<str> + Send,
-    ) -> Result<Answer, BotError> {
+    ) -> Result<CallValue, BotError> {
         self.shared
             .send(channel.as_str(), text.as_ref(), Final::Yes)
             .await

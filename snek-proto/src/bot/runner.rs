@@ -79,7 +79,7 @@ impl<H: Handler> Bot<H> {
     /// # Errors
     /// [`BotError::ValidationError`] for an invalid URL, and for one that would send the password
     /// to another machine without encryption, unless
-    /// [`insecure_password`](crate::client::ClientConfig::insecure_password) allows it.
+    /// [`insecure`](crate::client::ClientConfig::insecure) allows it.
     #[cfg(feature = "ws")]
     pub fn new(url: &str, config: BotConfig, handler: H) -> Result<Self, BotError> {
         let dialer =

@@ -6,7 +6,7 @@ use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use super::context::Shared;
 use super::handler::Notice;
 use crate::error::{BotError, RpcError};
-use crate::frame::{Answer, Final};
+use crate::frame::{CallValue, Final};
 use crate::limits::{MAX_RETRY_ATTEMPTS, RECONNECT_BACKOFF_FACTOR, RECONNECT_INITIAL_DELAY};
 use crate::net::Client;
 
@@ -61,7 +61,7 @@ pub(super) async fn send(
     channel: &str,
     text: &str,
     is_final: Final,
-) -> Result<Answer, BotError> {
+) -> Result<CallValue, BotError> {
     let client = &shared.client;
     let mut wait = RECONNECT_INITIAL_DELAY;
     let mut attempts = 1;

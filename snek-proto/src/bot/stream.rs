@@ -12,12 +12,12 @@ use rpc_core::net::{Link, time};
 use super::context::Shared;
 use super::send;
 use crate::error::{BotError, RpcError};
-use crate::frame::{Answer, Final};
+use crate::frame::{CallValue, Final};
 use crate::id::ChannelUid;
 use crate::stream::{Post, StreamConfig, TextStream};
 
 /// A partial message on its way.
-type InFlight = Pin<Box<dyn Future<Output = Result<Answer, CallError<RpcError>>> + Send>>;
+type InFlight = Pin<Box<dyn Future<Output = Result<CallValue, CallError<RpcError>>> + Send>>;
 
 /// The part of the message limit that the frame around a text may take, besides the channel's uid.
 const ENVELOPE: usize = 256;
@@ -128,7 +128,7 @@ impl StreamWriter {
     /// # Cancel safety
     /// Dropping the future stops waiting and repeating. A final message that was not sent yet is
     /// sent as for a dropped writer; one that was may have been posted.
-    pub async fn finish(mut self) -> Result<Answer, BotError> {
+    pub async fn finish(mut self) -> Result<CallValue, BotError> {
         self.core.finish();
         self.end().await
     }
@@ -141,7 +141,7 @@ impl StreamWriter {
     ///
     /// # Cancel safety
     /// As for [`finish`](Self::finish).
-    pub async fn fail(mut self, note: &str) -> Result<Answer, BotError> {
+    pub async fn fail(mut self, note: &str) -> Result<CallValue, BotError> {
         self.core.fail(note);
         self.end().await
     }
@@ -169,7 +169,7 @@ impl StreamWriter {
     ///
     /// # Cancel safety
     /// As for [`finish`](Self::finish).
-    pub async fn pump<S, T, E>(mut self, deltas: S) -> Result<(Answer, String), PumpError<E>>
+    pub async fn pump<S, T, E>(mut self, deltas: S) -> Result<(CallValue, String), PumpError<E>>
     where
         S: Stream<Item = Result<T, E>>,
         T: AsRef<str>,
@@ -211,7 +211,7 @@ impl StreamWriter {
         }
     }
 
-    async fn end(&mut self) -> Result<Answer, BotError> {
+    async fn end(&mut self) -> Result<CallValue, BotError> {
         poll_fn(|task| self.poll_answer(task)).await;
         let Some(post) = self.core.poll_send(time::now()) else {
             // Not reached: the end was asked for, nothing is in flight, and `self` is used up.

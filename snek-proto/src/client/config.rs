@@ -64,7 +64,7 @@ rpc_core::config! {
         pub accept_new_message: bool = true,
         /// Whether the password may go to another machine without encryption, where anyone who sees
         /// the traffic can read it. Default no.
-        pub insecure_password: bool = false,
+        pub insecure: bool = false,
         /// Limits on sizes and counts.
         pub limits: Limits = Limits::default(),
         /// Reconnects, the deadline of a dial, TLS, the queues and the observer. Default:

@@ -3,7 +3,7 @@
 use rpc_core::{CallError, CallId, CloseReason, DecodeError};
 
 use crate::error::RpcError;
-use crate::frame::{Answer, Channel, Event, Joined, Message, OtherEvent, Typing, User};
+use crate::frame::{CallValue, Channel, Event, Joined, Message, OtherEvent, Typing, User};
 
 /// An event of a connection.
 ///
@@ -19,7 +19,7 @@ pub enum ClientEvent {
         /// The call.
         id: CallId,
         /// Its result.
-        result: Result<Answer, CallError<RpcError>>,
+        result: Result<CallValue, CallError<RpcError>>,
     },
     /// A message in a channel, possibly partial.
     Message(Message),
@@ -46,7 +46,7 @@ pub struct Ready {
     /// The channels that the user can see.
     pub channels: Vec<Channel>,
     /// The answer to the login.
-    pub login: Answer,
+    pub login: CallValue,
 }
 
 /// Something unusual that a connection survived.

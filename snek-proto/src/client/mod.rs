@@ -24,7 +24,7 @@ use rpc_core::{
 use serde::de::DeserializeOwned;
 
 use crate::codec::encode_request;
-use crate::frame::{Answer, Channel, NoArgs, NoKwargs, ServerFrame, User};
+use crate::frame::{CallValue, Channel, NoArgs, NoKwargs, ServerFrame, User};
 
 #[cfg(feature = "tokio")]
 pub(crate) use commands::checked_channel;
@@ -83,7 +83,7 @@ pub struct ClientConn {
     early: VecDeque<(ClientEvent, usize)>,
     early_bytes: usize,
     early_dropped: u64,
-    login: Option<Answer>,
+    login: Option<CallValue>,
     user: Option<User>,
     stray: u64,
 }
@@ -161,7 +161,7 @@ impl ClientConn {
     }
 
     fn on_text(&mut self, text: &str, now: Instant) {
-        if let Some((id, answer)) = Answer::in_order(text, &self.config.limits)
+        if let Some((id, answer)) = CallValue::in_order(text, &self.config.limits)
             && matches!(self.calls.get(id), Some(it) if it.purpose == Purpose::Command)
         {
             let _ = self.calls.complete(id);

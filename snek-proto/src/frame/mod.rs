@@ -10,6 +10,6 @@ pub use call::Call;
 pub(crate) use call::LOGIN;
 pub use client::ClientFrame;
 pub use event::{Event, Joined, Message, OtherEvent, Typing};
-pub use server::{Answer, ServerFrame};
+pub use server::{CallValue, ServerFrame};
 pub(crate) use types::NoArgs;
 pub use types::{Channel, Final, NoKwargs, User};

@@ -184,11 +184,11 @@ impl ServerFrame {
     ///
     /// # Errors
     /// [`RpcError`] if the call failed: `success` is false, or absent while there is an `error`.
-    pub fn into_result(self) -> Result<Answer, RpcError> {
+    pub fn into_result(self) -> Result<CallValue, RpcError> {
         if self.is_failure() {
             return Err(self.into_error());
         }
-        Ok(Answer {
+        Ok(CallValue {
             data: self.members.data.unwrap_or_default(),
             frame: self.raw,
         })
@@ -199,7 +199,7 @@ impl ServerFrame {
     ///
     /// # Errors
     /// [`RpcError`] if the login failed.
-    pub fn into_login_result(self) -> Result<Answer, RpcError> {
+    pub fn into_login_result(self) -> Result<CallValue, RpcError> {
         let has = |name| (self.members.data.as_ref()).is_some_and(|it| it.member(name).is_some());
         if (self.members.error.is_some() || has("error")) && !has("username") {
             return Err(self.into_error());
@@ -247,13 +247,13 @@ impl<'de> Deserialize<'de> for ServerFrame {
 
 /// The value of a successful call, and the other members of its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CallValue {
     data: Json,
     /// The frame, if it may have other members.
     frame: Option<Json>,
 }
 
-impl Answer {
+impl CallValue {
     /// Reads the answer to a call that succeeded, as servers of this crate write it.
     pub(crate) fn in_order(text: &str, limits: &Limits) -> Option<(CallId, Self)> {
         let mut object = json::InOrder::new(text, limits)?;

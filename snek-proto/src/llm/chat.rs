@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Value, json};
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +30,9 @@ pub enum Role {
     Tool,
 }
 
+/// The id of a call of a tool: any text, by which its result refers to it.
+pub type ToolCallId = rpc_core::Id<ToolCall>;
+
 /// A tool call that a model asks for.
 ///
 /// On the wire: `{"id":…,"type":"function","function":{"name":…,"arguments":…}}`.
@@ -37,7 +40,7 @@ pub enum Role {
 #[non_exhaustive]
 pub struct ToolCall {
     /// The model's id of the call, which its result repeats. Empty if the model sent none.
-    pub id: String,
+    pub id: ToolCallId,
     /// The tool.
     pub name: String,
     /// The arguments: the text of a JSON object. Not checked; empty means `{}`.
@@ -50,7 +53,7 @@ pub struct ToolCall {
 impl ToolCall {
     /// Creates a call with these arguments, the text of a JSON object.
     pub fn new(
-        id: impl Into<String>,
+        id: impl Into<ToolCallId>,
         name: impl Into<String>,
         arguments: impl Into<String>,
     ) -> Self {
@@ -93,7 +96,7 @@ impl Serialize for ToolCall {
 
 #[derive(Deserialize)]
 struct CallFields {
-    id: Option<LooseId>,
+    id: Option<ToolCallId>,
     function: Option<FunctionFields>,
     #[serde(flatten)]
     extra: Map<String, Value>,
@@ -116,7 +119,7 @@ impl<'de> Deserialize<'de> for ToolCall {
         let mut extra = filled(fields.extra);
         extra.retain(|name, _| name != "type" && name != "index");
         Ok(Self {
-            id: fields.id.map_or_else(String::new, LooseId::into_text),
+            id: fields.id.unwrap_or_default(),
             name: function.name.unwrap_or_default(),
             arguments: function.arguments.map_or_else(String::new, text_of),
             extra,
@@ -129,23 +132,6 @@ fn filled(mut members: Map<String, Value>) -> Map<String, Value> {
     let empty = [json!(null), json!(""), json!([]), json!({})];
     members.retain(|_, value| !empty.contains(value));
     members
-}
-
-/// An id, which some servers send as a number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum LooseId {
-    Text(String),
-    Number(Number),
-}
-
-impl LooseId {
-    fn into_text(self) -> String {
-        match self {
-            Self::Text(id) => id,
-            Self::Number(id) => id.to_string(),
-        }
-    }
 }
 
 /// Returns a string as it is, and any other value as compact JSON.
@@ -277,7 +263,7 @@ pub struct ChatMessage {
     pub role: Role,
     /// The id of the call that a tool's message answers. Omitted from the JSON if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<String>,
+    pub tool_call_id: Option<ToolCallId>,
     /// The content.
     pub content: Content,
     /// The tool calls that a model asks for. Omitted from the JSON if empty.
@@ -317,7 +303,7 @@ impl ChatMessage {
     }
 
     /// Creates the result of the tool call with this id.
-    pub fn tool(id: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn tool(id: impl Into<ToolCallId>, text: impl Into<String>) -> Self {
         Self {
             tool_call_id: Some(id.into()),
             ..Self::new(Role::Tool, text.into())
@@ -335,7 +321,7 @@ impl ChatMessage {
 #[derive(Deserialize)]
 struct MessageFields {
     role: Option<Role>,
-    tool_call_id: Option<LooseId>,
+    tool_call_id: Option<ToolCallId>,
     content: Option<Content>,
     tool_calls: Option<Vec<ToolCall>>,
     #[serde(flatten)]
@@ -347,7 +333,7 @@ impl<'de> Deserialize<'de> for ChatMessage {
         let fields = MessageFields::deserialize(from)?;
         Ok(Self {
             role: fields.role.unwrap_or(Role::Assistant),
-            tool_call_id: fields.tool_call_id.map(LooseId::into_text),
+            tool_call_id: fields.tool_call_id,
             content: fields.content.unwrap_or_default(),
             tool_calls: fields.tool_calls.unwrap_or_default(),
             extra: filled(fields.extra),

@@ -14,9 +14,9 @@ use super::protocol::ClientProtocol;
 use crate::client::checked_channel;
 use crate::codec::encode_method;
 use crate::error::RpcError;
-use crate::frame::{Answer, Channel, Final, NoArgs, NoKwargs, User};
+use crate::frame::{CallValue, Channel, Final, NoArgs, NoKwargs, User};
 
-type Outcome = Result<Answer, CallError<RpcError>>;
+type Outcome = Result<CallValue, CallError<RpcError>>;
 
 /// A handle for calls. Cheap to clone; dropping the last clone closes the connection.
 ///
@@ -55,7 +55,7 @@ impl Client {
     /// Posts a message, or the whole text so far of a streamed one.
     ///
     /// # Errors
-    /// Every [`CallError`]. Rejects an invalid channel uid before sending anything. Repeating it
+    /// Every [`CallError`]: no connection, no answer in time, or the platform's own error. Repeating is safe. Rejects an invalid channel uid before sending anything. Repeating it
     /// after [`Delivery::Unknown`](rpc_core::Delivery::Unknown) may post twice.
     ///
     /// # Cancel safety
@@ -74,7 +74,7 @@ impl Client {
     /// Shows a typing indicator in a colour like `#FF6B35`, without waiting for the answer.
     ///
     /// # Errors
-    /// [`Refused`]: nothing was sent. Safe to repeat.
+    /// [`Refused`]: there is no connection, no room, or the call is too large. Nothing was sent. Safe to repeat.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the call may or may not be sent.
@@ -92,7 +92,7 @@ impl Client {
     /// Tells the platform that the user is active. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the platform's own error. Repeating is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
@@ -147,7 +147,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the platform's own error. Before you repeat,
+    /// ask its [`delivery`](CallError::delivery) whether the platform may have run it.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.
@@ -164,7 +165,8 @@ impl Client {
     /// Calls any method with its own timeout; `None` waits for ever.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the platform's own error. Before you repeat,
+    /// ask its [`delivery`](CallError::delivery) whether the platform may have run it.
     ///
     /// # Cancel safety
     /// Dropping the future stops waiting; the call may have run.
@@ -188,7 +190,7 @@ impl Client {
     /// Calls any method without waiting for the answer.
     ///
     /// # Errors
-    /// [`Refused`]: nothing was sent.
+    /// [`Refused`]: there is no connection, no room, or the call is too large. Nothing was sent.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is ready, the call may or may not be sent.

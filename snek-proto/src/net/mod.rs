@@ -28,7 +28,8 @@ pub use rpc_core::net::Connection;
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]
 pub use serve::{
-    Backend, DynBackend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config,
+    Backend, CallReply, DynBackend, MemoryBackend, Peer, Replied, Server, ServerOptions,
+    http_config,
 };
 #[cfg(feature = "ws")]
 pub use url::{ConnectError, connect, connect_lazy, dialer};

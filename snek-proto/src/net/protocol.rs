@@ -11,7 +11,7 @@ use super::SYSTEM;
 use crate::client::{ClientConfig, ClientConn, ClientEvent};
 use crate::codec::redact;
 use crate::error::RpcError;
-use crate::frame::Answer;
+use crate::frame::CallValue;
 
 /// The client's side: every connection logs in with the same configuration.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl ClientProtocol {
 impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
-    type Value = Answer;
+    type Value = CallValue;
     type Remote = RpcError;
     type Item = Infallible;
     type Event = ClientEvent;

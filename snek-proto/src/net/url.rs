@@ -65,12 +65,12 @@ pub fn connect_lazy(
 ///
 /// # Errors
 /// [`ConnectError::Dial`] if the URL is invalid; [`ConnectError::Insecure`] if it is not `wss://`,
-/// its host is not this machine, and [`insecure_password`](ClientConfig::insecure_password) is not
+/// its host is not this machine, and [`insecure`](ClientConfig::insecure) is not
 /// set.
 pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError> {
     let dialer = WsDialer::for_client(url, &config.link, config.limits.max_message_bytes)?
         .or_path("/rpc.ws")?;
-    if config.insecure_password {
+    if config.insecure {
         return Ok(dialer);
     }
     dialer.protect("the password")
@@ -87,7 +87,7 @@ mod tests {
         let refused = dialer("ws://example.org", &config);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
         let allowed = ClientConfig {
-            insecure_password: true,
+            insecure: true,
             ..config
         };
         assert!(dialer("ws://example.org", &allowed).is_ok());

@@ -12,7 +12,7 @@ use rpc_core::testing::conformance;
 use rpc_core::{Limits, Secret, Str};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
-use snek_proto::net::{Backend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions};
+use snek_proto::net::{Backend, CallReply, Peer, Replied, Server, ServerHandle, ServerOptions};
 use snek_proto::server::{ServerConfig, ServerConn};
 use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
@@ -37,7 +37,7 @@ impl Backend for Obedient {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         match call.method() {
             "panic" => panic!("as asked"),

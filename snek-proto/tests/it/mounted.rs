@@ -9,7 +9,7 @@ use snek_proto::client::ClientConfig;
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, Final, User};
 use snek_proto::net::{
-    Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle, ServerOptions,
+    Backend, CallReply, MemoryBackend, Peer, Replied, Server, ServerHandle, ServerOptions,
     connect_with, dialer, http_config,
 };
 use switchboard_testing::mounted::{check, described, host};
@@ -54,7 +54,7 @@ impl Backend for Reader {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         match call {
             Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),

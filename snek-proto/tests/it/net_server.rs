@@ -15,7 +15,7 @@ use snek_proto::frame::Call;
 use snek_proto::frame::NoKwargs;
 use snek_proto::frame::{Final, User};
 use snek_proto::net::{
-    Backend, Client, Events, MemoryBackend, Peer, Replied, Reply, Server, ServerHandle,
+    Backend, CallReply, Client, Events, MemoryBackend, Peer, Replied, Server, ServerHandle,
     ServerOptions, connect_with, dialer,
 };
 use snek_proto::server::ServerConfig;
@@ -258,7 +258,7 @@ impl Backend for TestBackend {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         match call {
             Call::GetUser { .. } => reply.send(&User::new("ann", "Ann")),
@@ -391,10 +391,11 @@ async fn a_client_that_never_reads_is_disconnected_alone() {
     };
     // How long the server waits for the answer to its Close, which bob does not read either.
     options.driver.close_timeout = Duration::from_millis(300);
-    let server = Server::bind("127.0.0.1:0", backend(), options)
+    let backend = Arc::new(backend());
+    let server = Server::bind("127.0.0.1:0", backend.clone(), options)
         .await
         .unwrap();
-    let (url, backend) = (server.url(), server.runtime());
+    let url = server.url();
     tokio::spawn(server.run());
     let (ann, mut ann_events) = login(&url, "ann", "a").await;
     let mut bob = WsDialer::new(&url).unwrap().dial().await.unwrap();

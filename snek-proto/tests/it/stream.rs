@@ -24,7 +24,7 @@ fn pieces(
 }
 
 fn pumped<E: std::fmt::Debug>(
-    result: Result<(snek_proto::frame::Answer, String), PumpError<E>>,
+    result: Result<(snek_proto::frame::CallValue, String), PumpError<E>>,
 ) -> String {
     result.unwrap().1
 }

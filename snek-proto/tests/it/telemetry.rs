@@ -108,7 +108,8 @@ fn every_call_has_a_span_with_method_and_outcome_on_both_sides() {
 /// The values by name and labels.
 fn values(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
     let all = snapshotter.snapshot().into_vec().into_iter();
-    all.map(|(key, _, _, value)| {
+    all.map(|(key, unit, description, value)| {
+        assert!(unit.is_some() && description.is_some(), "{key:?}");
         let mut labels: Vec<_> = key
             .key()
             .labels()
@@ -140,7 +141,10 @@ fn values(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
 fn calls_connections_and_bytes_are_counted() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
-    metrics::with_local_recorder(&recorder, || run(talk()));
+    metrics::with_local_recorder(&recorder, || {
+        rpc_core::net::telemetry::describe();
+        run(talk());
+    });
     let values = values(&snapshotter);
     for side in ["client", "server"] {
         let calls = |outcome: &str, method: &str| {

@@ -18,6 +18,7 @@ use crate::frame::ChatRequest;
 use crate::id::{RpcId, TaskId};
 use crate::net::SYSTEM;
 use crate::server::{SHUTTING_DOWN, ServerConn, ServerEvent};
+use crate::task::TaskState;
 
 /// Starts and ends the work on the chats of one connection.
 pub(super) struct Handler<A> {
@@ -77,11 +78,15 @@ impl<A: Agent> ConnectionHandler for Handler<A> {
                 });
             }
             ServerEvent::Task { task_id, state } => {
-                let noted = self
-                    .shared
-                    .tasks
-                    .lock()
-                    .note(&task_id, state, SystemTime::now());
+                let mut tasks = self.shared.tasks.lock();
+                let before = tasks.get(&task_id).map(|task| task.state);
+                let waited = before.is_some_and(|it| it != TaskState::Running);
+                if state == TaskState::Cancelled && waited {
+                    // It is no work that could count itself.
+                    CallSpan::new(Side::Server, SYSTEM, "chat.start").end(CallOutcome::Cancelled);
+                }
+                let noted = tasks.note(&task_id, state, SystemTime::now());
+                drop(tasks);
                 if let Err(error) = noted {
                     tracing::warn!(%task_id, %error, "the state of a task was not recorded");
                 }

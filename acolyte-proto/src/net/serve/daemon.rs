@@ -51,7 +51,6 @@ pub struct Daemon<A> {
 impl<A: Agent> ServerProtocol for Daemon<A> {
     type App = A;
     type Options = ServerOptions;
-    type Runtime = Arc<A>;
     const SCHEME: &'static str = "http";
 
     fn new(agent: A, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
@@ -87,10 +86,6 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
             .with_authorize(move |parts, _| doors.refusal(parts))
             .with_http(move |request, peer| Arc::clone(&pages).http(request, peer));
         (shared, http)
-    }
-
-    fn runtime(&self) -> Arc<A> {
-        Arc::clone(&self.agent)
     }
 
     fn on_bind(&self, local: SocketAddr) -> io::Result<()> {

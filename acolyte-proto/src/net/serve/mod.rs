@@ -18,7 +18,8 @@ pub use options::{ServerOptions, http_config};
 pub use run::{ChatReply, EmitError};
 
 /// An Acolyte server, on a socket or [mounted](ProtocolServer::mount), made from an [`Agent`] and
-/// [`ServerOptions`]. Its runtime is the agent, in an [`Arc`](std::sync::Arc).
+/// [`ServerOptions`]. An agent that the program uses beside the server goes in as an
+/// [`Arc`](std::sync::Arc).
 ///
 /// It serves WebSockets at `/v1/rpc`, and chats as streams and the status
 /// over HTTP. Without a key, it listens on loopback addresses only. It ends when its handle drains

@@ -51,7 +51,7 @@ rpc_core::config! {
         pub auth: Auth = Auth::open(),
         /// The queue, limits and timeouts of each WebSocket connection.
         pub connection: ServerConfig = ServerConfig::default(),
-        /// Limits, guards and TLS before the upgrade. Its hooks and paths are replaced. Default
+        /// Limits, guards and TLS before the upgrade; its HTTP service is replaced. Default
         /// [`http_config`]; start from it.
         pub http: HttpConfig = http_config(),
         /// Transport settings and observer of each WebSocket. The write timeout ends a connection

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_testing::play::Play as _;
 
 use super::{Duration, Played, connected, error, raw, user_input};
-use crate::client::{ClientConfig, ClientEvent, ClientState, Reply};
+use crate::client::{CallValue, ClientConfig, ClientEvent, ClientState};
 use crate::frame::{OnboardSubmit, Signed};
 use rpc_core::{CallError, Refused};
 
@@ -47,7 +47,7 @@ fn a_client_may_try_several_invite_codes() {
     played.take(&connected("new"));
     let events = played.events();
     assert!(
-        matches!(&events[0], ClientEvent::Reply { id, result: Ok(Reply::Onboarded(_)) }
+        matches!(&events[0], ClientEvent::Reply { id, result: Ok(CallValue::Onboarded(_)) }
         if *id == second)
     );
     assert!(matches!(&events[1], ClientEvent::Connected(_)));

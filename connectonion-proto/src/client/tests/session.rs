@@ -123,7 +123,7 @@ fn name(event: &ClientEvent) -> String {
             format!("{kind} {id}{note}")
         }
         ClientEvent::Reply {
-            result: Ok(Reply::Input(Taken::Started)),
+            result: Ok(CallValue::Input(Taken::Started)),
             ..
         } => "started".to_owned(),
         ClientEvent::Reply { result: Ok(_), .. } => "queued".to_owned(),

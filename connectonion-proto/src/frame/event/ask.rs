@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::super::words::Mode;
 
+use crate::id::ToolCallId;
+
 members! {
     /// The agent waits for the user's answer. ConnectOnion specification, *Stream Events*.
     ///
@@ -51,7 +53,7 @@ members! {
         /// The tools that wait behind it: an array of [`BatchItem`]s, as it was sent.
         pub batch_remaining: Option<Json> as "optional_array",
         /// The `tool_id` of the call. Newer hosts only.
-        pub tool_call_id: Option<Str> as "optional_id",
+        pub tool_call_id: Option<ToolCallId> as "optional_id",
         /// The rule that requires the approval, as it was sent. Newer hosts only.
         pub policy: Option<Json>,
     }

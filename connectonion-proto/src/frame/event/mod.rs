@@ -104,7 +104,8 @@ fn tool_id<E: serde::de::Error>(event: &mut StreamEvent) -> Result<(), E> {
         && tool_id.is_none()
     {
         let id = event.id.clone();
-        *tool_id = Some(id.ok_or_else(|| E::missing_field("tool_id"))?.into());
+        let id = id.ok_or_else(|| E::missing_field("tool_id"))?;
+        *tool_id = Some(Str::from(id).into());
     }
     Ok(())
 }

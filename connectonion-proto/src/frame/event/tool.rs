@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::super::number::Number;
 use super::super::words::ToolStatus;
 
+use crate::id::ToolCallId;
+
 members! {
     /// A tool starts. ConnectOnion specification, *Stream Events*.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ToolCall {
         /// The id that its result refers to. If the host sends none, a received event has its own id
         /// here.
-        pub tool_id: Option<Str> as "optional_id",
+        pub tool_id: Option<ToolCallId> as "optional_id",
         /// The tool.
         pub name: Str,
         /// The tool's arguments, as they were sent, usually an object.
@@ -26,7 +28,7 @@ members! {
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct ToolResult {
         /// The id of its [`ToolCall`]. If the host sends none, a received event has its own id here.
-        pub tool_id: Option<Str> as "optional_id",
+        pub tool_id: Option<ToolCallId> as "optional_id",
         /// The tool.
         pub name: Option<Str>,
         /// The tool's arguments, as they were sent.
@@ -96,7 +98,11 @@ members! {
 
 impl ToolCall {
     /// Creates a call of this tool, with an object of arguments.
-    pub fn new(tool_id: impl Into<Str>, name: impl Into<Str>, args: impl Into<Json>) -> Self {
+    pub fn new(
+        tool_id: impl Into<ToolCallId>,
+        name: impl Into<Str>,
+        args: impl Into<Json>,
+    ) -> Self {
         Self {
             tool_id: Some(tool_id.into()),
             name: name.into(),
@@ -109,7 +115,7 @@ impl ToolCall {
 impl ToolResult {
     /// Creates a result with this status.
     pub fn new(
-        tool_id: impl Into<Str>,
+        tool_id: impl Into<ToolCallId>,
         name: impl Into<Str>,
         status: ToolStatus,
         result: impl Into<Str>,

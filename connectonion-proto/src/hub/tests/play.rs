@@ -149,8 +149,8 @@ impl Play {
     /// A socket that sends CONNECT.
     pub fn connect_at(&mut self, conn: ConnId, ask: Ask<'_>) -> Result<Joined, String> {
         let mut connect = Connect::new(Signed::none());
-        connect.session_id = ask.session_id.map(Str::from);
-        connect.last_msg_id = ask.last_msg_id.map(Str::from);
+        connect.session_id = ask.session_id.map(Into::into);
+        connect.last_msg_id = ask.last_msg_id.map(Into::into);
         self.random += 1;
         let request = ConnectRequest::new(ask.owner, connect, self.random);
         self.replies.clear();
@@ -309,7 +309,7 @@ impl Play {
     }
 
     pub fn status_for(&self, asker: Option<Owner>, id: &str) -> SessionState {
-        self.hub.status(asker, Some(&Str::from(id))).status
+        self.hub.status(asker, Some(&id.into())).status
     }
 }
 

@@ -14,6 +14,7 @@ use super::Cluster;
 use crate::auth::{AuthError, Signature, unix_seconds};
 use crate::frame::SessionState;
 use crate::hub::Owner;
+use crate::id::SessionId;
 use crate::net::HostRuntime;
 use crate::net::sessions::Sessions;
 use crate::storage::{owner, owner_text};
@@ -23,7 +24,7 @@ use crate::storage::{owner, owner_text};
 pub(super) enum Question {
     /// The status of a session.
     Status {
-        session_id: Str,
+        session_id: SessionId,
         /// Who asks; nothing for callers that have proved nothing.
         #[serde(deserialize_with = "owner", serialize_with = "owner_text")]
         asker: Option<Owner>,
@@ -31,7 +32,7 @@ pub(super) enum Question {
     /// A ticket for a client.
     Ticket(Head),
     /// To give up a session that no one uses.
-    Release { session_id: Str },
+    Release { session_id: SessionId },
     /// To try a ticket of the host that asks.
     Dial(Str),
 }

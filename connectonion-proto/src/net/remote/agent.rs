@@ -10,11 +10,12 @@ use super::protocol::{ClientProtocol, Item, Shared};
 use super::run::Run;
 use super::signer::RequestSigner;
 use crate::auth::{Address, Draft};
-use crate::client::{ClientConn, Reply, Resume, Taken};
+use crate::client::{CallValue, ClientConn, Resume, Taken};
 use crate::frame::{
     AdminAction, AdminRequest, AdminResult, ErrorFrame, Input, Mode, ModeChange, OnboardSubmit,
     OnboardSuccess, PromptUpdate, Response, SessionStatus,
 };
+use crate::id::SessionId;
 
 /// The result of a request to the host.
 type Outcome<T> = Result<T, CallError<ErrorFrame>>;
@@ -104,7 +105,7 @@ impl Client {
             .link
             .call_with("INPUT", move |conn, now| conn.input(&input, now));
         match reply.await? {
-            Reply::Input(taken) => Ok(taken),
+            CallValue::Input(taken) => Ok(taken),
             _ => Err(unexpected()),
         }
     }
@@ -205,7 +206,7 @@ impl Client {
             conn.onboard(&submit, now)
         });
         match reply.await? {
-            Reply::Onboarded(success) => Ok(success),
+            CallValue::Onboarded(success) => Ok(success),
             _ => Err(unexpected()),
         }
     }
@@ -213,17 +214,17 @@ impl Client {
     /// Requests the status of a session. Safe to repeat.
     ///
     /// # Errors
-    /// Every [`CallError`].
+    /// Every [`CallError`]: no connection, no answer in time, or the host's own error. Repeating is safe.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn status(&self, session_id: impl Into<Str>) -> Outcome<SessionStatus> {
+    pub async fn status(&self, session_id: impl Into<SessionId>) -> Outcome<SessionStatus> {
         let id = session_id.into();
         let reply = self
             .link
             .call_with("SESSION_STATUS", move |conn, now| conn.query(id, now));
         match reply.await? {
-            Reply::Status(status) => Ok(status),
+            CallValue::Status(status) => Ok(status),
             _ => Err(unexpected()),
         }
     }
@@ -248,7 +249,7 @@ impl Client {
             .link
             .call_with("ADMIN", move |conn, now| conn.admin(&request, now));
         match reply.await? {
-            Reply::Admin(result) => Ok(result),
+            CallValue::Admin(result) => Ok(result),
             _ => Err(unexpected()),
         }
     }

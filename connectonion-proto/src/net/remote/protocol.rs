@@ -10,15 +10,16 @@ use rpc_core::net::{
     queue,
 };
 use rpc_core::sync::Mutex;
-use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secret, Str};
+use rpc_core::{CallError, CallId, CloseReason, Delivery, Instant, Refused, Secret};
 
 use super::signer::RequestSigner;
 use crate::auth::Draft;
 use crate::client::{
-    ClientConfig, ClientConn, ClientEvent, ClientSession, End, Reply, Step, Taken, goes_on,
+    CallValue, ClientConfig, ClientConn, ClientEvent, ClientSession, End, Step, Taken, goes_on,
 };
 use crate::codec::redact;
 use crate::frame::{Connect, ErrorFrame, Input, OnboardSubmit, Response, SessionState};
+use crate::id::EventId;
 use crate::net::SYSTEM;
 
 /// The client's protocol: every connection starts with its own, freshly signed CONNECT for the
@@ -46,7 +47,7 @@ impl ClientProtocol {
 impl Protocol for ClientProtocol {
     type Machine = ClientConn;
     type Call = CallId;
-    type Value = Reply;
+    type Value = CallValue;
     type Remote = ErrorFrame;
     type Item = Infallible;
     type Event = ClientEvent;
@@ -162,7 +163,7 @@ pub(super) struct State {
 #[expect(clippy::large_enum_variant, reason = "nearly all are steps")]
 pub(super) enum Item {
     Step(Step),
-    Queued { id: Str },
+    Queued { id: EventId },
     Lagged(u64),
     End(Box<End>),
 }
@@ -400,7 +401,7 @@ impl State {
     fn reply(
         &mut self,
         id: CallId,
-        result: Result<Reply, CallError<ErrorFrame>>,
+        result: Result<CallValue, CallError<ErrorFrame>>,
     ) -> LinkAction<ClientProtocol> {
         let Some(at) = self.listeners.iter().position(|it| it.waits == Some(id)) else {
             return LinkAction::Reply(id, result);
@@ -412,7 +413,7 @@ impl State {
                 listener.end(Err(error));
                 return LinkAction::Ignore;
             }
-            Ok(Reply::Input(Taken::Queued { id })) => {
+            Ok(CallValue::Input(Taken::Queued { id })) => {
                 listener.items.push(Item::Queued { id }, 0);
             }
             Ok(_) => {}

@@ -6,13 +6,14 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::{Stream, StreamExt};
 use rpc_core::net::{Consumer, Link, QueueConfig, Queued, queue};
-use rpc_core::{CallError, CloseReason, Delivery, Refused, Str};
+use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use super::human::{DeclineAll, Human};
 use super::protocol::{ClientProtocol, Item, Shared};
 use super::question::Question;
 use crate::client::{End, Step};
 use crate::frame::{ApprovalNeeded, AskUser, ErrorFrame, EventKind, PlanReview, UlwTurnsReached};
+use crate::id::EventId;
 
 /// An item of a [`Run`].
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub enum RunEvent {
     /// says when the agent reads it. This [`Run`] now listens to that agent's run.
     Queued {
         /// The host's id for the prompt.
-        id: Str,
+        id: EventId,
     },
     /// This many steps were dropped, because they were not read fast enough. The conversation in
     /// the output has their results.

@@ -94,7 +94,7 @@ pub fn dialer(url: &str, config: &ClientConfig) -> Result<WsDialer, ConnectError
         ..dialer.config().clone()
     };
     let dialer = dialer.or_path(WS_PATH)?.with_config(ws);
-    if config.insecure_prompts {
+    if config.insecure {
         return Ok(dialer);
     }
     dialer.protect("prompts")
@@ -111,7 +111,7 @@ mod tests {
         let refused = dialer("ws://example.org", &options);
         assert!(matches!(refused, Err(ConnectError::Insecure { .. })));
         let allowed = ClientConfig {
-            insecure_prompts: true,
+            insecure: true,
             ..options
         };
         assert!(dialer("ws://example.org", &allowed).is_ok());

@@ -19,12 +19,13 @@ use futures_util::future::BoxFuture;
 use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, entropy, time};
 use rpc_core::store::Store;
 use rpc_core::sync::Mutex;
-use rpc_core::{CloseFrame, CloseReason, Refused, Str};
+use rpc_core::{CloseFrame, CloseReason, Refused};
 
 use crate::auth::{Address, AuthError, Signature, Verifier, unix_seconds};
 use crate::console;
 use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner, Prompt, RunId};
+use crate::id::SessionId;
 use crate::net::cluster::Cluster;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
@@ -268,7 +269,7 @@ impl HostRuntime {
     pub(super) async fn status(
         &self,
         asker: Option<Owner>,
-        session_id: Option<Str>,
+        session_id: Option<SessionId>,
     ) -> SessionStatus {
         let mut status = self.read(|hub| hub.status(asker, session_id.as_ref()));
         if let (SessionState::NotFound, Some(cluster)) = (&status.status, &self.shared.cluster)

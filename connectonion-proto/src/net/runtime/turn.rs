@@ -87,7 +87,8 @@ impl Turn {
     /// Sends an event. Returns its id.
     ///
     /// # Errors
-    /// [`AppError`]. Retrying fails again.
+    /// [`AppError::Over`] if the run has ended: stop the work. [`AppError::Refused`] if the event is too large,
+    /// [`AppError::Reserved`] if the kind is the host's own to send. Retrying fails again.
     pub fn emit(&self, event: EventKind) -> Result<Str, AppError> {
         self.hub(|hub, now| hub.emit(self.run, event, None, now))
     }

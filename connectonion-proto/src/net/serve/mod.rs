@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rpc_core::Instant;
 use rpc_core::net::server::{
-    Accepted, Brake, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
+    Accepted, Brake, HasRuntime, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
 };
 use rpc_core::net::ws::WsConfig;
 use rpc_core::net::{DrainReport, DriverConfig};
@@ -86,10 +86,17 @@ pub struct Host<A> {
     agent: PhantomData<fn(A)>,
 }
 
+impl<A: Agent> HasRuntime for Host<A> {
+    type Runtime = HostRuntime;
+
+    fn runtime(&self) -> HostRuntime {
+        self.runtime.clone()
+    }
+}
+
 impl<A: Agent> ServerProtocol for Host<A> {
     type App = A;
     type Options = ServerOptions;
-    type Runtime = HostRuntime;
     const PATH: &'static str = WS_PATH;
 
     fn new(agent: A, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
@@ -141,10 +148,6 @@ impl<A: Agent> ServerProtocol for Host<A> {
             agent: PhantomData,
         };
         (Arc::new(shared), http)
-    }
-
-    fn runtime(&self) -> HostRuntime {
-        self.runtime.clone()
     }
 
     fn on_bind(&self, local: SocketAddr) -> io::Result<()> {

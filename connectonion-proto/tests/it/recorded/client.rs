@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use connectonion_proto::client::{
-    ClientConfig, ClientConn, ClientEvent, ClientState, Reply, Taken,
+    CallValue, ClientConfig, ClientConn, ClientEvent, ClientState, Taken,
 };
 use connectonion_proto::codec;
 use connectonion_proto::frame::{ClientFrame, Connect, ServerFrame, Signed};
@@ -81,10 +81,10 @@ fn name(event: &ClientEvent) -> String {
             format!("{} {id}", step.event.kind.tag())
         }
         ClientEvent::Reply { result, .. } => match result {
-            Ok(Reply::Input(Taken::Queued { id })) => format!("RUNTIME_INPUT_ACK {id}"),
-            Ok(Reply::Onboarded(_)) => "ONBOARD_SUCCESS".to_owned(),
-            Ok(Reply::Status(status)) => format!("SESSION_STATUS {}", status.status.name()),
-            Ok(Reply::Admin(result)) => format!("ADMIN_RESULT {}", result.action),
+            Ok(CallValue::Input(Taken::Queued { id })) => format!("RUNTIME_INPUT_ACK {id}"),
+            Ok(CallValue::Onboarded(_)) => "ONBOARD_SUCCESS".to_owned(),
+            Ok(CallValue::Status(status)) => format!("SESSION_STATUS {}", status.status.name()),
+            Ok(CallValue::Admin(result)) => format!("ADMIN_RESULT {}", result.action),
             Err(CallError::Remote(error)) => format!("ERROR {}", error.message),
             other => panic!("{other:?}"),
         },
@@ -169,7 +169,7 @@ impl<'r> Listener<'r> {
             match event {
                 // Told before the first step.
                 ClientEvent::Reply {
-                    result: Ok(Reply::Input(Taken::Started)),
+                    result: Ok(CallValue::Input(Taken::Started)),
                     ..
                 } => {}
                 // Follows a refusal.

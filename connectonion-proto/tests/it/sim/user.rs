@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use connectonion_proto::client::{
-    ClientConfig, ClientEvent, ClientSession, Reply, Resume, Step, Taken,
+    CallValue, ClientConfig, ClientEvent, ClientSession, Resume, Step, Taken,
 };
 use connectonion_proto::frame::{Connect, ErrorFrame, Signed};
 use connectonion_proto::limits::AUTHENTICATE_FIRST;
@@ -145,7 +145,7 @@ impl User {
     fn reply(
         &mut self,
         id: CallId,
-        result: &Result<Reply, CallError<ErrorFrame>>,
+        result: &Result<CallValue, CallError<ErrorFrame>>,
         host: &Host,
     ) -> Outcome {
         let prompt = self.calls.remove(&id);
@@ -155,7 +155,7 @@ impl User {
         let is_other_run = self.has_lost || (self.has_queued && host.broken + host.kills > 0);
         let is_sure = self.is_alone && !is_other_run;
         let fits = match result {
-            Ok(Reply::Input(taken)) => {
+            Ok(CallValue::Input(taken)) => {
                 self.answered += 1;
                 let started = *taken == Taken::Started;
                 self.has_queued |= !started;

@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 use rpc_core::Instant;
 use serde_json::{Map, Value};
 use snek_proto::error::BotError;
-use snek_proto::llm::chat::{ChatMessage, Content, Role, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, Content, Role, ToolCall, ToolCallId};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Action, Call, ToolFailure, ToolLoop, ToolLoopConfig};
 
@@ -58,7 +58,7 @@ pub enum Step {
     /// Shows that a call was not made. The model gets the reason.
     Refused {
         /// The id of the call.
-        id: String,
+        id: ToolCallId,
         /// The tool.
         name: String,
         /// The reason.
@@ -89,9 +89,9 @@ pub struct Turn {
     /// The number of calls in the conversation.
     calls: usize,
     /// The ids of the calls that a program has made.
-    made: HashSet<String>,
+    made: HashSet<ToolCallId>,
     /// The ids of the calls in which an answer was cut.
-    cut: HashSet<String>,
+    cut: HashSet<ToolCallId>,
     refused: VecDeque<Step>,
     /// How many answers in a row had refused calls only.
     refusals: usize,
@@ -319,7 +319,7 @@ impl Turn {
         for call in &mut message.tool_calls {
             self.calls += 1;
             let id = format!("call_{}", self.calls);
-            extra::rename(call, id);
+            extra::rename(call, id.into());
         }
         extra::sign(&mut message, &answer.origin);
         if self.finish == Some(Finish::ContentFilter) {

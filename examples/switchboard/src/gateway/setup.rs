@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use exoclaw_proto::Refused;
 use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::limits::WS_PATH;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
@@ -214,9 +214,10 @@ impl Gateway {
                 }
             }
         });
-        let mut connection = ServerConfig::new(auth);
+        let mut connection = ServerConfig::default();
         connection.keep_alive = overrides.pings.over(connection.keep_alive);
         let options = ServerOptions {
+            auth,
             connection,
             http,
             shutdown_timeout: DRAIN,
@@ -341,7 +342,7 @@ fn host(bind: &str) -> &str {
 /// The parts of a gateway before it opens its store and listens.
 struct Prepared {
     model: GatewayModel,
-    router: Router,
+    router: Bindings,
     plugins: Vec<String>,
     /// The tools that the model may use.
     tools: Tools,
@@ -531,7 +532,7 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
 }
 
 /// The routes of a configuration.
-pub(super) fn router(config: &Config) -> Result<Router, Refused> {
+pub(super) fn router(config: &Config) -> Result<Bindings, Refused> {
     let bindings = config.bindings.iter().map(|given| {
         let mut binding = Binding::new(&*given.agent_id);
         binding.channel.clone_from(&given.channel);
@@ -542,7 +543,7 @@ pub(super) fn router(config: &Config) -> Result<Router, Refused> {
         binding
     });
     let everything_else = config.agent.catch_all.then(|| config.agent.id.clone());
-    Router::new(bindings.collect(), everything_else)
+    Bindings::new(bindings.collect(), everything_else)
 }
 
 fn entry(plugin: &PluginConfig) -> PluginEntry {

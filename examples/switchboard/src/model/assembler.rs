@@ -172,7 +172,7 @@ impl Assembler {
             return Ok(());
         }
         if call.id.is_empty() {
-            call.id = id.unwrap_or_default().to_owned();
+            call.id = id.unwrap_or_default().into();
         }
         // Whole names come again with some providers, pieces of names with others.
         if call.name != name {
@@ -207,7 +207,7 @@ mod tests {
         }
         let calls = assembler.into_message().tool_calls.into_iter();
         calls
-            .map(|call| (call.id, call.name, call.arguments))
+            .map(|call| (call.id.to_string(), call.name, call.arguments))
             .collect()
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use snek_proto::llm::chat::{ChatMessage, ToolCall};
+use snek_proto::llm::chat::{ChatMessage, ToolCall, ToolCallId};
 
 use super::answer::place;
 use super::config::ModelConfig;
@@ -42,10 +42,10 @@ pub(super) fn sent(message: impl Into<Value>) -> Value {
 }
 
 /// Gives a call another id. Its provider gets the old one back.
-pub(crate) fn rename(call: &mut ToolCall, id: String) {
+pub(crate) fn rename(call: &mut ToolCall, id: ToolCallId) {
     let old = std::mem::replace(&mut call.id, id);
     if !old.is_empty() {
-        call.extra.insert(ID.to_owned(), old.into());
+        call.extra.insert(ID.to_owned(), old.as_str().into());
     }
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall};
+use snek_proto::llm::chat::{Block, ChatMessage, Content, Role, ToolCall, ToolCallId};
 use snek_proto::llm::image::detect_mime;
 use snek_proto::llm::tool::ToolDefinition;
 
@@ -201,11 +201,11 @@ fn label(block: &mut Block) {
 }
 
 /// Returns an id that is short, and is not one of the others: the one that the provider gave if it is that.
-fn acceptable_id(call: &ToolCall, others: &HashSet<String>) -> String {
+fn acceptable_id(call: &ToolCall, others: &HashSet<ToolCallId>) -> ToolCallId {
     let own = call.extra.get(ID).and_then(Value::as_str);
-    let new = (0..=others.len()).map(|number| format!("call_{number}"));
-    let ids = own.into_iter().chain([&*call.id]).map(str::to_owned);
-    let is_free = |id: &String| (1..=MAX_ID).contains(&id.len()) && !others.contains(id);
+    let new = (0..=others.len()).map(|number| ToolCallId::new(format!("call_{number}")));
+    let ids = own.into_iter().chain([&*call.id]).map(ToolCallId::new);
+    let is_free = |id: &ToolCallId| (1..=MAX_ID).contains(&id.len()) && !others.contains(id);
     ids.chain(new).find(is_free).unwrap_or_default()
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::SessionRef;
 use exoclaw_proto::net::{Server, ServerHandle, ServerOptions, http_config};
@@ -131,7 +131,7 @@ async fn start(secret: Option<&str>, token: Option<&str>, daily: Option<u64>) ->
             ..Binding::new("teams")
         },
     ];
-    parts.router = Router::new(bindings, Some("default".to_owned())).unwrap();
+    parts.router = Bindings::new(bindings, Some("default".to_owned())).unwrap();
     let engine = Arc::new(Engine::new(parts));
     let auth = token.map_or(Auth::open(), |token| Auth::token(token).unwrap());
     let secret = secret.map(|secret| Auth::token(secret).unwrap());

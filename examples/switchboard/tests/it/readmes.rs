@@ -5,6 +5,7 @@ use std::env;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use acolyte_proto::error::AppError;
@@ -222,13 +223,11 @@ async fn the_clients_of_smarthole_take_a_message() {
 /// A bot that is called `bot` greets whoever mentions it.
 async fn a_bot_greets(name: &str, bot: &str) {
     let backend = snek::MemoryBackend::new().with_channel("general", "General");
-    let server = snek::Server::bind(
-        "127.0.0.1:0",
-        backend.open(),
-        snek::ServerOptions::default(),
-    );
+    let backend = Arc::new(backend.open());
+    let options = snek::ServerOptions::default();
+    let server = snek::Server::bind("127.0.0.1:0", backend.clone(), options);
     let server = server.await.unwrap();
-    let (url, backend) = (server.url(), server.runtime());
+    let url = server.url();
     tokio::spawn(server.run());
     let config = ClientConfig::new("ann", "secret");
     let (ann, mut events, connection) = snek::connect_lazy(&url, config).unwrap();

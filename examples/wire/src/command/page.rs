@@ -89,14 +89,11 @@ pub(super) struct Pages;
 impl ServerProtocol for Pages {
     type App = Arc<Site>;
     type Options = HttpConfig;
-    type Runtime = ();
 
     fn new(site: Arc<Site>, config: HttpConfig) -> (Arc<Self>, HttpConfig) {
         let config = config.with_http(move |request, _| Arc::clone(&site).respond(request));
         (Arc::new(Self), config)
     }
-
-    fn runtime(&self) {}
 
     async fn serve(self: Arc<Self>, _: Accepted) {}
 }

@@ -159,7 +159,7 @@ impl Scenario {
             username, password, ..
         } = &*self.caller;
         snek::ClientConfig {
-            insecure_password: self.caller.insecure,
+            insecure: self.caller.insecure,
             call_timeout: FOR_EVER,
             handshake_timeout: None,
             link: once(),
@@ -170,7 +170,7 @@ impl Scenario {
     pub(crate) fn exoclaw(&self) -> exoclaw::ClientConfig {
         exoclaw::ClientConfig {
             token: self.caller.token.clone(),
-            insecure_token: self.caller.insecure,
+            insecure: self.caller.insecure,
             handshake_timeout: FOR_EVER,
             tokenless_handshake_timeout: FOR_EVER,
             call_timeout: FOR_EVER,
@@ -198,7 +198,7 @@ impl Scenario {
             link: once(),
             ..Default::default()
         };
-        config.insecure_prompts |= self.caller.insecure;
+        config.insecure |= self.caller.insecure;
         config
     }
 
@@ -222,7 +222,7 @@ impl Scenario {
         let key = self.caller.token.clone().map(ApiKey::new).transpose();
         Ok(acolyte::ClientConfig {
             api_key: key.map_err(|error| error.to_string())?,
-            insecure_key: self.caller.insecure,
+            insecure: self.caller.insecure,
             call_timeout: FOR_EVER,
             chat_idle_timeout: None,
             link: once(),

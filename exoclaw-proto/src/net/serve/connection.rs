@@ -20,7 +20,7 @@ use super::ServerOptions;
 use super::backend::{AppError, Backend};
 use super::peer::{Peer, refuse};
 use super::reply::ChatReply;
-use crate::auth::check_bind;
+use crate::auth::{Auth, check_bind};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::{Call, ChatSend, Method};
@@ -35,6 +35,7 @@ const SHUTDOWN: &str = "server shutdown";
 #[derive(Debug)]
 pub struct Gateway<B> {
     backend: Arc<B>,
+    auth: Auth,
     connection: Arc<ServerConfig>,
     driver: DriverConfig,
     shutdown_timeout: Duration,
@@ -56,7 +57,6 @@ struct Handler<B> {
 impl<B: Backend> ServerProtocol for Gateway<B> {
     type App = B;
     type Options = ServerOptions;
-    type Runtime = Arc<B>;
     const PATH: &'static str = WS_PATH;
 
     fn new(backend: B, mut options: ServerOptions) -> (Arc<Self>, HttpConfig) {
@@ -65,14 +65,14 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         http.paths.push(WS_PATH.to_owned());
         http.ws.max_message = max;
         http.ws.max_outgoing = max;
-        let auth = &options.connection.auth;
-        if auth.is_open() {
+        if options.auth.is_open() {
             http.limits.max_before_login = max;
         }
         options.connection.extensions = backend.extensions().to_vec();
         options.connection.other_methods = true;
         let shared = Self {
             backend: Arc::new(backend),
+            auth: options.auth,
             connection: Arc::new(options.connection),
             driver: options.driver,
             shutdown_timeout: options.shutdown_timeout,
@@ -81,20 +81,16 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         (Arc::new(shared), http)
     }
 
-    fn runtime(&self) -> Arc<B> {
-        Arc::clone(&self.backend)
-    }
-
     fn on_bind(&self, local: SocketAddr) -> io::Result<()> {
-        check_bind(&local.ip().to_string(), &self.connection.auth)
+        check_bind(&local.ip().to_string(), &self.auth)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         let (caller, brake) = (accepted.caller, Arc::clone(&accepted.brake));
-        let auth = &self.connection.auth;
-        let conn = ServerConn::new(Arc::clone(&self.connection), time::now());
-        let handle = Handle::new(match auth.is_guessable() {
+        let auth = self.auth.clone();
+        let conn = ServerConn::new(Arc::clone(&self.connection), auth, time::now());
+        let handle = Handle::new(match self.auth.is_guessable() {
             true => conn,
             false => conn.with_refusal_delay(brake.delay(caller)),
         });
@@ -119,7 +115,7 @@ impl<B: Backend> ServerProtocol for Gateway<B> {
         let (driver, mut ended) = (self.driver.clone(), accepted.cancellation.clone());
         let serving = accepted.serve(handle.clone(), handler, driver, ServerConn::is_logged_in);
         async move {
-            if self.connection.auth.is_guessable() {
+            if self.auth.is_guessable() {
                 let allowed = tokio::select! {
                     // The token is not there yet.
                     allowed = brake.attempt(caller, "token", id) => Some(allowed),

@@ -18,7 +18,8 @@ pub use peer::Peer;
 pub use reply::{ChatReply, Gone};
 
 /// An Exoclaw gateway's server, on a socket or [mounted](ProtocolServer::mount), made from a
-/// [`Backend`] and [`ServerOptions`]. Its runtime is the backend, in an [`Arc`](std::sync::Arc).
+/// [`Backend`] and [`ServerOptions`]. A backend that the program uses beside the server goes in as
+/// an [`Arc`](std::sync::Arc).
 ///
 /// It serves WebSockets at [`WS_PATH`](crate::limits::WS_PATH); every other request goes to the HTTP
 /// service in the options, if there is one. Without a token, it listens on loopback addresses only.

@@ -39,7 +39,9 @@ rpc_core::config! {
     /// ```
     #[derive(Debug)]
     pub struct ServerOptions {
-        /// Token, limits and timeouts of each connection.
+        /// Whether clients must send a token, and which. Default none.
+        pub auth: Auth = Auth::open(),
+        /// Limits and timeouts of each connection.
         pub connection: ServerConfig = ServerConfig::default(),
         /// Limits, guards and TLS before the upgrade, and the HTTP service beside it.
         /// [`WS_PATH`](crate::limits::WS_PATH) always upgrades. Start from the default,
@@ -58,7 +60,7 @@ impl ServerOptions {
     #[must_use]
     pub fn new(auth: Auth) -> Self {
         Self {
-            connection: ServerConfig::new(auth),
+            auth,
             ..Self::default()
         }
     }

@@ -269,9 +269,10 @@ impl Gateway {
             in_order: self.rng.chance(30),
             max_requests: MAX_CALLS,
             limits,
-            ..ServerConfig::new(Auth::token(TOKEN).unwrap())
+            ..ServerConfig::default()
         };
-        let server = ServerConn::new(config, self.now);
+        let auth = Auth::token(TOKEN).unwrap();
+        let server = ServerConn::new(config, auth, self.now);
         self.tally.lines += 1;
         // Pings and a Close need no room, and the ends of requests none among the events.
         let line = Line::new(self.tally.lines, conn, server).with_bounds(

@@ -1,6 +1,6 @@
 //! Vectors of bindings: which agent a chat goes to.
 
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::frame::SessionRef;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn chats_are_routed_as_in_the_vectors() {
         let name = vector.name();
         let bindings = Vec::<Binding>::deserialize(vector.get("bindings")).unwrap();
         let default = vector.try_str("default").map(str::to_owned);
-        let router = Router::new(bindings, default);
+        let router = Bindings::new(bindings, default);
         if let Some(error) = vector.try_str("refused") {
             let refused = router.unwrap_err().to_string();
             assert!(refused.contains(error), "{name}: {refused}");

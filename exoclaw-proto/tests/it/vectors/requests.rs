@@ -1,5 +1,6 @@
 //! Vectors of the requests that a server receives.
 
+use exoclaw_proto::auth::Auth;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Call, Method, SessionRef};
 use exoclaw_proto::server::{ServerConfig, ServerConn, ServerEvent};
@@ -48,7 +49,7 @@ fn check(vector: &Vector, text: &str) {
         echo_numbers: vector.is("echo_numbers"),
         ..ServerConfig::default()
     };
-    let mut conn = ServerConn::new(config, now);
+    let mut conn = ServerConn::new(config, Auth::open(), now);
     assert_eq!(sent(&mut conn).len(), 1, "{name}: the hello");
     assert_eq!(events(&mut conn), [ServerEvent::Authenticated], "{name}");
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use connectonion_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Reply};
+use connectonion_proto::client::{CallValue, ClientConfig, ClientConn, ClientEvent, ClientState};
 use connectonion_proto::frame::{
     AdminAction, AdminRequest, Answer, ClientFrame, Connect, Input, Mode, ModeChange,
     OnboardSubmit, Response, ServerFrame, SessionQuery, Signed,
@@ -245,12 +245,12 @@ impl Client {
     }
 }
 
-fn kind_of(reply: &Reply) -> Kind {
+fn kind_of(reply: &CallValue) -> Kind {
     match reply {
-        Reply::Input(_) => Kind::Input,
-        Reply::Onboarded(_) => Kind::Onboarding,
-        Reply::Status(_) => Kind::Status,
-        Reply::Admin(_) => Kind::Admin,
+        CallValue::Input(_) => Kind::Input,
+        CallValue::Onboarded(_) => Kind::Onboarding,
+        CallValue::Status(_) => Kind::Status,
+        CallValue::Admin(_) => Kind::Admin,
         other => panic!("no rule for {other:?}"),
     }
 }

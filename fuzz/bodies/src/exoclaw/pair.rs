@@ -44,13 +44,13 @@ pub fn pair(data: &[u8]) {
         client.token = Some(TOKEN.into());
         auth = Auth::token(TOKEN).expect("a token");
     }
-    let mut server = ServerConfig::new(auth);
+    let mut server = ServerConfig::default();
     server.in_order = settings & 2 == 2;
     server.max_requests = 6;
     server.extensions = Method::EXTENSIONS.to_vec();
     let client = ClientConn::new(client, 0x5eed, now);
     let mut line = Line {
-        pair: Pair::new(client, ServerConn::new(server, now), now),
+        pair: Pair::new(client, ServerConn::new(server, auth, now), now),
         calls: Calls::default(),
         asked: Vec::new(),
         lossy: false,

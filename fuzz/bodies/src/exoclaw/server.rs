@@ -68,7 +68,11 @@ pub fn server_conn(data: &[u8]) {
         ..Server::default()
     };
     let (seen, mut run) = drive(model, script, |now| {
-        let conn = ServerConn::new(configured(settings), now);
+        let auth = match Auth::token(TOKEN) {
+            Ok(auth) if with_token => auth,
+            _ => Auth::open(),
+        };
+        let conn = ServerConn::new(configured(settings), auth, now);
         let is_awaited = conn.state() == ServerState::AwaitToken;
         assert_eq!(is_awaited, with_token, "a token is awaited");
         conn
@@ -80,11 +84,7 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let auth = match Auth::token(TOKEN) {
-        Ok(auth) if settings & 1 == 1 => auth,
-        _ => Auth::open(),
-    };
-    let mut config = ServerConfig::new(auth);
+    let mut config = ServerConfig::default();
     config.in_order = settings & 2 == 2;
     let extensions = Method::EXTENSIONS.into_iter();
     config.extensions = extensions.filter(|_| settings & 4 == 4).collect();

@@ -12,7 +12,7 @@ use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
 use crate::message::Outgoing;
-use crate::net::observe::{Redact, Tap};
+use crate::net::observe::Tap;
 use crate::net::queue::remember;
 use crate::net::telemetry::ConnectionMeter;
 use crate::net::time::{self, Sleep};
@@ -54,16 +54,13 @@ impl<T: Transport> Io<T> {
     /// Outside a tokio runtime with its timer enabled.
     pub(crate) fn new(
         transport: T,
-        config: DriverConfig,
-        redact: Redact,
+        config: &DriverConfig,
+        tap: Tap,
         meter: ConnectionMeter,
     ) -> Self {
         Self {
             transport: Some(transport),
-            tap: Tap {
-                observer: config.observer,
-                redact,
-            },
+            tap,
             meter,
             write_timeout: config.write_timeout,
             close_timeout: config.close_timeout,

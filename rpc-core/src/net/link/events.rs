@@ -19,8 +19,21 @@ pub struct Events<E> {
 }
 
 impl<E> Events<E> {
-    pub(in crate::net) const fn new(queue: Consumer<LinkEvent<E>>) -> Self {
+    /// Creates the end of a queue of one's own.
+    #[must_use]
+    pub const fn new(queue: Consumer<LinkEvent<E>>) -> Self {
         Self { queue }
+    }
+
+    /// Returns a second reader, with a queue of the same limits: it gets a clone of every event and
+    /// state from now on. The link never waits for it, so
+    /// [`LagPolicy::Block`](crate::net::LagPolicy::Block) acts like `DropOldest`.
+    #[must_use]
+    pub fn subscribe(&self) -> Self
+    where
+        E: Clone,
+    {
+        Self::new(self.queue.subscribe())
     }
 
     /// Returns the protocol's next event, or `None` once the link has ended and everything was taken.

@@ -15,7 +15,7 @@ use super::session::{After, Session};
 use super::state_watch::StateWatch;
 use super::{Connection, Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
 use crate::error::{CloseReason, Refused};
-use crate::net::dial::{DialError, Dialer};
+use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::driver::Driver;
 use crate::net::telemetry::{Queue, Side, connection_span};
 use crate::net::{queue, time};
@@ -163,18 +163,19 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
             }
         };
         drop(dial);
-        if dialled.is_ok() {
+        Offline::Done(dialled.map(|transport| {
             let node = self.dialer.node();
+            let peer = node.as_ref().map(Node::address);
             if let Some(node) = &node {
                 tracing::debug!(%node, "connected");
             }
             self.front.shared.state.set_node(node);
-        }
-        let config = &self.front.shared.config;
-        Offline::Done(dialled.map(|transport| {
+            let config = &self.front.shared.config;
             let machine = self.protocol.open(time::now(), (config.entropy)());
-            let config = config.driver.clone();
-            Box::new(Driver::for_client::<P>(machine, transport, config))
+            let (driver, generation) = (&config.driver, self.generation + 1);
+            Box::new(Driver::for_client::<P>(
+                machine, transport, driver, peer, generation,
+            ))
         }))
     }
 

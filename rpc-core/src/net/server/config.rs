@@ -121,13 +121,13 @@ crate::config! {
 #[derive(Clone, Default)]
 pub struct Hooks {
     guessable: Vec<Arc<Guessable>>,
-    on_upgrade: Option<Arc<UpgradeHook>>,
+    on_upgrade: Vec<Arc<UpgradeHook>>,
     http: Option<Arc<HttpHook>>,
     authorize: Vec<Arc<Authorize>>,
 }
 
 crate::debug::debug_fields!([] Hooks, this => {
-    on_upgrade: this.on_upgrade.is_some(),
+    on_upgrade: this.on_upgrade.len(),
     http: this.http.is_some(),
     authorize: this.authorize.len(),
 });
@@ -155,11 +155,13 @@ impl HttpConfig {
     }
 
     /// Decides about every upgrade that passed the guards: authenticate by header or subprotocol
-    /// here. The handler receives what the hook puts into the extensions.
+    /// here. The handler receives what the hook puts into the extensions: what the application keeps
+    /// for one connection can begin here.
     ///
     /// The hook returns the subprotocol to select, which is ignored unless the client offers it; or
     /// the status and the text to answer instead of upgrading, where a status below 400 is sent as
-    /// 500.
+    /// 500. With several hooks, one after the other decides, and the last subprotocol counts; without one,
+    /// the first that [`ws`](Self::ws) lists.
     #[must_use]
     pub fn with_on_upgrade<F>(mut self, hook: F) -> Self
     where
@@ -168,7 +170,7 @@ impl HttpConfig {
             + Sync
             + 'static,
     {
-        self.hooks.on_upgrade = Some(Arc::new(hook));
+        self.hooks.on_upgrade.push(Arc::new(hook));
         self
     }
 
@@ -230,10 +232,12 @@ impl HttpConfig {
     }
 
     pub(super) fn decide(&self, parts: &mut Parts, peer: SocketAddr) -> UpgradeDecision {
-        match &self.hooks.on_upgrade {
-            Some(hook) => hook(parts, peer),
-            None => Ok(select_subprotocol(&parts.headers, &self.ws.subprotocols)),
+        let mut selected = None;
+        for hook in &self.hooks.on_upgrade {
+            selected = hook(parts, peer)?.or(selected);
         }
+        let listed = || select_subprotocol(&parts.headers, &self.ws.subprotocols);
+        Ok(selected.or_else(listed))
     }
 
     pub(super) const fn answers_http(&self) -> bool {

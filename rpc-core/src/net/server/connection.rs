@@ -24,6 +24,7 @@ use super::http1::{Agreed, Exchange};
 use super::permits::{Evicted, Opening, Permit, Refusal, until_login};
 use super::run::Shared;
 use super::write_timeout::WriteTimeout;
+use crate::net::serve::serve_peer;
 use crate::net::ws::{Receive, Role, Socket, WsStream};
 use crate::net::{Cancellation, ConnectionHandler, DriverConfig, Handle, Transport};
 use crate::sync::Mutex;
@@ -96,7 +97,8 @@ impl Accepted {
     ) -> impl Future<Output = ()> + Send + use<H> {
         let permit = self.permit.as_ref();
         let shutdown = until_login(permit, &handle, is_logged_in, self.cancellation);
-        crate::net::serve(handle, self.socket, handler, driver, shutdown).map(drop)
+        let peer = Some(self.peer).filter(|peer| !peer.ip().is_unspecified());
+        serve_peer(handle, self.socket, handler, driver, peer, shutdown).map(drop)
     }
 }
 

@@ -62,7 +62,7 @@ impl Listener {
     /// Takes a socket that listens already.
     ///
     /// # Errors
-    /// The system's error.
+    /// The system's error if it cannot be made non-blocking: retrying does not help.
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let first = TcpListener::from_std(listener)?;
@@ -89,7 +89,7 @@ impl Listener {
     /// Returns the address, of a pair that which was asked for.
     ///
     /// # Errors
-    /// The system's error.
+    /// The system's error, in practice none for a socket that listens.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.first.local_addr()
     }

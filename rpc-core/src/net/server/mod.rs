@@ -20,13 +20,10 @@
 //! impl ServerProtocol for Silent {
 //!     type App = Self;
 //!     type Options = HttpConfig;
-//!     type Runtime = ();
 //!
 //!     fn new(app: Self, options: HttpConfig) -> (Arc<Self>, HttpConfig) {
 //!         (Arc::new(app), options)
 //!     }
-//!
-//!     fn runtime(&self) {}
 //!
 //!     async fn serve(self: Arc<Self>, mut accepted: Accepted) {
 //!         loop {
@@ -84,7 +81,7 @@ pub use connection::Accepted;
 pub use guards::{BadGuard, Guards, HostPolicy, OriginPolicy, PeerPolicy, ProxyPolicy};
 pub use listener::Listener;
 pub use permits::{Counters, Permit};
-pub use protocol::{ProtocolServer, ServerProtocol};
+pub use protocol::{HasRuntime, ProtocolServer, ServerProtocol};
 pub use service::{PeerAddr, Service};
 pub use shutdown::ServerHandle;
 pub use tickets::Tickets;

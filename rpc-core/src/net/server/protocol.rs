@@ -23,8 +23,6 @@ pub trait ServerProtocol: Send + Sync + Sized + 'static {
     type App;
     /// The configuration.
     type Options;
-    /// What the application uses beside the connections, such as the backend again. Cheap to clone.
-    type Runtime;
 
     /// What a client's URL begins with.
     const SCHEME: &'static str = "ws";
@@ -33,9 +31,6 @@ pub trait ServerProtocol: Send + Sync + Sized + 'static {
 
     /// Creates what the connections share, and what they start with.
     fn new(app: Self::App, options: Self::Options) -> (Arc<Self>, HttpConfig);
-
-    /// Returns the runtime.
-    fn runtime(&self) -> Self::Runtime;
 
     /// Called with the address of a server that listens, before it accepts.
     ///
@@ -56,6 +51,17 @@ pub trait ServerProtocol: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = DrainReport> + Send {
         connections
     }
+}
+
+/// A protocol whose server runs something that the application uses beside the connections, too. Others
+/// have nothing but the application's own [`App`](ServerProtocol::App), of which it keeps an
+/// [`Arc`].
+pub trait HasRuntime: ServerProtocol {
+    /// What it runs. Cheap to clone.
+    type Runtime;
+
+    /// Returns the runtime.
+    fn runtime(&self) -> Self::Runtime;
 }
 
 /// The server of a protocol, on a socket or [mounted](Self::mount). Serves once [`run`](Self::run)
@@ -126,9 +132,12 @@ impl<P: ServerProtocol> ProtocolServer<P> {
         self.server.drain.handle()
     }
 
-    /// Returns what you use beside the connections, such as your backend.
+    /// Returns what the server runs beside the connections.
     #[must_use]
-    pub fn runtime(&self) -> P::Runtime {
+    pub fn runtime(&self) -> P::Runtime
+    where
+        P: HasRuntime,
+    {
         self.protocol.runtime()
     }
 

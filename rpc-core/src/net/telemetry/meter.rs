@@ -12,9 +12,63 @@
 )]
 
 #[cfg(feature = "metrics")]
-use metrics::{Counter, Gauge, counter, gauge, histogram};
+use metrics::{
+    Counter, Gauge, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 
 use super::Side;
+
+/// Describes each metric of these crates, with its unit, to the recorder that is installed.
+#[cfg(feature = "metrics")]
+pub fn describe() {
+    for (name, what) in [
+        (
+            "rpc_server_call_duration_seconds",
+            "How long calls of peers took",
+        ),
+        (
+            "rpc_client_call_duration_seconds",
+            "How long own calls took",
+        ),
+    ] {
+        describe_histogram!(name, Unit::Seconds, what);
+    }
+    for (name, what) in [
+        (
+            "rpc_server_active_calls",
+            "Calls of peers that are worked on",
+        ),
+        ("rpc_client_active_calls", "Own calls that are not answered"),
+        ("rpc_server_connections", "Open connections of peers"),
+        ("rpc_client_connections", "Own open connections"),
+        (
+            "rpc_client_queued_events",
+            "Events that wait for the application",
+        ),
+    ] {
+        describe_gauge!(name, Unit::Count, what);
+    }
+    for (name, unit, what) in [
+        (
+            "rpc_received_bytes_total",
+            Unit::Bytes,
+            "Payloads of frames that came",
+        ),
+        (
+            "rpc_sent_bytes_total",
+            Unit::Bytes,
+            "Payloads of frames that went",
+        ),
+        (
+            "rpc_client_lost_events_total",
+            Unit::Count,
+            "Events that a slow application lost",
+        ),
+    ] {
+        describe_counter!(name, unit, what);
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Call {

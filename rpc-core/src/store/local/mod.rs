@@ -57,7 +57,7 @@ pub trait Table: fmt::Debug + Send + Sync + 'static {
     /// excluded: from the first on, or from the last on backwards.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`] if the rows cannot be read. Nothing has changed.
     fn range(&self, keys: (&[u8], &[u8]), which: Which, max: usize)
     -> Result<Vec<Row>, StoreError>;
 

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc_core::net::{
-    Consumer, DriverConfig, Handle, LagPolicy, QueueConfig, SharedHub, Transport, entropy, queue,
-    time,
+    DriverConfig, Events, Handle, QueueConfig, SharedHub, Transport, entropy, time,
 };
 use rpc_core::{CloseFrame, CloseReason};
 use tokio::sync::oneshot;
@@ -30,8 +29,8 @@ use state::{Ask, State};
 pub use routes::RouterOptions;
 
 /// The events of a [`RouterRuntime`], in order and bounded; dropped ones are
-/// [counted](rpc_core::net::Queued::Lagged).
-pub type HubEvents = Consumer<HubEvent>;
+/// [counted](rpc_core::net::LinkEvent::Lagged).
+pub type HubEvents = Events<HubEvent>;
 
 /// The result of an [`ask`](RouterRuntime::ask).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +107,8 @@ impl RouterRuntime {
     /// Submits a text of a user, and waits until nothing about it is open any more.
     ///
     /// # Errors
-    /// [`HubError`].
+    /// [`HubError`]; no client has got anything then, unless it is [`HubError::Ended`], after which it is not
+    /// known what became of the message.
     ///
     /// # Cancel safety
     /// Nothing happens before the first poll. Dropping the future after it loses the result only;
@@ -128,17 +128,14 @@ impl RouterRuntime {
     /// its own: 1,024 events and 16 MiB, of which the oldest are dropped when it is full.
     ///
     /// ```
-    /// use smarthole_proto::rpc_core::net::Queued;
     /// use smarthole_proto::hub::HubEvent;
     /// use smarthole_proto::net::RouterRuntime;
     ///
     /// async fn show(runtime: RouterRuntime) {
     ///     let mut events = runtime.events();
     ///     while let Some(event) = events.next().await {
-    ///         match event {
-    ///             Queued::Item(HubEvent::Notification { title, body, .. }) => println!("{title}: {body}"),
-    ///             Queued::Lagged(count) => println!("({count} events were missed)"),
-    ///             _ => {}
+    ///         if let HubEvent::Notification { title, body, .. } = event {
+    ///             println!("{title}: {body}");
     ///         }
     ///     }
     /// }
@@ -151,14 +148,13 @@ impl RouterRuntime {
     /// Like [`events`](Self::events), with this queue. The runtime never waits for a listener, so
     /// [`LagPolicy::Block`] acts like [`LagPolicy::DropOldest`]; [`LagPolicy::Close`] ends the
     /// queue.
+    ///
+    /// [`LagPolicy::Block`]: rpc_core::net::LagPolicy::Block
+    /// [`LagPolicy::DropOldest`]: rpc_core::net::LagPolicy::DropOldest
+    /// [`LagPolicy::Close`]: rpc_core::net::LagPolicy::Close
     #[must_use]
-    pub fn events_with(&self, mut config: QueueConfig) -> HubEvents {
-        if matches!(config.policy, LagPolicy::Block { .. }) {
-            config.policy = LagPolicy::DropOldest;
-        }
-        let (producer, consumer) = queue(config);
-        self.shared.peek(|state| state.listen(producer));
-        consumer
+    pub fn events_with(&self, config: QueueConfig) -> HubEvents {
+        Events::new(self.shared.peek(|state| state.events.subscribe(config)))
     }
 
     /// Returns the registered clients in the order of registration.

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use rpc_core::Instant;
 use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
-use rpc_core::net::{Connections, HubState, Producer, Push, time};
+use rpc_core::net::{Connections, HubState, LinkEvent, Producer, QueueConfig, queue, time};
 use tokio::sync::oneshot;
 
 use super::Settled;
@@ -44,8 +44,8 @@ pub(super) struct State {
     pub(super) asks: HashMap<MessageId, Ask>,
     /// The open messages, for spans and metrics.
     calls: HashMap<MessageId, CallSpan>,
-    has_ended: bool,
-    listeners: Vec<Producer<HubEvent>>,
+    /// It has no consumer of its own, only those who subscribe.
+    pub(super) events: Producer<LinkEvent<HubEvent>>,
 }
 
 impl State {
@@ -56,8 +56,7 @@ impl State {
             questions: VecDeque::new(),
             asks: HashMap::new(),
             calls: HashMap::new(),
-            has_ended: false,
-            listeners: Vec::new(),
+            events: queue(QueueConfig::default()).0,
         }
     }
 
@@ -89,18 +88,10 @@ impl State {
         let _ = self.hub.fail(route, failure);
     }
 
-    pub(super) fn listen(&mut self, listener: Producer<HubEvent>) {
-        if !self.has_ended {
-            self.listeners.retain(|listener| !listener.is_abandoned());
-            self.listeners.push(listener);
-        }
-    }
-
     fn emit(&mut self, event: HubEvent) {
-        let weight = weight(&event);
-        self.listeners.retain(|listener| {
-            !listener.is_abandoned() && listener.push(event.clone(), weight) == Push::Done
-        });
+        // Nobody else consumes them: there is always room.
+        self.events
+            .push(LinkEvent::Event(event.clone()), weight(&event));
         match event {
             HubEvent::Route { route, request, .. } => {
                 self.questions.push_back(Open { route, request });
@@ -161,10 +152,9 @@ impl HubState for State {
     }
 
     fn end(&mut self) {
-        self.has_ended = true;
+        self.events.end();
         self.asks = HashMap::new();
         self.calls = HashMap::new();
-        self.listeners = Vec::new();
         self.questions = VecDeque::new();
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use rpc_core::net::DrainReport;
 use rpc_core::net::DriverConfig;
-use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
+use rpc_core::net::server::{
+    Accepted, HasRuntime, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
+};
 
 use super::{RouterOptions, RouterRuntime};
 use crate::router::Router;
@@ -66,10 +68,17 @@ pub struct Routing<R> {
     shutdown_timeout: Duration,
 }
 
+impl<R: Router> HasRuntime for Routing<R> {
+    type Runtime = RouterRuntime;
+
+    fn runtime(&self) -> RouterRuntime {
+        self.runtime.clone()
+    }
+}
+
 impl<R: Router> ServerProtocol for Routing<R> {
     type App = R;
     type Options = ServerOptions;
-    type Runtime = RouterRuntime;
 
     fn new(router: R, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
         let max = options.connection.limits.max_message_bytes;
@@ -90,10 +99,6 @@ impl<R: Router> ServerProtocol for Routing<R> {
             shutdown_timeout: options.shutdown_timeout,
         };
         (Arc::new(shared), http)
-    }
-
-    fn runtime(&self) -> RouterRuntime {
-        self.runtime.clone()
     }
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {

@@ -20,13 +20,16 @@
 //!         &mut self,
 //!         messages: &[ChatMessage],
 //!         _tools: &[ToolDefinition],
+//!         on_text: &mut (dyn FnMut(&str) + Send),
 //!     ) -> Result<ChatMessage, BotError> {
-//!         Ok(if messages.len() == 1 {
+//!         if messages.len() == 1 {
 //!             let call = ToolCall::new("call_1", "time", "");
-//!             ChatMessage::assistant(Content::None).with_tool_calls(vec![call])
-//!         } else {
-//!             ChatMessage::assistant("It is noon.")
-//!         })
+//!             return Ok(ChatMessage::assistant(Content::None).with_tool_calls(vec![call]));
+//!         }
+//!         for piece in ["It is ", "noon."] {
+//!             on_text(piece);
+//!         }
+//!         Ok(ChatMessage::assistant("It is noon."))
 //!     }
 //! }
 //!
@@ -51,8 +54,11 @@
 //! let mut tools = Clock([ToolDefinition::new("time", "Tells the time.")]);
 //! let mut conversation = vec![ChatMessage::user("what time is it?")];
 //! let tool_loop = ToolLoop::new(ToolLoopConfig::default());
-//! let answer = tool_loop.run(&mut Model, &mut tools, &mut conversation).await?;
+//! let mut pieces = Vec::new();
+//! let show = |piece: &str| pieces.push(piece.to_owned());
+//! let answer = tool_loop.run(&mut Model, &mut tools, &mut conversation, show).await?;
 //! assert_eq!((answer.as_str(), conversation.len()), ("It is noon.", 4));
+//! assert_eq!(pieces, ["It is ", "noon."]);
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "tokio"))]
@@ -79,7 +85,7 @@ pub use config::ToolLoopConfig;
 pub use run::{ChatModel, ToolFailure, Tools};
 
 use crate::error::BotError;
-use crate::llm::chat::{ChatMessage, Role, text_of};
+use crate::llm::chat::{ChatMessage, Role, ToolCallId, text_of};
 use round::Round;
 
 /// The next step for the driver of a [`ToolLoop`]. Exhaustive: a driver has to handle all of them.
@@ -105,7 +111,7 @@ pub enum Action {
 #[non_exhaustive]
 pub struct Call {
     /// The id for [`ToolLoop::on_result`].
-    pub id: String,
+    pub id: ToolCallId,
     /// The tool. It may not exist.
     pub name: String,
     /// The parsed arguments.

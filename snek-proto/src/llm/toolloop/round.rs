@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::llm::chat::{ChatMessage, ToolCall};
+use crate::llm::chat::{ChatMessage, ToolCall, ToolCallId};
 
 #[derive(Debug)]
 pub(super) struct Round {
@@ -15,7 +15,7 @@ impl Round {
     /// Creates a round. Every call gets an id that is unique in the message.
     pub(super) fn new(mut message: ChatMessage, number: usize) -> Self {
         let ids = message.tool_calls.iter().map(|call| call.id.clone());
-        let mut taken: HashSet<String> = ids.filter(|id| !id.is_empty()).collect();
+        let mut taken: HashSet<ToolCallId> = ids.filter(|id| !id.is_empty()).collect();
         // Ids in `taken` that no earlier call has used up.
         let mut unused = taken.clone();
         let mut next = 0_usize;
@@ -25,7 +25,7 @@ impl Round {
             }
             call.id = loop {
                 next += 1;
-                let id = format!("call_{number}_{next}");
+                let id = ToolCallId::new(format!("call_{number}_{next}"));
                 if taken.insert(id.clone()) {
                     break id;
                 }

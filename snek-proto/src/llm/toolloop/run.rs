@@ -15,8 +15,9 @@ pub trait ChatModel: Send {
     /// Why there is no answer.
     type Error: Send;
 
-    /// Asks the model once: its whole answer to these messages, the oldest first. It may show the
-    /// text as it grows.
+    /// Asks the model once: its whole answer to these messages, the oldest first. A model that streams
+    /// calls `on_text` with each piece of the answer's text as it comes; one that does not calls it with
+    /// the whole.
     ///
     /// # Errors
     /// [`Self::Error`] if there is no answer.
@@ -27,6 +28,7 @@ pub trait ChatModel: Send {
         &mut self,
         messages: &[ChatMessage],
         tools: &[ToolDefinition],
+        on_text: &mut (dyn FnMut(&str) + Send),
     ) -> impl Future<Output = Result<ChatMessage, Self::Error>> + Send;
 }
 
@@ -61,8 +63,10 @@ rpc_core::from_failures!(ToolFailure, Self::Tool);
 
 #[cfg(feature = "tokio")]
 impl ToolLoop {
-    /// Asks the model and calls its tools until it answers with a text, which it returns. The
-    /// conversation gets the messages of each round once it is over, and the answer.
+    /// Asks the model and calls its tools until it answers with a text, which it returns. `on_text`
+    /// gets each piece of its texts as it comes, those before a call of a tool included: pass it on with
+    /// [`StreamWriter::push`](crate::bot::StreamWriter::push). The conversation gets the messages of
+    /// each round once it is over, and the answer.
     ///
     /// # Errors
     /// The model's error, or [`BotError::ToolError`](crate::error::BotError::ToolError) if a limit
@@ -75,6 +79,7 @@ impl ToolLoop {
         model: &mut M,
         tools: &mut T,
         conversation: &mut Vec<ChatMessage>,
+        mut on_text: impl FnMut(&str) + Send,
     ) -> Result<String, M::Error>
     where
         M: ChatModel<Error: From<crate::error::BotError>>,
@@ -87,7 +92,7 @@ impl ToolLoop {
             match action {
                 Action::Ask { with_tools } => {
                     let offered = if with_tools { tools.definitions() } else { &[] };
-                    let answer = model.answer(conversation, offered).await?;
+                    let answer = model.answer(conversation, offered, &mut on_text).await?;
                     self.on_answer(answer);
                 }
                 Action::Run(call) => {

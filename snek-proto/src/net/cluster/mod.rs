@@ -16,7 +16,7 @@ use rpc_core::store::{Store, StoreError};
 use rpc_core::{CloseFrame, Secret, Str};
 use tokio::sync::oneshot;
 
-use super::{Backend, Peer, Replied, Reply};
+use super::{Backend, CallReply, Peer, Replied};
 use crate::cluster::{Handled, NodeConfig, Publish, SendError, SendId};
 use crate::error::RpcError;
 use crate::frame::{Call, User};
@@ -316,7 +316,7 @@ impl Backend for ClusterBackend {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         let (sent, outcome) = oneshot::channel();
         let handled = self.shared.with(|state| {

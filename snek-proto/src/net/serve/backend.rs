@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rpc_core::{Secret, Str};
 
-use super::{Peer, Replied, Reply};
+use super::{CallReply, Peer, Replied};
 use crate::error::RpcError;
 use crate::frame::{Call, User};
 
@@ -25,7 +25,7 @@ use crate::frame::{Call, User};
 /// use snek_proto::{Secret, Str};
 /// use snek_proto::error::RpcError;
 /// use snek_proto::frame::{Call, Channel, User};
-/// use snek_proto::net::{Backend, Peer, Replied, Reply};
+/// use snek_proto::net::{Backend, Peer, Replied, CallReply};
 ///
 /// struct Platform;
 ///
@@ -38,7 +38,7 @@ use crate::frame::{Call, User};
 ///         &self,
 ///         _: &Arc<Peer>,
 ///         call: &Call,
-///         reply: Reply<'_>,
+///         reply: CallReply<'_>,
 ///     ) -> Result<Replied, RpcError> {
 ///         match call {
 ///             Call::GetChannels => reply.send(&[Channel::new("general", "General", None)]),
@@ -71,7 +71,7 @@ pub trait Backend: Send + Sync + 'static {
         ready(())
     }
 
-    /// Carries out a call of a logged-in client; never a login. Answer with [`Reply::send`].
+    /// Carries out a call of a logged-in client; never a login. Answer with [`CallReply::send`].
     ///
     /// # Errors
     /// The answer to the client.
@@ -82,7 +82,7 @@ pub trait Backend: Send + Sync + 'static {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> impl Future<Output = Result<Replied, RpcError>> + Send;
 
     /// Handles the end of a connection. Called once for each, logged in or not.
@@ -99,7 +99,7 @@ rpc_core::dynamic! {
     pub struct DynBackend(any_backend): Backend {
         async fn login(&self, peer: &Arc<Peer>, username: &str, password: &Secret<Str>) -> Result<User, RpcError>;
         async fn logged_in(&self, peer: &Arc<Peer>, user: &User);
-        async fn call(&self, peer: &Arc<Peer>, call: &Call, reply: Reply<'_>) -> Result<Replied, RpcError>;
+        async fn call(&self, peer: &Arc<Peer>, call: &Call, reply: CallReply<'_>) -> Result<Replied, RpcError>;
         async fn disconnected(&self, peer: &Arc<Peer>);
     }
 }

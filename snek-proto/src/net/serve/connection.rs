@@ -17,7 +17,7 @@ use rpc_core::net::{ConnectionHandler, DriverConfig, Handle, Running, catch_pani
 use rpc_core::{CloseFrame, CloseReason, Machine, Refused, Secret, Str};
 
 use super::peer::{Peer, slow_reader};
-use super::{Backend, Reply, ServerOptions};
+use super::{Backend, CallReply, ServerOptions};
 use crate::codec::redact;
 use crate::error::RpcError;
 use crate::frame::LOGIN;
@@ -47,7 +47,6 @@ struct Handler<B> {
 impl<B: Backend> ServerProtocol for Platform<B> {
     type App = B;
     type Options = ServerOptions;
-    type Runtime = Arc<B>;
     const PATH: &'static str = "/rpc.ws";
 
     fn new(backend: B, options: ServerOptions) -> (Arc<Self>, HttpConfig) {
@@ -63,10 +62,6 @@ impl<B: Backend> ServerProtocol for Platform<B> {
             next: AtomicU64::new(1),
         };
         (Arc::new(shared), http)
-    }
-
-    fn runtime(&self) -> Arc<B> {
-        Arc::clone(&self.backend)
     }
 
     fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
@@ -110,7 +105,7 @@ impl<B: Backend> ConnectionHandler for Handler<B> {
                 });
             }
             ServerEvent::Request { id, call } => tasks.push(async move {
-                let reply = Reply { peer: &peer, id };
+                let reply = CallReply { peer: &peer, id };
                 let work = pin!(guarded(shared.backend.call(&peer, &call, reply)));
                 let done =
                     server_call(SYSTEM, call.known().unwrap_or(OTHER), work, Result::is_ok).await;

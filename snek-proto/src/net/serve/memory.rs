@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rpc_core::sync::Mutex;
 use rpc_core::{Secret, Str, constant_time_eq};
 
-use super::{Backend, Peer, Replied, Reply};
+use super::{Backend, CallReply, Peer, Replied};
 use crate::error::RpcError;
 use crate::frame::{Call, Channel, Final, User};
 use crate::hub::{ConnId, Hub, HubConfig};
@@ -239,7 +239,7 @@ impl Backend for MemoryBackend {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         let mut state = self.state.lock();
         let result = state.hub.handle(peer.id(), call);

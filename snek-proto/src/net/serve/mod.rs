@@ -15,10 +15,11 @@ pub use backend::{Backend, DynBackend};
 pub use memory::MemoryBackend;
 pub use options::{ServerOptions, http_config};
 pub use peer::Peer;
-pub use reply::{Replied, Reply};
+pub use reply::{CallReply, Replied};
 
 /// A Snek server, on a socket or [mounted](ProtocolServer::mount), made from a [`Backend`] and
-/// [`ServerOptions`]. Its runtime is the backend, in an [`Arc`](std::sync::Arc).
+/// [`ServerOptions`]. A backend that the program uses beside the server goes in as
+/// an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use snek_proto::net::{MemoryBackend, Server, ServerOptions};

@@ -1,4 +1,4 @@
-//! [`Reply`]: the writer of a call's answer.
+//! [`CallReply`]: the writer of a call's answer.
 
 use rpc_core::Refused;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::server::RequestId;
 /// The writer of one call's answer.
 #[derive(Debug)]
 #[must_use = "the client waits for an answer"]
-pub struct Reply<'p> {
+pub struct CallReply<'p> {
     pub(super) peer: &'p Peer,
     pub(super) id: RequestId,
 }
@@ -20,7 +20,7 @@ pub struct Reply<'p> {
 #[derive(Debug)]
 pub struct Replied(());
 
-impl Reply<'_> {
+impl CallReply<'_> {
     /// Answers with a value, which is written straight into the frames that wait to be sent. A
     /// client that wants no answer, or has left, gets none.
     ///

@@ -122,7 +122,7 @@ fn channel_uids_match_the_vectors() {
 fn dialed_urls_match_the_vectors() {
     run("urls", |vector| {
         let config = ClientConfig {
-            insecure_password: true,
+            insecure: true,
             ..config()
         };
         match (

@@ -6,7 +6,7 @@ use rpc_core::{Limits, Secret, Str, json};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
 use snek_proto::net::{
-    Backend, MemoryBackend, Peer, Replied, Reply, Server, ServerOptions, http_config,
+    Backend, CallReply, MemoryBackend, Peer, Replied, Server, ServerOptions, http_config,
 };
 
 use super::{CONNECTIONS, Tell};
@@ -42,7 +42,7 @@ impl Backend for Echoing {
         &self,
         peer: &Arc<Peer>,
         call: &Call,
-        reply: Reply<'_>,
+        reply: CallReply<'_>,
     ) -> Result<Replied, RpcError> {
         match call {
             Call::Unknown { method, args, .. } if method == "echo" => {

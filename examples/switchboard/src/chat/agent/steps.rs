@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(text(part("Hel")), "Hel");
         assert_eq!(text(part("lo")), "lo");
         assert_eq!(text(EventKind::Assistant("Hello!".into())), "!");
-        let output = Output::new("Hello!", "s", 1);
+        let output = Output::new("s", "Hello!", 1);
         let shown = [ChatEvent::Text(String::new()), ChatEvent::Ended];
         assert_eq!(steps.output(&output), shown);
     }
@@ -217,7 +217,7 @@ mod tests {
         let part = |text: &str, id: &str| EventKind::AssistantDelta(TextDelta::new(text, id));
         assert!(!next(part("Hel", "m")));
         assert!(next(part("Well", "n")));
-        let output = Output::new("What now?", "s", 1);
+        let output = Output::new("s", "What now?", 1);
         let shown = ChatEvent::Text("What now?".to_owned());
         let expected = [ChatEvent::TextEnd, shown, ChatEvent::Ended];
         assert_eq!(steps.output(&output), expected);

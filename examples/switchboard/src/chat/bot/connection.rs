@@ -52,7 +52,7 @@ pub(crate) fn open(args: Server, is_once: bool) -> Result<Channel, Failure> {
     let mut config = ClientConfig::new(username(&args), password(&args)?);
     config.call_timeout = args.within;
     config.handshake_timeout = Some(args.within);
-    config.insecure_password = args.insecure;
+    config.insecure = args.insecure;
     config.keep_alive = args.pings.over(config.keep_alive);
     let line = args.line.to(&args.url)?;
     let dialer = line.dialer(dialer(args.url.expose(), &config)?);

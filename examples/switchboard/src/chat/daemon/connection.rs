@@ -149,7 +149,7 @@ impl Server {
         let idle = self.idle_timeout.or(idle).filter(|time| !time.is_zero());
         let mut config = ClientConfig {
             api_key: api_key(self.api_key.as_ref())?,
-            insecure_key: self.insecure,
+            insecure: self.insecure,
             chat_idle_timeout: idle,
             ..ClientConfig::default()
         };

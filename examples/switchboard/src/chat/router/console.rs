@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rpc_core::net::Queued;
+use rpc_core::net::LinkEvent;
 use serde_json::json;
 use smarthole_proto::hub::{HubError, HubEvent, Input as Said, Settlement};
 use smarthole_proto::id::MessageId;
@@ -84,10 +84,10 @@ impl Console {
         }
     }
 
-    async fn event(&mut self, event: Queued<HubEvent>, out: &Out) {
+    async fn event(&mut self, event: LinkEvent<HubEvent>, out: &Out) {
         let event = match event {
-            Queued::Item(event) => event,
-            Queued::Lagged(events) => {
+            LinkEvent::Event(event) => event,
+            LinkEvent::Lagged(events) => {
                 let words = format!("too slow: {events} events are not shown");
                 out.tell("lagged", json!({ "events": events }), &words)
                     .await;
@@ -128,7 +128,7 @@ async fn lines(lines: Vec<String>, out: &Out) {
 
 impl Peer for Console {
     /// `None`: the router has ended.
-    type Event = Option<Queued<HubEvent>>;
+    type Event = Option<LinkEvent<HubEvent>>;
 
     const NAME: &'static str = "router";
     const INTRO: &'static str = "\
@@ -175,7 +175,7 @@ Write what you want done; the router decides who gets it.
     }
 
     async fn next(&mut self) -> Self::Event {
-        self.events.next().await
+        self.events.next_link().await
     }
 
     async fn handle(&mut self, event: Self::Event, out: &Out) -> Result<(), Failure> {
@@ -232,13 +232,13 @@ Write what you want done; the router decides who gets it.
         self.report = loop {
             tokio::select! {
                 report = &mut drained => break Some(report),
-                event = self.events.next(), if more => match event {
+                event = self.events.next_link(), if more => match event {
                     Some(event) => self.event(event, out).await,
                     None => more = false,
                 },
             }
         };
-        while let Some(event) = self.events.try_next() {
+        while let Some(event) = self.events.try_next_link() {
             self.event(event, out).await;
         }
     }

@@ -115,7 +115,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     let place = args.endpoint.as_ref().or(args.relay.as_ref());
     let line = args.line.to(place.unwrap_or(&args.agent))?;
     let mut options = ClientConfig {
-        insecure_prompts: args.insecure,
+        insecure: args.insecure,
         ..ClientConfig::default()
     };
     if args.relay.is_none() {

@@ -189,7 +189,7 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
     config.client.call_timeout = args.request_timeout;
     // A call may take long; a server that does not answer a login speaks another protocol.
     config.client.handshake_timeout = Some(args.request_timeout.min(Duration::from_secs(10)));
-    config.client.insecure_password = args.insecure;
+    config.client.insecure = args.insecure;
     config.client.keep_alive = args.pings.over(config.client.keep_alive);
     config.triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
     config.retry_send = args.retry.into();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use exoclaw_proto::binding::Router;
+use exoclaw_proto::binding::Bindings;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent, Usage};
 use exoclaw_proto::limits::HELLO_VERSION;
@@ -95,7 +95,7 @@ pub struct EngineParts {
     /// `[memory]`.
     pub memory: MemoryConfig,
     /// Finds the agent of a chat.
-    pub router: Router,
+    pub router: Bindings,
     /// The model, or the reason why there is none, which is then the answer to every chat.
     pub model: Result<Arc<dyn ChatModel>, String>,
     /// How much of a conversation the model gets.
@@ -119,7 +119,7 @@ impl EngineParts {
         store: Arc<GatewayStore>,
     ) -> Self {
         Self {
-            router: Router::all_to(&*agent.id),
+            router: Bindings::all_to(&*agent.id),
             plugins: tools.names().map(str::to_owned).collect(),
             agent,
             memory: MemoryConfig::default(),

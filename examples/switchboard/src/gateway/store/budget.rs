@@ -6,7 +6,7 @@ mod tests;
 use std::sync::Arc;
 
 use exoclaw_proto::budget::pools::{Pool, Pools, day_of};
-use exoclaw_proto::budget::{Exceeded, Scope};
+use exoclaw_proto::budget::{BudgetScope, Exceeded};
 use rpc_core::store::{Bucket, StoreError as Failure};
 use rpc_core::sync::Mutex;
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ impl Budget {
             used: session_used,
             reserved: 0,
         };
-        session.check(Scope::Session, budgets.session, estimate)?;
+        session.check(BudgetScope::Session, budgets.session, estimate)?;
         if budgets.daily.is_none() && budgets.monthly.is_none() {
             // There is nothing to wait for.
             return Ok(self.hold(day_of((self.clock)()), 0));

@@ -290,7 +290,7 @@ fn any_message() -> impl Strategy<Value = ChatMessage> {
         |(role, text, id, calls, in_blocks)| {
             let role = [Role::System, Role::User, Role::Assistant, Role::Tool][usize::from(role)];
             let mut message = ChatMessage::new(role, text).with_tool_calls(calls);
-            message.tool_call_id = Some(id.to_owned());
+            message.tool_call_id = Some(id.into());
             if in_blocks {
                 message.content = vec![Block::Text(text.to_owned())].into();
             }

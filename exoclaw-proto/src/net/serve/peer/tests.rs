@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use rpc_core::{Incoming, Instant, Limits, Machine, Outgoing};
 
 use super::*;
+use crate::auth::Auth;
 use crate::frame::StreamEvent;
 use crate::net::ChatReply;
 use crate::server::{ServerConfig, ServerEvent};
@@ -27,7 +28,7 @@ fn open<const N: usize>(
         limits: limits.clone(),
         ..ServerConfig::default()
     };
-    let mut conn = ServerConn::new(config, now);
+    let mut conn = ServerConn::new(config, Auth::open(), now);
     let _hello = conn.poll_transmit();
     let ids = std::array::from_fn(|n| {
         conn.handle_message(Incoming::Text(&asked(n)), now);

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exoclaw_proto::budget::{Budgets, Exceeded, Scope};
+use exoclaw_proto::budget::{BudgetScope, Budgets, Exceeded};
 use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::AppError;
 use futures_util::future::join_all;
@@ -275,7 +275,7 @@ async fn three_nodes_overshoot_a_budget_by_the_runs_in_flight_at_most() {
                     Ok(()) => answered += 1,
                     Err(AppError::Refused(why)) => {
                         let why = Exceeded::parse(why.message()).expect("a budget");
-                        assert_eq!((why.scope, why.limit), (Scope::Daily, LIMIT));
+                        assert_eq!((why.scope, why.limit), (BudgetScope::Daily, LIMIT));
                         assert!(why.used <= LIMIT + 12 * 13);
                     }
                     other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::frame::{Call, Request};
 use futures_util::poll;
@@ -225,7 +225,7 @@ async fn a_list_has_fifty_items_by_default_and_a_thousand_at_most() {
 
 #[tokio::test]
 async fn refuses_ambiguous_input() {
-    let router = Router::new(
+    let router = Bindings::new(
         vec![Binding {
             channel: Some("x".into()),
             ..Binding::new("a")

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use exoclaw_proto::binding::{Binding, Router};
+use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::frame::{ChatSend, SessionRef};
 use exoclaw_proto::net::AppError;
 use futures_util::poll;
@@ -46,7 +46,7 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
         guild_id: Some("g".into()),
         ..Binding::new("vip")
     }];
-    let router = Router::new(bindings, Some("else".to_owned())).unwrap();
+    let router = Bindings::new(bindings, Some("else".to_owned())).unwrap();
     let scripts = (0..2).map(|_| answer("hi"));
     let harness = Harness::with(scripts, |parts| parts.router = router).await;
     harness.chat(&from("ann", "a")).await.1.unwrap();
@@ -66,7 +66,7 @@ async fn bindings_choose_the_agent_and_other_chats_go_to_the_default() {
 
 #[tokio::test]
 async fn a_chat_without_an_agent_is_refused_and_starts_no_session() {
-    let router = Router::new(
+    let router = Bindings::new(
         vec![Binding {
             channel: Some("x".into()),
             ..Binding::new("a")

@@ -89,7 +89,7 @@ const fn used(used: u64) -> Pool {
 async fn processes_share_one_budget_and_are_refused_with_what_all_have_used() {
     let (_, [a, b]) = pair(100).await;
     let run = a.reserve(60).await.unwrap();
-    let (scope, limit) = (Scope::Daily, 100);
+    let (scope, limit) = (BudgetScope::Daily, 100);
     let used = 0;
     assert_eq!(
         b.reserve(50).await.unwrap_err(),
