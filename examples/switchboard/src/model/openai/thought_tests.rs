@@ -7,80 +7,9 @@ use crate::model::{Assembler, Delta};
 
 #[test]
 fn separates_thoughts_in_the_text_from_the_answer() {
-    for (whole, answer, thoughts) in [
-        ("<think>hm</think>\n\nyes", "yes", "hm"),
-        ("\n<think>hm\n</think>\n", "", "hm\n"),
-        ("<think>a</think>\n<think>b</think>c", "c", "ab"),
-        ("<think>for ever < </thin", "", "for ever < </thin"),
-        (
-            "the <think> tag, </think> too",
-            "the <think> tag, </think> too",
-            "",
-        ),
-        (
-            "<think>a</think>b<think>c</think>d",
-            "b<think>c</think>d",
-            "a",
-        ),
-        ("<think>", "", ""),
-        // Marks of any name and form.
-        ("<thinking>hm</thinking>yes", "yes", "hm"),
-        ("<seed:think>hm</seed:think>yes", "yes", "hm"),
-        ("<reasoning>\nhm\n</reasoning>\nyes", "yes", "\nhm\n"),
-        ("<scratch_pad>hm</scratch_pad>\nyes", "yes", "hm"),
-        ("[THINK]hm[/THINK]yes", "yes", "hm"),
-        ("◁think▷hm◁/think▷yes", "yes", "hm"),
-        ("<|begin_of_thought|>hm<|end_of_thought|>yes", "yes", "hm"),
-        ("<|START_THINKING|>hm<|END_THINKING|>yes", "yes", "hm"),
-        (
-            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes",
-            "yes",
-            "hm",
-        ),
-        ("<|channel|>final<|message|>yes", "yes", ""),
-        ("<think>\n\n</think>\n\nyes", "yes", "\n\n"),
-        (
-            "<｜begin▁of▁thinking｜>hm<｜end▁of▁thinking｜>yes",
-            "yes",
-            "hm",
-        ),
-        // The server has eaten the first one.
-        ("hm</think>yes", "yes", "hm"),
-        ("so.\n</think>\n\nyes", "yes", "so.\n"),
-        ("so. </thinking>\nyes", "yes", "so. "),
-        ("so.[/THINK]yes", "yes", "so."),
-        // Text that speaks of marks, or has marks of its own.
-        (
-            "close it with </think> here",
-            "close it with </think> here",
-            "",
-        ),
-        (
-            "close it with `</think>`\n",
-            "close it with `</think>`\n",
-            "",
-        ),
-        ("<div>a</div>b", "<div>a</div>b", ""),
-        (
-            "<html><body>a</body></html>",
-            "<html><body>a</body></html>",
-            "",
-        ),
-        ("<p>a</p>\n<p>b</p>", "<p>a</p>\n<p>b</p>", ""),
-        (
-            "<pom>\n  <a>1</a></pom>\nyes",
-            "<pom>\n  <a>1</a></pom>\nyes",
-            "",
-        ),
-        ("<T> is a type", "<T> is a type", ""),
-        ("[INFO] it runs", "[INFO] it runs", ""),
-        ("[a](b) c", "[a](b) c", ""),
-        ("[x", "[x", ""),
-        ("text</p> and </b>", "text</p> and </b>", ""),
-        ("1 < 2 <thin", "1 < 2 <thin", ""),
-        ("<<think>x</think>>", "<<think>x</think>>", ""),
-        ("a <b> </b> \u{1f914}", "a <b> </b> \u{1f914}", ""),
-    ] {
+    let lines = include_str!("thoughts.txt").lines();
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        let [whole, answer, thoughts]: [String; 3] = serde_json::from_str(line).unwrap();
         for size in 1..=whole.len() {
             let mut stream = String::new();
             let chars: Vec<_> = whole.chars().collect();
@@ -89,11 +18,7 @@ fn separates_thoughts_in_the_text_from_the_answer() {
             }
             stream.push_str("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n");
             let (deltas, outcome) = decode(stream.as_bytes(), 99);
-            assert_eq!(
-                (text(&deltas).as_str(), outcome),
-                (answer, Ok(())),
-                "{whole}"
-            );
+            assert_eq!((text(&deltas), outcome), (answer.clone(), Ok(())), "{line}");
             let thought: String = deltas
                 .iter()
                 .filter_map(|delta| match delta {
@@ -101,15 +26,11 @@ fn separates_thoughts_in_the_text_from_the_answer() {
                     _ => None,
                 })
                 .collect();
-            assert_eq!(thought, thoughts, "{whole}");
+            assert_eq!(thought, thoughts, "{line}");
         }
         let body = serde_json::json!({ "choices": [{ "message": { "content": whole } }] });
         let (deltas, outcome) = decode(body.to_string().as_bytes(), 99);
-        assert_eq!(
-            (text(&deltas).as_str(), outcome),
-            (answer, Ok(())),
-            "{whole}"
-        );
+        assert_eq!((text(&deltas), outcome), (answer, Ok(())), "{line}");
     }
 }
 
