@@ -22,8 +22,7 @@ const USUAL: [u16; 3] = [1000, 1001, 1005];
 
 /// The explanation of a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Explained {
+pub(crate) struct Explained {
     /// The kind of the frame, or of the entry if it is not a frame.
     pub kind: String,
     /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
@@ -69,14 +68,12 @@ pub struct Explained {
 
 impl Explained {
     /// Returns whether something went wrong, or is not known.
-    #[must_use]
-    pub const fn is_problem(&self) -> bool {
+    pub(crate) const fn is_problem(&self) -> bool {
         self.problem.is_some() || !self.unanswered.is_empty()
     }
 
     /// Returns whether the frame, or a member of it, is not known.
-    #[must_use]
-    pub const fn is_unknown(&self) -> bool {
+    pub(crate) const fn is_unknown(&self) -> bool {
         self.unknown_kind || !self.unknown.is_empty()
     }
 
@@ -91,9 +88,8 @@ impl Explained {
 
 /// A line of a transcript.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "transcripts have no other lines")]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
-pub enum Line<'l> {
+pub(crate) enum Line<'l> {
     /// The header, without secrets unless they are wanted.
     Header(Header),
     /// An entry, and its explanation.
@@ -114,7 +110,7 @@ struct Connection {
 }
 
 /// An explainer of the lines of a transcript, in their order.
-pub struct Explainer {
+pub(crate) struct Explainer {
     /// The protocol that the user named.
     named: Option<Protocol>,
     /// The protocol that the frames have shown.
@@ -128,8 +124,7 @@ pub struct Explainer {
 impl Explainer {
     /// Creates an explainer for this protocol, or for the one that the frames show. Replaces secrets,
     /// but for those that are `shown`.
-    #[must_use]
-    pub fn new(protocol: Option<Protocol>, shown: Shown) -> Self {
+    pub(crate) fn new(protocol: Option<Protocol>, shown: Shown) -> Self {
         Self {
             named: protocol,
             found: None,
@@ -141,8 +136,7 @@ impl Explainer {
     }
 
     /// Leaves only the beginning of long texts in the words, which is faster.
-    #[must_use]
-    pub const fn shortening(mut self) -> Self {
+    pub(crate) const fn shortening(mut self) -> Self {
         self.shortens = true;
         self
     }
@@ -152,7 +146,11 @@ impl Explainer {
     ///
     /// # Errors
     /// [`BadLine`] if it is not a line of a transcript.
-    pub fn read<'l>(&mut self, n: usize, line: &'l str) -> Result<Option<Line<'l>>, BadLine> {
+    pub(crate) fn read<'l>(
+        &mut self,
+        n: usize,
+        line: &'l str,
+    ) -> Result<Option<Line<'l>>, BadLine> {
         Ok(match self.reader.read(line)? {
             Some(Item::Entry(entry)) => {
                 let explained = self.explain(n, &entry);
@@ -172,13 +170,12 @@ impl Explainer {
     }
 
     /// Returns the protocol, as far as it is known.
-    #[must_use]
-    pub fn protocol(&self) -> Option<Protocol> {
+    pub(crate) fn protocol(&self) -> Option<Protocol> {
         self.named.or(self.found)
     }
 
     /// Explains the entry in this line.
-    pub fn explain(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
+    pub(crate) fn explain(&mut self, line: usize, entry: &Entry<'_>) -> Explained {
         if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&entry.conn)
         {
             self.connections.retain(|_, it| !it.is_over);
@@ -215,8 +212,7 @@ impl Explainer {
     }
 
     /// Returns the requests that wait for an answer, for a transcript that has ended at this time.
-    #[must_use]
-    pub fn unanswered(&self, now: Duration) -> Vec<Answers> {
+    pub(crate) fn unanswered(&self, now: Duration) -> Vec<Answers> {
         let open = self.connections.values();
         let mut open: Vec<_> = open.flat_map(|it| it.order.unanswered(now)).collect();
         open.sort_by_key(|it| it.line);
@@ -224,8 +220,7 @@ impl Explainer {
     }
 
     /// Returns the data of an entry without its secrets, unless they are wanted.
-    #[must_use]
-    pub fn data<'a>(&self, entry: &'a Entry<'_>) -> Cow<'a, str> {
+    pub(crate) fn data<'a>(&self, entry: &'a Entry<'_>) -> Cow<'a, str> {
         match entry.kind {
             _ if self.shown.is_all() => Cow::Borrowed(&entry.data),
             Kind::Text | Kind::Sse => secrets::frame(&entry.data, &self.shown),

@@ -7,7 +7,7 @@
 mod check;
 pub mod command;
 pub mod decode;
-pub mod explain;
+mod explain;
 mod faults;
 pub mod frame;
 mod har;
@@ -16,14 +16,14 @@ mod load;
 pub mod order;
 mod page;
 mod pattern;
-pub mod place;
+mod place;
 mod proxy;
 mod recording;
 mod replay;
 pub mod secrets;
 mod shapes;
-pub mod transcript;
-pub mod view;
+mod transcript;
+mod view;
 
 use std::borrow::Cow;
 

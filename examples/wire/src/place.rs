@@ -9,8 +9,7 @@ const REACH: (usize, usize) = (60, 40);
 
 /// Returns the part of a text around a byte, and the column of the byte in it. Of secrets, only the
 /// punctuation is shown.
-#[must_use]
-pub fn place(text: &str, at: usize, is_secret: bool) -> (String, usize) {
+pub(crate) fn place(text: &str, at: usize, is_secret: bool) -> (String, usize) {
     let show = |part: &str| match is_secret {
         true => part.chars().map(mask).collect(),
         false => printable(part).into_owned(),

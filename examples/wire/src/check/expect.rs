@@ -117,8 +117,6 @@ impl Script<'_> {
         };
         loop {
             return match (self.receive(number, words).await?, wanted) {
-                (Frame::Ping(_), Awaited::Ping)
-                | (Frame::Close(_) | Frame::End(_), Awaited::End) => Ok(()),
                 (Frame::Pong(bytes), Awaited::Pong(text)) => match bytes == text.as_bytes() {
                     true => Ok(()),
                     false => Err("the pong has another payload".to_owned()),
@@ -126,7 +124,9 @@ impl Script<'_> {
                 (Frame::Close(code), Awaited::Close(Some(wanted))) if code != *wanted => {
                     Err(format!("the code is {code}, expected {wanted}"))
                 }
-                (Frame::Close(_), Awaited::Close(_)) => Ok(()),
+                (Frame::Ping(_), Awaited::Ping)
+                | (Frame::Close(_) | Frame::End(_), Awaited::End)
+                | (Frame::Close(_), Awaited::Close(_)) => Ok(()),
                 (Frame::Close(code), _) => Err(format!("the connection is closed with {code}")),
                 (Frame::End(why), _) => Err(why),
                 (Frame::Text(text), Awaited::Close(_)) if !skips => {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io;
 
 use rpc_core::net::DialError;
-use rpc_core::net::ws::WsDialer;
+use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -72,7 +72,7 @@ pub(crate) async fn ask(
         config = match name.eq_ignore_ascii_case("sec-websocket-protocol") {
             true => {
                 let mut offers = value.split(',').map(str::trim);
-                offers.try_fold(config, |config, offer| config.with_subprotocol(offer))
+                offers.try_fold(config, WsConfig::with_subprotocol)
             }
             false => config.with_header(name, value),
         }

@@ -73,13 +73,16 @@ macro_rules! run {
     }};
 }
 
+/// Calls that wait, each with what is told that their text has come, or that they have failed.
+type Waiting = BTreeMap<u64, oneshot::Sender<Result<(), String>>>;
+
 /// What comes to a connection beside the answers to its calls.
 #[derive(Clone)]
 struct Events {
     shared: Arc<Shared>,
     connection: u64,
     /// The calls that wait, by their numbers.
-    waiting: Arc<Mutex<BTreeMap<u64, oneshot::Sender<Result<(), String>>>>>,
+    waiting: Arc<Mutex<Waiting>>,
 }
 
 impl Events {

@@ -192,7 +192,7 @@ impl Scenario {
 
     pub(crate) fn connectonion(&self) -> connectonion::ClientConfig {
         let mut config = connectonion::ClientConfig {
-            host: self.caller.host.clone(),
+            host: self.caller.host,
             handshake_timeout: None,
             answer_timeout: None,
             link: once(),

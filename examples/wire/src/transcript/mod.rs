@@ -55,12 +55,11 @@ use rpc_core::{Limits, json};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The first line of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Header {
+pub(crate) struct Header {
     /// The version of the format.
     pub transcript: u32,
     /// The protocol, in lower case.
@@ -79,7 +78,6 @@ pub struct Header {
 
 rpc_core::words! {
     /// The kind of an [`Entry`].
-    #[non_exhaustive]
     pub enum Kind {
         /// A new WebSocket.
         "open" => Open,
@@ -110,8 +108,7 @@ rpc_core::words! {
 
 /// A line of a transcript: a frame, or something else that happened to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// The time since the recording began.
     pub at: Duration,
     /// The number of the connection, from 1.
@@ -128,7 +125,7 @@ pub struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Creates an entry.
-    pub fn new(
+    pub(crate) fn new(
         at: Duration,
         conn: u32,
         from: Option<Side>,
@@ -146,16 +143,14 @@ impl<'a> Entry<'a> {
     }
 
     /// Sets the [`code`](Self::code).
-    #[must_use]
-    pub const fn with_code(mut self, code: Option<u16>) -> Self {
+    pub(crate) const fn with_code(mut self, code: Option<u16>) -> Self {
         self.code = code;
         self
     }
 
     /// Returns the payload of a binary message, a Ping or a Pong; `None` if this is none of them, or
     /// its digits are not hexadecimal.
-    #[must_use]
-    pub fn payload(&self) -> Option<Vec<u8>> {
+    pub(crate) fn payload(&self) -> Option<Vec<u8>> {
         if !matches!(self.kind, Kind::Binary | Kind::Ping | Kind::Pong) {
             return None;
         }
@@ -169,8 +164,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Copies what is borrowed.
-    #[must_use]
-    pub fn into_owned(self) -> Entry<'static> {
+    pub(crate) fn into_owned(self) -> Entry<'static> {
         Entry {
             data: Cow::Owned(self.data.into_owned()),
             ..self
@@ -178,7 +172,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Appends the line, with its end.
-    pub fn write(&self, line: &mut String) {
+    pub(crate) fn write(&self, line: &mut String) {
         let (seconds, micros) = (self.at.as_secs(), self.at.subsec_micros());
         // Writing to a string does not fail.
         let _ = write!(line, r#"{{"at":{seconds}.{micros:06},"conn":{}"#, self.conn);
@@ -202,8 +196,7 @@ impl<'a> Entry<'a> {
 
 impl Header {
     /// Creates the header of a transcript that begins now.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             transcript: VERSION,
             ..Self::default()
@@ -211,7 +204,7 @@ impl Header {
     }
 
     /// Appends the line, with its end.
-    pub fn write(&self, line: &mut String) {
+    pub(crate) fn write(&self, line: &mut String) {
         if let Ok(text) = encode(self) {
             line.push_str(text.as_str());
         }
@@ -220,8 +213,7 @@ impl Header {
 }
 
 /// Returns bytes as the hexadecimal digits of an [`Entry`].
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
     ];
@@ -242,7 +234,6 @@ const fn digit(byte: u8) -> Option<u8> {
 /// An invalid line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-#[non_exhaustive]
 pub struct BadLine {
     /// The number of the line, from 1.
     pub line: usize,
@@ -252,8 +243,7 @@ pub struct BadLine {
 
 /// A line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Item<'a> {
+pub(crate) enum Item<'a> {
     /// The header.
     Header(Header),
     /// An entry.
@@ -262,7 +252,7 @@ pub enum Item<'a> {
 
 /// A reader of lines: for transcripts that are too large for memory, or not complete yet.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub(crate) struct Reader {
     line: usize,
 }
 
@@ -281,14 +271,12 @@ struct Line<'a> {
 
 impl Reader {
     /// Creates a reader.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Returns the number of the last line, from 1.
-    #[must_use]
-    pub const fn line_number(&self) -> usize {
+    pub(crate) const fn line_number(&self) -> usize {
         self.line
     }
 
@@ -296,7 +284,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`BadLine`] if it is not a line of a transcript. The reader can go on with the next one.
-    pub fn read<'a>(&mut self, line: &'a str) -> Result<Option<Item<'a>>, BadLine> {
+    pub(crate) fn read<'a>(&mut self, line: &'a str) -> Result<Option<Item<'a>>, BadLine> {
         self.line += 1;
         // Some editors begin a file with a mark of its encoding.
         let line = match self.line {
@@ -356,7 +344,7 @@ impl<'a> Line<'a> {
 /// A whole transcript, as tests have it. Its [`Display`](std::fmt::Display) is the file.
 #[cfg(test)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Transcript {
+pub(crate) struct Transcript {
     /// The first line.
     pub header: Header,
     /// The other lines.
@@ -366,8 +354,7 @@ pub struct Transcript {
 #[cfg(test)]
 impl Transcript {
     /// Creates a transcript without entries.
-    #[must_use]
-    pub const fn new(header: Header) -> Self {
+    pub(crate) const fn new(header: Header) -> Self {
         Self {
             header,
             entries: Vec::new(),
@@ -378,7 +365,7 @@ impl Transcript {
     ///
     /// # Errors
     /// The first invalid line.
-    pub fn parse(text: &str) -> Result<Self, BadLine> {
+    pub(crate) fn parse(text: &str) -> Result<Self, BadLine> {
         let (mut this, mut reader) = (Self::default(), Reader::new());
         for line in text.lines() {
             match reader.read(line)? {

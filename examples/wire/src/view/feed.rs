@@ -16,7 +16,7 @@ const MAX_WAITING: (usize, usize) = (20_000, 64 * 1024 * 1024);
 /// A writer of a recording that also passes its lines on. It never waits for who takes them: lines that come too
 /// fast are left out there, and counted. Each write has to be a line.
 #[derive(Debug)]
-pub struct Feed<W> {
+pub(crate) struct Feed<W> {
     out: W,
     lines: SyncSender<(usize, String)>,
     waiting: Arc<AtomicUsize>,
@@ -26,7 +26,7 @@ pub struct Feed<W> {
 
 /// What a feed passes on.
 #[derive(Debug)]
-pub enum Fed<'l> {
+pub(crate) enum Fed<'l> {
     /// The line with this number.
     Line(usize, &'l str),
     /// So many lines came too fast.
@@ -40,7 +40,7 @@ impl<W: Write> Feed<W> {
     ///
     /// # Errors
     /// If the system has no more threads.
-    pub fn new(
+    pub(crate) fn new(
         out: W,
         mut take: impl FnMut(Fed<'_>) + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<()>)> {
@@ -96,7 +96,7 @@ impl<W: Write> Write for Feed<W> {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn open(
+pub(crate) fn open(
     input: impl BufRead,
     mut explainer: Explainer,
     view: &Shared,

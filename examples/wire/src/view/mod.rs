@@ -12,20 +12,19 @@ use crate::transcript::Header;
 use super::explain::{Explainer, Line};
 use super::order::Answers;
 
-pub use feed::{Fed, Feed, open};
-pub use row::Row;
+pub(crate) use feed::{Fed, Feed, open};
+pub(crate) use row::Row;
 
 /// Most frames of a view.
-pub const MAX_ROWS: usize = 100_000;
+pub(crate) const MAX_ROWS: usize = 100_000;
 /// So many frames from the beginning stay.
-pub const FIRST_ROWS: usize = 1_000;
+pub(crate) const FIRST_ROWS: usize = 1_000;
 /// Most bytes of the frames of a view.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// The first frames and the last ones, oldest first.
 #[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct View {
+pub(crate) struct View {
     /// What people call the recording.
     pub name: String,
     /// The frames, oldest first.
@@ -43,7 +42,7 @@ pub struct View {
 
 impl View {
     /// Creates an empty view of the recording that people call so.
-    pub fn named(name: impl Into<String>) -> Shared {
+    pub(crate) fn named(name: impl Into<String>) -> Shared {
         let name = name.into();
         Arc::new(Mutex::new(Self {
             name,
@@ -52,7 +51,7 @@ impl View {
     }
 
     /// Adds a frame, and forgets the oldest ones behind the beginning if there are too many.
-    pub fn push(&mut self, row: Row) {
+    pub(crate) fn push(&mut self, row: Row) {
         self.blame(&row.explained.unanswered);
         self.bytes += row.size();
         self.rows.push_back(row);
@@ -67,14 +66,13 @@ impl View {
     }
 
     /// Notes that nothing follows: these requests will never be answered.
-    pub fn end(&mut self, unanswered: &[Answers]) {
+    pub(crate) fn end(&mut self, unanswered: &[Answers]) {
         self.is_complete = true;
         self.blame(unanswered);
     }
 
     /// Returns the place of the first frame behind this line.
-    #[must_use]
-    pub fn place_after(&self, line: usize) -> usize {
+    pub(crate) fn place_after(&self, line: usize) -> usize {
         self.rows.partition_point(|row| row.n <= line)
     }
 
@@ -92,10 +90,10 @@ impl View {
 }
 
 /// A view that a thread fills while others look at it.
-pub type Shared = Arc<Mutex<View>>;
+pub(crate) type Shared = Arc<Mutex<View>>;
 
 /// Locks a shared view.
-pub fn lock(view: &Shared) -> MutexGuard<'_, View> {
+pub(crate) fn lock(view: &Shared) -> MutexGuard<'_, View> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -18,8 +18,7 @@ const ROW: usize = 512;
 /// A frame, or something else that happened to a connection. What comes from peers may hold any
 /// characters.
 #[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Row {
+pub(crate) struct Row {
     /// The number of its line in the recording, from 1.
     #[serde(rename = "line")]
     pub n: usize,
