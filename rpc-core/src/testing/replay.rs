@@ -101,7 +101,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/doubling.inc"));
-/// use rpc_core::net::{Driver, mem};
+/// use rpc_core::net::mem;
 /// use rpc_core::testing::Side;
 /// use rpc_core::testing::replay::{Differs, replay_over};
 ///
