@@ -61,11 +61,6 @@ pub(crate) fn member<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
     Some(value)
 }
 
-/// Returns the text of a member below an object.
-pub(crate) fn text_of<'a>(text: &'a str, path: &[&str]) -> Option<Cow<'a, str>> {
-    scalar(member(text, path)?)
-}
-
 impl<'a> Frame<'a> {
     /// Looks at a text; `None` if it is no JSON object.
     pub(crate) fn new(protocol: Protocol, from: Side, text: &'a str) -> Option<Self> {
