@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::frame::{Fault, Frame};
-use super::head::split;
+use super::head::{Head, split};
 use super::order::{Answers, Observed, Order};
 use super::secrets::Shown;
 use super::{Protocol, secrets};
@@ -226,10 +226,12 @@ impl Explainer {
             Kind::Text | Kind::Sse => secrets::frame(&entry.data, &self.shown),
             Kind::Body => Cow::Borrowed(""),
             // What is text may hold a secret as any other.
-            Kind::Binary | Kind::Ping | Kind::Pong => match hex_text(&entry.data) {
-                Some(text) if !secrets::may_hold(&text) => Cow::Borrowed(&entry.data),
-                _ => Cow::Owned(format!("(not shown, {} bytes)", entry.data.len() / 2)),
-            },
+            Kind::Binary | Kind::Ping | Kind::Pong => {
+                match entry.payload().map(String::from_utf8) {
+                    Some(Ok(text)) if !secrets::may_hold(&text) => Cow::Borrowed(&entry.data),
+                    _ => Cow::Owned(format!("(not shown, {} bytes)", entry.data.len() / 2)),
+                }
+            }
             Kind::Http | Kind::Open => Cow::Owned(secrets::head(split(&entry.data).0)),
             _ => secrets::within(&entry.data),
         }
@@ -342,12 +344,15 @@ impl Connection {
                         false => Order::opened(),
                     },
                     is_socket: entry.kind == Kind::Open,
-                    offers: (entry.kind == Kind::Http)
-                        .then(|| subprotocols(&entry.data).map(str::to_owned).collect()),
+                    offers: (entry.kind == Kind::Http).then(|| {
+                        subprotocols(&Head::of(&entry.data))
+                            .map(str::to_owned)
+                            .collect()
+                    }),
                     ..Self::default()
                 };
             }
-            Kind::Http => match status(&entry.data) {
+            Kind::Http => match Head::of(&entry.data).status() {
                 Some(101) => self.is_socket = true,
                 Some(400..) => self.order = Order::opened(),
                 _ => {}
@@ -376,8 +381,9 @@ impl Connection {
                 }
             }
             Kind::Http if entry.from == Some(Side::Server) => {
-                let status = status(&entry.data)?;
-                let mut selected = subprotocols(&entry.data);
+                let head = Head::of(&entry.data);
+                let status = head.status()?;
+                let mut selected = subprotocols(&head);
                 let offers = self.offers.as_deref();
                 let has =
                     |it: &str| offers.is_none_or(|offers| offers.iter().any(|offer| offer == it));
@@ -404,15 +410,10 @@ impl Connection {
 }
 
 /// Returns the subprotocols in a head.
-fn subprotocols(head: &str) -> impl Iterator<Item = &str> {
-    let headers = head.lines().filter_map(|line| line.split_once(':'));
-    let headers =
-        headers.filter(|(name, _)| name.trim().eq_ignore_ascii_case("sec-websocket-protocol"));
+fn subprotocols(head: &Head) -> impl Iterator<Item = &str> {
+    let headers = head.headers();
+    let headers = headers.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
     headers.flat_map(|(_, value)| value.split(',').map(str::trim))
-}
-
-fn status(head: &str) -> Option<u16> {
-    head.split(' ').nth(1)?.get(..3)?.parse().ok()
 }
 
 impl fmt::Debug for Explainer {
@@ -422,13 +423,6 @@ impl fmt::Debug for Explainer {
             .field("connections", &self.connections.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the text that hexadecimal digits spell, if it is one.
-fn hex_text(digits: &str) -> Option<String> {
-    let pairs = digits.as_bytes().chunks(2);
-    let bytes = pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    String::from_utf8(bytes.collect::<Option<_>>()?).ok()
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 
 use rpc_core::Json;
-use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 use serde::Serialize;
 
 use super::Protocol;
-use super::pattern::{Member, Members, members};
+use super::pattern::{Member, Members, members_of};
 
 /// Members whose own members are shown in their place.
 const BOXES: [&str; 5] = ["data", "event", "params", "payload", "request"];
@@ -45,30 +44,26 @@ pub(crate) fn scalar(raw: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Returns the raw value of the last member of this name.
+pub(crate) fn last<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
+    let found = members.iter().rev().find(|(known, _)| known == name);
+    found.map(|(_, raw)| *raw)
+}
+
 /// Returns the raw value of a member below an object, by the names on the way.
 pub(crate) fn member<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
-    let mut value = text;
-    for name in path {
-        let mut found = None;
-        each_member(value, |known, raw| {
-            if known == *name {
-                found = Some(raw);
-            }
-        })
-        .ok()?;
-        value = found?;
-    }
-    Some(value)
+    let mut path = path.iter();
+    path.try_fold(text, |value, name| last(&members_of(value)?, name))
 }
 
 impl<'a> Frame<'a> {
     /// Looks at a text; `None` if it is no JSON object.
     pub(crate) fn new(protocol: Protocol, from: Side, text: &'a str) -> Option<Self> {
-        let members = members(text)?;
+        let members = members_of(text)?;
         let is_box = |(name, raw): &&Member<'_>| BOXES.contains(&&**name) && raw.starts_with('{');
         let inner = members.iter().find(is_box).map(|(_, raw)| *raw);
         let mut frame = Self {
-            inner: inner.and_then(|raw| Some((raw, crate::pattern::members(raw)?))),
+            inner: inner.and_then(|raw| Some((raw, members_of(raw)?))),
             members,
             ..Self::default()
         };
@@ -135,18 +130,14 @@ impl<'a> Frame<'a> {
 
     /// Returns the raw value of a member.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a str> {
-        let found = self.members.iter().rev().find(|(known, _)| known == name);
-        found.map(|(_, raw)| *raw)
+        last(&self.members, name)
     }
 
     /// Returns the raw value of a member below a member.
     pub(crate) fn at(&self, name: &str, below: &str) -> Option<&'a str> {
         let raw = self.raw(name)?;
         match &self.inner {
-            Some((known, members)) if std::ptr::eq(*known, raw) => {
-                let found = members.iter().rev().find(|(known, _)| known == below);
-                found.map(|(_, raw)| *raw)
-            }
+            Some((known, members)) if std::ptr::eq(*known, raw) => last(members, below),
             _ => member(raw, &[below]),
         }
     }
@@ -192,12 +183,7 @@ fn tell(
         if BOXES.contains(&&**name) && raw.starts_with('{') {
             match known.filter(|(known, _)| std::ptr::eq(*known, *raw)) {
                 Some((_, inner)) => tell(inner, None, words, most),
-                None => tell(
-                    &crate::pattern::members(raw).unwrap_or_default(),
-                    None,
-                    words,
-                    most,
-                ),
+                None => tell(&members_of(raw).unwrap_or_default(), None, words, most),
             }
             continue;
         }

@@ -27,9 +27,11 @@ mod view;
 
 use std::borrow::Cow;
 
-use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 use switchboard_cli::{self as cli, text, web};
+
+use self::frame::last;
+use self::pattern::members_of;
 
 /// Returns the direction of what this side sends, as in transcripts.
 #[must_use]
@@ -99,17 +101,9 @@ impl Protocol {
     /// could belong to several.
     #[must_use]
     pub fn of_frame(text: &str) -> Option<Self> {
-        let mut names = Vec::new();
-        let mut tag = None;
-        let read = each_member(text, |name, raw| {
-            if name == "type" {
-                tag = Some(raw);
-            }
-            names.push(name);
-        });
-        read.ok()?;
-        let has = |name: &str| names.iter().any(|known| known == name);
-        if let Some(tag) = tag {
+        let members = members_of(text)?;
+        let has = |name: &str| last(&members, name).is_some();
+        if let Some(tag) = last(&members, "type") {
             let tag = tag.trim_matches('"');
             return match tag {
                 "registration" | "registration_response" => Some(Self::SmartHole),
@@ -137,7 +131,6 @@ impl Protocol {
 /// `None` if it is another, or not a JSON object.
 #[must_use]
 pub fn tag(text: &str) -> Option<Cow<'_, str>> {
-    const NAMED: [&str; 3] = ["type", "method", "event"];
     const TOLD: [(&str, &str); 5] = [
         ("ok", "hello"),
         ("token", "token"),
@@ -145,10 +138,9 @@ pub fn tag(text: &str) -> Option<Cow<'_, str>> {
         ("error", "error"),
         ("result", "result"),
     ];
-    let mut members = Vec::new();
-    each_member(text, |name, raw| members.push((name, raw))).ok()?;
-    let of = |name: &str| members.iter().find(|(known, _)| known == name);
-    let mut named = NAMED.into_iter().filter_map(of).map(|(_, raw)| *raw);
+    let members = members_of(text)?;
+    let of = |name: &str| last(&members, name);
+    let mut named = ["type", "method", "event"].into_iter().filter_map(of);
     if let Some(raw) = named.find(|raw| raw.starts_with('"')) {
         return frame::scalar(raw);
     }

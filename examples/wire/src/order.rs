@@ -313,8 +313,7 @@ impl Order {
         {
             // The next one need not wait for the end of the one that is aborted.
             aborted.is_aborted = true;
-            let aborted = aborted.line;
-            self.running = self.running.filter(|line| *line != aborted);
+            self.running = self.running.filter(|line| *line != aborted.line);
         }
         let turn = self.turn(seen, stage);
         let (call, asks) = link(seen);

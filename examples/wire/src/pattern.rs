@@ -30,7 +30,7 @@ use rpc_core::json::each_member;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::frame::scalar;
+use crate::frame::{last, scalar};
 
 /// The name of a member that stands for any others.
 const OPEN: &str = "...";
@@ -118,49 +118,35 @@ pub(crate) type Members<'a> = Rc<Vec<Member<'a>>>;
 const MAX_KNOWN: usize = 8;
 
 /// Returns the members of an object.
-pub(crate) fn members(raw: &str) -> Option<Members<'_>> {
+pub(crate) fn members_of(raw: &str) -> Option<Members<'_>> {
     let mut members = Vec::with_capacity(8);
     each_member(raw, |name, raw| members.push((name, raw))).ok()?;
     Some(Rc::new(members))
 }
 
 /// A text that is matched, and what is known of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Walk<'a> {
-    whole: &'a str,
-    bound: Bound,
-    known: Vec<(&'a str, Members<'a>)>,
+    /// All of it.
+    pub(crate) whole: &'a str,
+    /// What is bound so far.
+    pub(crate) bound: Bound,
+    /// Objects whose members are known.
+    pub(crate) known: Vec<(&'a str, Members<'a>)>,
 }
 
 impl<'a> Walk<'a> {
-    /// Creates a walk through a text, of which the members of some objects are known.
-    pub(crate) const fn new(whole: &'a str, known: Vec<(&'a str, Members<'a>)>) -> Self {
-        let bound = Bound::new();
-        Self {
-            whole,
-            bound,
-            known,
-        }
-    }
-
     /// Returns the members of an object in the text. It is read once.
     fn members(&mut self, raw: &'a str) -> Option<Members<'a>> {
         let mut known = self.known.iter();
         if let Some((_, members)) = known.find(|(it, _)| std::ptr::eq(*it, raw)) {
             return Some(Rc::clone(members));
         }
-        let members = members(raw)?;
+        let members = members_of(raw)?;
         if self.known.len() < MAX_KNOWN {
             self.known.push((raw, Rc::clone(&members)));
         }
         Some(members)
-    }
-
-    /// Returns the place of a part in the text.
-    fn place(&self, part: &str) -> usize {
-        part.as_ptr()
-            .addr()
-            .saturating_sub(self.whole.as_ptr().addr())
     }
 }
 
@@ -234,7 +220,10 @@ impl Pattern {
     /// # Errors
     /// Where it differs, and how.
     pub(crate) fn matches(&self, text: &str) -> Result<Bound, Mismatch> {
-        let mut walk = Walk::new(text, Vec::new());
+        let mut walk = Walk {
+            whole: text,
+            ..Walk::default()
+        };
         self.walk(Some(text.trim()), &mut walk)?;
         Ok(walk.bound)
     }
@@ -286,16 +275,14 @@ impl Pattern {
                 }
             }
             Kind::All(patterns) => {
-                let first = patterns.first();
-                first
-                    .into_iter()
-                    .for_each(|it| it.unknown(raw, walk, known, path, found));
+                if let Some(first) = patterns.first() {
+                    first.unknown(raw, walk, known, path, found);
+                }
             }
             Kind::Or(patterns) => {
-                let matching = patterns.iter().find(|it| it.walk(Some(raw), walk).is_ok());
-                matching
-                    .into_iter()
-                    .for_each(|it| it.unknown(raw, walk, known, path, found));
+                if let Some(it) = patterns.iter().find(|it| it.walk(Some(raw), walk).is_ok()) {
+                    it.unknown(raw, walk, known, path, found);
+                }
             }
             _ => {}
         }
@@ -310,7 +297,8 @@ impl Pattern {
         found: Option<&'a str>,
         walk: &mut Walk<'a>,
     ) -> Result<(), Mismatch> {
-        let place = found.map_or(0, |raw| walk.place(raw));
+        let start = walk.whole.as_ptr().addr();
+        let place = found.map_or(0, |raw| raw.as_ptr().addr().saturating_sub(start));
         let differs = || {
             Err(Mismatch {
                 path: String::new(),
@@ -338,8 +326,7 @@ impl Pattern {
                     return differs();
                 };
                 for (name, is_optional, pattern) in patterns {
-                    let have = members.iter().rev().find(|(known, _)| known == name);
-                    let have = have.map(|(_, raw)| *raw);
+                    let have = last(&members, name);
                     if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
                         continue;
                     }

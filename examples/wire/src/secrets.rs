@@ -29,9 +29,8 @@ const MAX_DEPTH: usize = 64;
 const MAX_DATA_URL: usize = 64;
 /// What stands for all names.
 const ALL: &str = "*";
-/// Members with the value of what a member beside them names, or is the `kind` of.
+/// Members with the value of what a member beside them names.
 const VALUES: [&str; 4] = ["value", "val", "v", "secret"];
-const CONTENTS: [&str; 2] = ["data", "stringData"];
 
 /// The types of JSON Schema.
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "object", "array"];
@@ -223,7 +222,7 @@ impl Found<'_> {
                     continue;
                 }
                 _ if is_named && VALUES.iter().any(|it| name.eq_ignore_ascii_case(it)) => Rule::All,
-                _ if is_kind && CONTENTS.contains(&&*name) => Rule::All,
+                _ if is_kind && matches!(&*name, "data" | "stringData") => Rule::All,
                 // A text that could not be read may be any frame.
                 _ if name == "received" && is_login(raw) => Rule::All,
                 Naming::Secret => Rule::All,
@@ -234,7 +233,9 @@ impl Found<'_> {
                 },
                 Naming::Public => Rule::Public,
                 _ if matches!(rule, Rule::Mixed(_)) => rule,
-                Naming::Other => rule.max_form(),
+                // What is below something public is judged by its own name.
+                Naming::Other if rule == Rule::Public => Rule::Form,
+                Naming::Other => rule,
             };
             self.value(raw, below, depth + 1);
         }
@@ -272,16 +273,6 @@ impl Found<'_> {
             };
         if let Cow::Owned(shown) = shown {
             self.replace(raw, serde_json::Value::from(shown).to_string());
-        }
-    }
-}
-
-impl Rule {
-    /// What is below something public is judged by its own name.
-    const fn max_form(self) -> Self {
-        match self {
-            Self::Public => Self::Form,
-            other => other,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! They stand in `shapes/`, a file for each protocol, with a line for each kind: `c2s` or `s2c`, the kind of the frame,
 //! or of the frame and what it answers (`result/ping`), and a [pattern](crate::pattern) with all of its members. `*`
-//! stands for each kind, `event` for the events of a run, and a line of `KIND+` has more to say of a kind. A line
+//! stands for each kind, `event` for the events of a run, and a second line of a kind has more to say of it. A line
 //! `limit s2c BYTES` has the size of the largest text.
 
 use std::rc::Rc;
@@ -18,8 +18,8 @@ use crate::pattern::{Pattern, Walk};
 /// The shapes of a protocol.
 #[derive(Debug)]
 struct Shapes {
-    /// For each side, by the kind: the members of its frames, and what else is said of them.
-    sides: [FxHashMap<String, [Vec<Pattern>; 2]>; 2],
+    /// For each side, by the kind: what its frames are.
+    sides: [FxHashMap<String, Vec<Pattern>>; 2],
     limits: [usize; 2],
 }
 
@@ -62,14 +62,8 @@ fn read(text: &str) -> Shapes {
                 let pattern = serde_json::from_str(rest)
                     .ok()
                     .and_then(|it| Pattern::new(&it).ok());
-                let (kind, more) = match second.strip_suffix('+') {
-                    Some(kind) => (kind, 1),
-                    None => (second, 0),
-                };
-                let side = shapes.sides.get_mut(at);
-                let kinds = side.map(|side| side.entry(kind.to_owned()).or_default());
-                if let Some(patterns) = kinds.and_then(|it| it.get_mut(more)) {
-                    patterns.extend(pattern);
+                if let Some(side) = shapes.sides.get_mut(at) {
+                    side.entry(second.to_owned()).or_default().extend(pattern);
                 }
             }
             _ => {}
@@ -94,24 +88,10 @@ pub(crate) struct Judged {
 }
 
 impl Shapes {
-    /// Returns the members of the frames of a kind, and what else is said of them.
-    fn of(&self, from: Side, kind: &str) -> [&[Pattern]; 2] {
+    /// Returns what the frames of a kind are.
+    fn of(&self, from: Side, kind: &str) -> &[Pattern] {
         let side = self.sides.get(usize::from(from == Side::Server));
-        let found = side.and_then(|it| it.get(kind));
-        found.map_or([&[], &[]], |it| it.each_ref().map(Vec::as_slice))
-    }
-}
-
-/// The event in a frame of a chat, or the whole frame of a stream: its kind and its text.
-fn event<'k, 'a>(
-    kind: &'k str,
-    frame: &Frame<'a>,
-    text: &'a str,
-    is_sse: bool,
-) -> Option<(&'k str, &'a str)> {
-    match kind.strip_prefix("chat.event/") {
-        Some(event) => Some((event, frame.raw("event")?)),
-        None => is_sse.then_some((kind, text.trim_ascii())),
+        side.and_then(|it| it.get(kind)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -136,33 +116,31 @@ pub(crate) fn judge<'a>(
     let is_event = protocol == Protocol::ConnectOnion
         && from == Side::Server
         && kind.starts_with(|c: char| c.is_ascii_lowercase());
-    let inner = event(kind, frame, text, is_sse);
-    let outer = match inner {
-        Some(_) => "chat.event",
-        None => kind,
+    let root = text.trim_ascii();
+    // The event in a frame of a chat, or the whole frame of a stream.
+    let inner = match kind.strip_prefix("chat.event/") {
+        Some(event) => frame.raw("event").map(|raw| (event, raw)),
+        None => is_sse.then_some((kind, root)),
     };
+    let outer = inner.map_or(kind, |_| "chat.event");
     let of = |name: &str| shapes.of(from, if is_sse { "" } else { name });
-    let [common, _] = of("*");
-    let [events, _] = of(if is_event { "event" } else { "" });
-    let others = common.iter().chain(events);
-    let [main, also] = of(outer);
-    let carried = inner.map(|(event, raw)| {
-        let [patterns, _] = shapes.of(from, &format!("event/{event}"));
-        (patterns, raw)
-    });
+    let others = of("*").iter();
+    let others = others.chain(of(if is_event { "event" } else { "" }));
+    let main = of(outer);
+    let carried = inner.map(|(event, raw)| (shapes.of(from, &format!("event/{event}")), raw));
     let is_known =
         (is_sse || !main.is_empty()) && carried.is_none_or(|(patterns, _)| !patterns.is_empty());
-    let root = text.trim_ascii();
     let mut known = vec![(root, Rc::clone(&frame.members))];
     known.extend(frame.inner.clone());
-    let mut walk = Walk::new(text, known);
-    let mut patterns = others.clone().chain(main).chain(also);
-    let mut wrong = patterns.find_map(|it| it.walk(Some(root), &mut walk).err());
-    if let Some((patterns, raw)) = carried.filter(|_| wrong.is_none()) {
-        wrong = patterns
-            .iter()
-            .find_map(|it| it.walk(Some(raw), &mut walk).err());
-    }
+    let mut walk = Walk {
+        whole: text,
+        known,
+        ..Walk::default()
+    };
+    let (patterns, raw) = carried.unwrap_or_default();
+    let whole = others.clone().chain(main).map(|it| (it, root));
+    let mut all = whole.chain(patterns.iter().map(|it| (it, raw)));
+    let wrong = all.find_map(|(it, raw)| it.walk(Some(raw), &mut walk).err());
     let mut unknown = Vec::new();
     if is_known && wrong.is_none() {
         let known: Vec<&str> = others.flat_map(Pattern::members).collect();
@@ -170,10 +148,8 @@ pub(crate) fn judge<'a>(
             pattern.unknown(root, &mut walk, &known, "", &mut unknown);
         }
         let path = if is_sse { "" } else { "event." };
-        if let Some((patterns, raw)) = carried {
-            patterns
-                .iter()
-                .for_each(|it| it.unknown(raw, &mut walk, &[], path, &mut unknown));
+        for pattern in patterns {
+            pattern.unknown(raw, &mut walk, &[], path, &mut unknown);
         }
     }
     let fault = wrong.map(|wrong| Fault {
@@ -195,7 +171,7 @@ pub(crate) fn answers(
     asked: &str,
     text: &str,
 ) -> Option<Fault> {
-    let [patterns, _] = shapes(protocol).of(from, &format!("{kind}/{asked}"));
+    let patterns = shapes(protocol).of(from, &format!("{kind}/{asked}"));
     let wrong = patterns.iter().find_map(|it| it.matches(text).err())?;
     let (error, at) = (wrong.to_string(), wrong.at);
     Some(Fault { error, at })

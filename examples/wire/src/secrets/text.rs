@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::Anchored;
+use aho_corasick::automaton::Automaton as _;
+use aho_corasick::dfa::DFA;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
@@ -12,10 +14,14 @@ use percent_encoding::percent_decode_str;
 use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key, names_hash};
 use super::name::{Naming, is_secret, naming};
 use super::{hidden, replaced};
+use crate::frame::is_one;
 
 /// Parts of what names a secret, or of its form; what has none of them is not looked at closer.
 const SUSPECTS: &str = "pass pwd pw psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
     mnemonic verif login regist code seed salt proof invit payment ticket sid= access 2fa private phrase ----- @ data: -u -p -a \\u %";
+
+/// More bytes than a suspect has.
+const OVERLAP: usize = 16;
 
 /// Returns whether a text may hold a secret: if not, nothing in it is hidden.
 pub(crate) fn may_hold(text: &str) -> bool {
@@ -25,17 +31,19 @@ pub(crate) fn may_hold(text: &str) -> bool {
 /// Returns the place, from this one on, of the next word that may be a secret or the name of one. `named` keeps where
 /// the next such name is.
 fn suspect(text: &str, from: usize, named: &mut Option<usize>) -> Option<usize> {
-    static FOUND: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        let mut builder = AhoCorasick::builder();
-        let builder = builder
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA));
+    static NAMES: LazyLock<Option<DFA>> = LazyLock::new(|| {
+        let mut builder = DFA::builder();
+        let builder = builder.ascii_case_insensitive(true).prefilter(false);
         builder.build(SUSPECTS.split_ascii_whitespace()).ok()
     });
     let rest = text.as_bytes().get(from..)?;
     if named.is_none_or(|at| at < from) {
-        let find = |it: &AhoCorasick| it.find(rest).map_or(rest.len(), |it| it.start());
-        *named = Some(from + FOUND.as_ref().map_or(0, find));
+        let find = |it: &DFA| match has_name(it, rest) {
+            Some(false) => None,
+            _ => Some(it.try_find(&rest.into()).ok()??.start()),
+        };
+        let found = NAMES.as_ref().map_or(Some(0), find);
+        *named = Some(from + found.unwrap_or(rest.len()));
     }
     let len = named.unwrap_or_default() - from;
     let name = (len < rest.len()).then_some(len);
@@ -47,6 +55,20 @@ fn suspect(text: &str, from: usize, named: &mut Option<usize>) -> Option<usize> 
     };
     let long = long_word(rest.get(..foreign.unwrap_or(rest.len())).unwrap_or(rest));
     Some(from + long.or(foreign)?)
+}
+
+/// Returns whether one of the names is in a text. An automaton waits for memory at each byte: four parts go on at once.
+fn has_name(names: &DFA, bytes: &[u8]) -> Option<bool> {
+    let start = names.start_state(Anchored::No).ok()?;
+    let mut states = [start; 4];
+    let step = bytes.len().checked_sub(OVERLAP)?.div_ceil(states.len());
+    let part = |n: usize| bytes.get(n * step..).unwrap_or_default();
+    let all = part(0).iter().zip(part(1)).zip(part(2)).zip(part(3));
+    Some(all.into_iter().any(|(((one, two), three), four)| {
+        let each = states.iter_mut().zip([one, two, three, four]);
+        each.for_each(|(state, byte)| *state = names.next_state(Anchored::No, *state, *byte));
+        states.iter().any(|it| names.is_special(*it))
+    }))
 }
 
 /// Returns the place of a word that may be a key. Only one byte of each twenty is looked at in most texts.
@@ -75,10 +97,13 @@ pub fn within(text: &str) -> Cow<'_, str> {
     let mut places: Vec<(usize, usize, String)> = Vec::new();
     let (mut at, mut named) = (0, None);
     while let Some(suspect) = suspect(text, at, &mut named) {
-        let is_end = |c: char| c.is_ascii_whitespace();
-        let before = text.get(at..suspect).and_then(|it| it.rfind(is_end));
+        let before = text
+            .get(at..suspect)
+            .and_then(|it| it.rfind(char::is_whitespace));
         at += before.unwrap_or(0);
-        let after = text.get(suspect..).and_then(|it| it.find(is_end));
+        let after = text
+            .get(suspect..)
+            .and_then(|it| it.find(char::is_whitespace));
         let end = after.map_or(text.len(), |len| suspect + len);
         while at <= end && at < text.len() {
             let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
@@ -179,11 +204,8 @@ fn word(text: &str, at: usize) -> Step {
 
 /// The word before this place, with one space between.
 fn last_word(text: &str, at: usize) -> &str {
-    let before = text
-        .get(..at)
-        .and_then(|it| it.strip_suffix(' '))
-        .unwrap_or_default();
-    last_part(before)
+    let before = text.get(..at).and_then(|it| it.strip_suffix(' '));
+    last_part(before.unwrap_or_default())
 }
 
 fn last_part(text: &str) -> &str {
@@ -215,33 +237,22 @@ fn key(text: &str, at: usize, name: &str) -> Step {
 /// What follows an option: `--token X`, `-u ann:X`, `-pX`.
 fn option_value(text: &str, name: &str, end: usize) -> Option<Step> {
     let rest = text.get(end..)?;
-    let value = || {
-        let start = end + rest.len() - rest.trim_start().len();
-        let value = quoted(text, start)?;
-        (start > end && !text.get(value.clone())?.starts_with('-')).then_some(value)
-    };
-    let of = |value: &Range<usize>| text.get(value.clone()).unwrap_or_default();
-    if name == "-u" || name == "--user" {
-        // A user and a group are told by numbers or the same name.
-        let value = value().filter(|value| {
-            let pair = of(value).split_once(':');
-            pair.is_some_and(|(user, password)| {
-                user != password && !password.bytes().all(|it| it.is_ascii_digit())
-            })
-        })?;
-        return Some((value.end, Some(value)));
-    }
-    if matches!(name, "-p" | "-a") {
-        let value = value().filter(|value| is_password(of(value)))?;
-        return Some((value.end, Some(value)));
-    }
     let attached = name.strip_prefix("-p").filter(|it| is_password(it));
     if let Some(attached) = attached {
         return Some((end, Some(end - attached.len()..end)));
     }
-    (name.starts_with("--") && is_secret(name)).then_some(())?;
-    let value = value()?;
-    Some((value.end, Some(value)))
+    let start = end + rest.len() - rest.trim_start().len();
+    let value = quoted(text, start).filter(|_| start > end)?;
+    let shown = text.get(value.clone()).filter(|it| !it.starts_with('-'))?;
+    let is_secret = match name {
+        // A user and a group are told by numbers or the same name.
+        "-u" | "--user" => shown.split_once(':').is_some_and(|(user, password)| {
+            user != password && !password.bytes().all(|it| it.is_ascii_digit())
+        }),
+        "-p" | "-a" => is_password(shown),
+        _ => name.starts_with("--") && is_secret(name),
+    };
+    is_secret.then_some((value.end, Some(value)))
 }
 
 /// A word without order that is too short for a key.
@@ -351,7 +362,11 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
                     typed(value).map_or((Bond::Colon, value), |value| (Bond::Equals, value))
                 }
                 None if spaced.len() == closed.len() && !spaced.starts_with(',') => {
-                    return lines(text, end);
+                    // What stands on the lines below a field of a form.
+                    let field = rest.strip_prefix('"')?;
+                    let value = field.strip_prefix("\r\n\r\n");
+                    let value = value.or_else(|| field.strip_prefix("\n\n"))?;
+                    return quoted(text, text.len() - value.len());
                 }
                 None => sentence(spaced),
             },
@@ -362,64 +377,50 @@ fn behind(text: &str, at: usize, name: &str, end: usize, in_url: bool) -> Option
     let folded = value.trim_start_matches([' ', '|', '>', '-']);
     let below = folded.strip_prefix('\n').filter(|it| it.starts_with(' '));
     let value = below.filter(|_| bond == Bond::Colon).unwrap_or(value);
-    let mut start = text.len() - value.trim_start_matches([' ', '\t']).len();
+    let start = text.len() - value.trim_start_matches([' ', '\t']).len();
     let is_tight = start + value.len() == text.len();
-    let is_header = naming(name) == Naming::Secret && is_line_of(name);
     // A scheme is no secret.
-    for word in ["Bearer", "Basic", "Digest", "Token"] {
-        let behind = text.get(start..)?;
-        if let Some((scheme, value)) = behind.split_once([' ', '\t'])
-            && scheme.eq_ignore_ascii_case(word)
-            && matches!(bond, Bond::Equals | Bond::Colon)
-        {
-            let credential = value.trim_start();
-            start = text.len() - credential.len();
-            let value = quoted(text, start)?;
-            return Some(if is_header {
-                line(text, at, value)
-            } else {
-                value
-            });
-        }
+    let scheme = text.get(start..)?.split_once([' ', '\t']);
+    let is_scheme = |word: &str| is_one(&word.to_ascii_lowercase(), "bearer basic digest token");
+    if let Some((_, value)) = scheme.filter(|(word, _)| is_scheme(word))
+        && matches!(bond, Bond::Equals | Bond::Colon)
+    {
+        let value = quoted(text, text.len() - value.trim_start().len())?;
+        return Some(line(text, at, name, value));
     }
     let value = quoted(text, start)?;
     let is_quoted = value.start > start;
     let shown = text.get(value.clone())?;
     let is_code = shown.contains(['(', '[', '{', '$', '*'])
-        || ["null", "none", "true", "false", "undefined", "nil"]
-            .contains(&&*shown.to_ascii_lowercase())
+        || is_one(&shown.to_ascii_lowercase(), "null none true false undefined nil")
         // What only names a secret stands for one.
         || shown.bytes().all(|it| it.is_ascii_uppercase() || it == b'_') && is_secret(shown);
     let looks = |least: usize| is_mixed(shown, least) || is_password(shown);
     let is_mixed_case = shown.bytes().any(|it| it.is_ascii_lowercase())
         && shown.bytes().any(|it| it.is_ascii_uppercase());
+    let is_constant = name.contains('_') && !name.contains(|c: char| c.is_ascii_lowercase());
     let is_secret = match bond {
         Bond::Equals if in_url || is_tight || is_quoted => !is_code,
         Bond::Equals | Bond::Colon => {
             !is_code
                 && (is_quoted && shown.len() > 2
-                    || is_header
+                    || is_line_of(name)
                     || (has_digit(shown) || shown.ends_with('=')) && shown.len() > 3)
         }
         Bond::Says => looks(6),
         Bond::Far => is_password(shown),
-        Bond::Space if is_quoted => looks(6),
-        Bond::Space if name.chars().all(|c| !c.is_ascii_lowercase()) && name.contains('_') => {
-            looks(6)
-        }
+        Bond::Space if is_quoted || is_constant => looks(6),
         Bond::Space => looks(if is_mixed_case { 8 } else { 12 }),
     };
-    is_secret.then(|| match is_header {
-        true => line(text, at, value),
-        false => value,
-    })
+    is_secret.then(|| line(text, at, name, value))
 }
 
 /// The value of a header that has parts, to the end of its line or of the quotes around the header.
-fn line(text: &str, at: usize, value: Range<usize>) -> Range<usize> {
+fn line(text: &str, at: usize, name: &str, value: Range<usize>) -> Range<usize> {
     let (first, rest) = (text.get(value.clone()), text.get(value.end..));
     let (first, rest) = (first.unwrap_or_default(), rest.unwrap_or_default());
-    if !first.trim_end_matches('=').contains('=') && !rest.starts_with('"') {
+    let has_parts = first.trim_end_matches('=').contains('=') || rest.starts_with('"');
+    if !is_line_of(name) || !has_parts {
         return value;
     }
     let quote = text.get(..at).and_then(|it| it.chars().next_back());
@@ -449,17 +450,8 @@ fn typed(value: &str) -> Option<&str> {
 
 /// What a sentence says of a name: `is X`, `provided: X`, or a word directly behind it.
 fn sentence(rest: &str) -> (Bond, &str) {
-    for word in [
-        ", ",
-        "value=",
-        "is ",
-        "was ",
-        "provided: ",
-        "provided ",
-        "is: ",
-        "| ",
-        "=",
-    ] {
+    let rest = rest.strip_prefix("provided").unwrap_or(rest);
+    for word in [": ", ", ", "value=", "is: ", "is ", "was ", "| ", "="] {
         if let Some(value) = rest.strip_prefix(word) {
             return (Bond::Says, value);
         }
@@ -472,16 +464,6 @@ fn sentence(rest: &str) -> (Bond, &str) {
         Some(at) => (Bond::Far, rest.get(at..).unwrap_or_default()),
         None => (Bond::Space, rest),
     }
-}
-
-/// What stands on the lines below a field of a form.
-fn lines(text: &str, end: usize) -> Option<Range<usize>> {
-    let rest = text.get(end..)?;
-    let field = rest.strip_prefix('"')?;
-    let value = field
-        .strip_prefix("\r\n\r\n")
-        .or_else(|| field.strip_prefix("\n\n"))?;
-    quoted(text, text.len() - value.len())
 }
 
 /// Returns the head of an HTTP message without the values of secret headers, the keys that subprotocols carry,
@@ -537,37 +519,24 @@ fn subprotocols(offers: &str) -> String {
     let offers = offers.split(',').map(|offer| {
         let name = offer.trim();
         // A word that names a secret, and a key behind it.
-        let cuts = name.char_indices().filter(|(_, c)| !c.is_alphanumeric());
-        let before = |at: usize| name.get(..at).unwrap_or_default();
-        let last = |at: usize| last_part(before(at));
-        let names = |at: &usize| {
-            naming(last(*at)) != Naming::Other || last(*at).eq_ignore_ascii_case("basic")
-        };
-        let bears = |at: &usize| last(*at).eq_ignore_ascii_case("bearer");
-        let cuts: Vec<usize> = cuts.map(|(at, _)| at).collect();
-        let cut = cuts.iter().copied().find(|at| bears(at));
-        let cut = cut.or_else(|| {
-            cuts.iter()
-                .copied()
-                .find(names)
-                .filter(|_| !is_secret(name))
+        let ends = || name.char_indices().filter(|(_, c)| !c.is_alphanumeric());
+        let word = |at: usize| last_part(name.get(..at).unwrap_or_default()).to_lowercase();
+        let names = |word: &str| naming(word) != Naming::Other || word == "basic";
+        let cut = ends().find(|(at, _)| word(*at) == "bearer").or_else(|| {
+            let named = ends().find(|(at, _)| names(&word(*at)));
+            named.filter(|_| !is_secret(name))
         });
-        let (blank, _) = offer.split_at(offer.len() - offer.trim_start().len());
-        let is_version = name
-            .rsplit_once(".v")
-            .is_some_and(|(_, it)| it.bytes().all(|it| it.is_ascii_digit() || it == b'.'));
-        let shown = match cut {
-            Some(at) => {
-                let (before, key) = name.split_at_checked(at + 1).unwrap_or((name, ""));
-                format!("{blank}{before}{}", hidden(key))
-            }
-            None if !name.is_empty() && !is_version && (names_key || is_mixed(name, 20)) => {
-                format!("{blank}{}", hidden(name))
-            }
-            None => offer.to_owned(),
-        };
+        let version = name.rsplit_once(".v").map(|(_, it)| it);
+        let is_version =
+            version.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit() || it == b'.'));
+        let is_key = !name.is_empty() && !is_version && (names_key || is_mixed(name, 20));
         names_key = cut.is_none() && matches!(naming(name), Naming::Secret | Naming::Mixed(_));
-        shown
+        let start = cut.map(|(at, _)| at + 1).or(is_key.then_some(0));
+        let key = start.and_then(|at| name.get(at..)).unwrap_or_default();
+        match offer.trim_end().strip_suffix(key) {
+            Some(before) if !key.is_empty() => format!("{before}{}", hidden(key)),
+            _ => offer.to_owned(),
+        }
     });
     offers.collect::<Vec<_>>().join(",")
 }
