@@ -12,7 +12,7 @@ use rpc_core::Json;
 
 use rpc_core::testing::Side;
 
-use super::{Protocol, Setup, Suite, conforms, serve};
+use super::{Protocol, Setup, Suite, conforms, conforms_in_part, serve};
 
 struct Worker;
 
@@ -85,5 +85,5 @@ async fn a_careful_host_with_one_fault_fails_one_row() {
     suite.rows.retain(|row| is_kept(&row.id));
     let (peer, address) = host(TrustLevel::Careful);
     let variables = vec![("address", address), ("invite", "open sesame")];
-    conforms(&suite, &[Setup { peer, variables }]).await;
+    conforms_in_part(&suite, &[Setup { peer, variables }]).await;
 }

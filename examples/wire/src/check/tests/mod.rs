@@ -134,7 +134,7 @@ impl Setup {
 /// How many rows run at once.
 const JOBS: usize = 16;
 
-/// Returns the rules that break a peer for each row; none for the last one, which judges the others.
+/// Returns the rules that break a peer for each row; the last one judges the others.
 fn breaks(suite: &Suite) -> Vec<String> {
     let texts = [
         include_str!("breaks/acolyte-client.txt"),
@@ -163,7 +163,7 @@ fn breaks(suite: &Suite) -> Vec<String> {
 /// each variant fails its own row and no other.
 ///
 /// A row without anything that a rule applies to cannot notice the rule: a variant runs against all others.
-async fn conforms(suite: &Suite, setups: &[Setup]) {
+async fn conforms_in_part(suite: &Suite, setups: &[Setup]) {
     // The row on the order judges the others.
     let rows = suite.rows.len() - 1;
     let broken = breaks(suite);
@@ -238,4 +238,20 @@ async fn conforms(suite: &Suite, setups: &[Setup]) {
         problems.len(),
         problems.join("\n")
     );
+}
+
+/// As [`conforms_in_part`]; and what the last row has to find in the others is found there.
+async fn conforms(suite: &Suite, setups: &[Setup]) {
+    conforms_in_part(suite, setups).await;
+    let broken = breaks(suite);
+    let (rules, rows) = (broken.last().unwrap(), &suite.rows[..broken.len() - 1]);
+    for rule in rules.lines() {
+        let settings = setups[0].settings();
+        let running = rows
+            .iter()
+            .map(|row| setups[0].row(suite, row, &settings, rule));
+        let outcomes: Vec<_> = stream::iter(running).buffered(JOBS).collect().await;
+        let is_found = outcomes.iter().any(|(it, _)| it.disorder.is_some());
+        assert!(is_found, "no row meets {rule}");
+    }
 }
