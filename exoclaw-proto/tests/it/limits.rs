@@ -1,29 +1,12 @@
 //! What a server does with clients that send too much, or read too little.
 
-use std::time::Duration;
-
 use exoclaw_proto::net::ServerOptions;
 use exoclaw_proto::server::ServerConfig;
-use rpc_core::Limits;
-use rpc_core::net::DriverConfig;
-use rpc_core::rate::RateLimit;
 
-use crate::harness::{Running, chat, start};
+use crate::harness::{chat, start};
 use crate::wire::{Frame, header, text};
 
 const PING: &str = r#"{"id":"p","method":"ping"}"#;
-
-async fn with_limits(limits: Limits) -> Running {
-    let config = ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    };
-    start(ServerOptions {
-        connection: config,
-        ..ServerOptions::default()
-    })
-    .await
-}
 
 #[tokio::test]
 async fn the_default_message_limit_is_four_mebibytes() {
@@ -34,22 +17,6 @@ async fn the_default_message_limit_is_four_mebibytes() {
     assert!(wire.text().await.contains("parse error"));
     wire.send(&header(1, MOST as u64 + 1)).await;
     assert!(matches!(wire.next().await, Frame::Close(1009, _)));
-}
-
-#[tokio::test]
-async fn a_client_above_the_rate_limit_is_closed_with_1008() {
-    let rate = RateLimit::new(3, Duration::from_secs(60));
-    let server = with_limits(Limits {
-        max_message_rate: Some(rate),
-        ..Limits::default()
-    })
-    .await;
-    let mut wire = server.client().await;
-    wire.send(&text(PING).repeat(4)).await;
-    for _ in 0..3 {
-        assert!(wire.text().await.contains("pong"));
-    }
-    assert!(matches!(wire.next().await, Frame::Close(1008, _)));
 }
 
 #[tokio::test]
@@ -77,29 +44,4 @@ async fn requests_above_the_limit_wait_and_none_is_lost() {
         rest.push(wire.text().await);
     }
     assert!(rest.iter().any(|text| text.contains("pong")), "{rest:?}");
-}
-
-#[tokio::test]
-async fn a_client_that_reads_nothing_is_disconnected_alone() {
-    let driver = DriverConfig {
-        write_timeout: Duration::from_millis(200),
-        close_timeout: Duration::from_millis(100),
-        ..DriverConfig::default()
-    };
-    let options = ServerOptions {
-        driver,
-        ..ServerOptions::default()
-    };
-    let mut server = start(options).await;
-    let mut slow = server.client().await;
-    let mut other = server.client().await;
-    slow.say(&chat("1", "flood")).await;
-    other.say(&chat("2", "hello")).await;
-    assert!(other.text().await.contains("hello"));
-    assert!(other.text().await.contains("done"));
-    assert_eq!(server.ended().await, "hello");
-    assert_eq!(server.ended().await, "flood");
-    assert_eq!(server.ended().await, "disconnected");
-    other.say(PING).await;
-    assert!(other.text().await.contains("pong"));
 }

@@ -115,14 +115,6 @@ async fn no_more_short_tokens_are_compared_than_guesses_are_free() {
 }
 
 #[tokio::test]
-async fn a_client_without_a_token_is_refused_at_the_deadline() {
-    let server = start(with_token()).await;
-    let mut wire = Wire::open(server.address).await;
-    assert_eq!(wire.text().await, REFUSAL);
-    assert_eq!(wire.next().await, close_4001());
-}
-
-#[tokio::test]
 async fn other_machines_are_not_served_without_a_token() {
     let bind = Server::bind("0.0.0.0:0", MemoryBackend::new(), ServerOptions::default());
     let refused = bind.await.unwrap_err();

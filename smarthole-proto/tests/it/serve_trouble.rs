@@ -5,14 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rpc_core::Limits;
-use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::{LinkEvent, QueueConfig};
-use smarthole_proto::hub::{HubConfig, HubError, Input, Outcome, Unroutable};
-use smarthole_proto::limits::MAX_PAYLOAD;
-use smarthole_proto::net::{RouterOptions, RouterRuntime, ServerOptions};
+use smarthole_proto::hub::{HubError, Input, Outcome, Unroutable};
+use smarthole_proto::net::{RouterOptions, ServerOptions};
 use smarthole_proto::router::RouterError;
-use smarthole_proto::server::ServerConfig;
 
 use crate::harness::{Running, comes_true, start, start_with_timeout};
 use crate::wire::{Frame, Wire, ack, frame};
@@ -53,72 +49,6 @@ async fn a_response_before_leaving_counts() {
         notes.send(&last).await;
         assert!(asked.await.unwrap().unwrap().is_taken());
         assert_eq!(notes.next().await, Frame::Close(1000, String::new()));
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_misses_pongs_is_disconnected_and_reported() {
-    let beat = KeepAlive::every(Duration::from_millis(50), Duration::from_millis(50));
-    let config = ServerConfig {
-        keep_alive: beat,
-        ..ServerConfig::default()
-    };
-    let server = start(ServerOptions {
-        connection: config,
-        ..ServerOptions::default()
-    })
-    .await;
-    let mut dead = Wire::client(server.address, "dead").await;
-    assert_eq!(dead.next().await, Frame::Ping);
-    // It may send messages, but they are not pongs.
-    dead.say("hello?").await;
-    assert!(matches!(dead.next().await, Frame::Close(1001, _)));
-    assert_eq!(dead.next().await, Frame::End);
-    assert!(server.runtime.clients().is_empty());
-}
-
-#[tokio::test]
-async fn a_client_that_never_reads_is_disconnected_alone() {
-    let limits = Limits {
-        max_message_bytes: MAX_PAYLOAD,
-        max_outbox_bytes: 1 << 20,
-        ..Limits::default()
-    };
-    let options = ServerOptions {
-        runtime: RouterRuntime::new(HubConfig {
-            max_open_bytes: usize::MAX,
-            ..HubConfig::default()
-        }),
-        connection: ServerConfig {
-            limits,
-            ..ServerConfig::default()
-        },
-        // How long the server waits for the answer to its Close, which is not read either.
-        shutdown_timeout: Duration::from_millis(100),
-        ..ServerOptions::default()
-    };
-    let server = start(options).await;
-    let mut deaf = Wire::client(server.address, "deaf").await;
-    let mut notes = Wire::client(server.address, "notes").await;
-    let long = format!("deaf: {}", "x".repeat(256 << 10));
-    let mut sent = 0;
-    while server.runtime.clients().len() == 2 {
-        sent += 1;
-        assert!(sent < 500, "{sent} messages are hoarded");
-        server.runtime.submit(Input::text(long.clone())).unwrap();
-        tokio::task::yield_now().await;
-    }
-    let runtime = server.runtime.clone();
-    let asked = tokio::spawn(async move { runtime.ask(Input::text("notes: hi")).await });
-    let id = notes.id().await;
-    notes.say(&ack(&id)).await;
-    assert!(asked.await.unwrap().unwrap().is_taken());
-    loop {
-        match deaf.next().await {
-            Frame::Text(_) => {}
-            Frame::Close(1013, _) | Frame::End => break,
-            other => panic!("{other:?}"),
-        }
     }
 }
 

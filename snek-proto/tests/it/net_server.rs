@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::ws::{WsConfig, WsDialer};
-use rpc_core::net::{Dialer, LinkConfig, LinkEvent, LinkState, Message};
+use rpc_core::net::{LinkConfig, LinkEvent, LinkState};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::{CallError, CloseReason, Limits, Machine as _, Outgoing, Secret, Str};
+use rpc_core::{CallError, CloseReason, Machine as _, Secret, Str};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::error::RpcError;
 use snek_proto::frame::Call;
@@ -374,79 +372,4 @@ async fn a_silent_server_times_out_at_the_handshake_deadline() {
         "{reason:?}"
     );
     assert!(matches!(ann.state(), LinkState::GaveUp { .. }));
-}
-
-#[tokio::test]
-async fn a_client_that_never_reads_is_disconnected_alone() {
-    let limits = Limits {
-        max_outbox_bytes: 1 << 20,
-        ..Limits::default()
-    };
-    let mut options = ServerOptions {
-        connection: ServerConfig {
-            limits,
-            ..ServerConfig::default()
-        },
-        ..ServerOptions::default()
-    };
-    // How long the server waits for the answer to its Close, which bob does not read either.
-    options.driver.close_timeout = Duration::from_millis(300);
-    let backend = Arc::new(backend());
-    let server = Server::bind("127.0.0.1:0", backend.clone(), options)
-        .await
-        .unwrap();
-    let url = server.url();
-    tokio::spawn(server.run());
-    let (ann, mut ann_events) = login(&url, "ann", "a").await;
-    let mut bob = WsDialer::new(&url).unwrap().dial().await.unwrap();
-    let hello = r#"{"method":"login","args":["bob","b"],"kwargs":{},"callId":"1"}"#;
-    bob.send(Outgoing::Text(hello.into())).await.unwrap();
-    assert!(matches!(bob.next().await, Some(Ok(Message::Text(_)))));
-    // Bob reads nothing from here on: the socket's buffers fill, then the server's bound.
-    let long = "x".repeat(256 << 10);
-    let mut posted = 0;
-    while backend.is_online("bob") {
-        posted += 1;
-        assert!(posted < 500, "bob may hoard {posted} messages");
-        ann.send_message("general", &long, Final::Yes)
-            .await
-            .unwrap();
-        assert_eq!(message(&mut ann_events).await.0, "ann");
-    }
-    assert!(ann.ping().await.is_ok());
-    drop(bob);
-}
-
-#[tokio::test]
-async fn garbage_input_affects_only_its_connection() {
-    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
-    let (ann, _events) = login(&url, "ann", "a").await;
-    let ws = WsConfig {
-        max_outgoing: 32 << 20,
-        ..WsConfig::default()
-    };
-    for bad in [
-        "nonsense".to_owned(),
-        "[".repeat(100_000),
-        "x".repeat(16 << 20),
-    ] {
-        let mut line = WsDialer::new(&url)
-            .unwrap()
-            .with_config(ws.clone())
-            .dial()
-            .await
-            .unwrap();
-        let _ = line.send(Outgoing::Text(bad.into())).await;
-        let _ = line.send(Outgoing::Binary(vec![0, 255].into())).await;
-        let login = r#"{"method":"login","args":["bob","b"],"callId":7}"#;
-        let _ = line.send(Outgoing::Text(login.into())).await;
-        match line.next().await {
-            Some(Ok(Message::Text(text))) => assert!(text.as_str().starts_with(r#"{"callId":7,"#)),
-            // Only the frame over the limit ends its own line.
-            Some(Ok(Message::Close(Some(frame)))) => assert_eq!(frame.code, 1009),
-            None | Some(Err(_)) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(ann.ping().await.is_ok());
 }
