@@ -3,7 +3,7 @@
     hello              is answered
     add A B            calls a tool
     steps N [SECONDS]  calls a tool N times. Each call takes these seconds, or until a line is read
-    work               calls a tool until it hears something else, a minute at most
+    work               calls a tool until it hears something else, forty seconds at most
     ask, run, plan     asks a question, for leave, or what one thinks of a plan
     history, seen      tells who has spoken, or all that was said
     fail               fails
@@ -98,9 +98,9 @@ class Obedient(LLM):
                     return self.say(f"{count} steps; heard: {' | '.join(heard)}")
                 return self.use("step", n=len(results) + 1, seconds=float(seconds[0]) if seconds else 0.0)
             case ["work"]:
-                if heard or len(results) == 200:
+                if heard or len(results) == 40:
                     return self.say(f"heard: {' | '.join(heard)}")
-                return self.use("step", n=len(results) + 1, seconds=0.3)
+                return self.use("step", n=len(results) + 1, seconds=1.0)
             case ["history"]:
                 return self.say("roles: " + ",".join(message["role"] for message in messages))
             case ["seen", *_]:

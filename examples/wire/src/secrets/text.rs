@@ -20,6 +20,8 @@ use crate::frame::is_one;
 const SUSPECTS: &str = "pass pwd pw psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
     mnemonic verif login regist code seed salt proof invit payment ticket sid= access 2fa private phrase ----- @ data: -u -p -a \\u %";
 
+/// The longest user and password before a host that are looked for.
+const MAX_USER: usize = 512;
 /// More bytes than a suspect has.
 const OVERLAP: usize = 16;
 
@@ -60,14 +62,14 @@ fn suspect(text: &str, from: usize, named: &mut Option<usize>) -> Option<usize> 
 /// Returns whether one of the names is in a text. An automaton waits for memory at each byte: four parts go on at once.
 fn has_name(names: &DFA, bytes: &[u8]) -> Option<bool> {
     let start = names.start_state(Anchored::No).ok()?;
-    let mut states = [start; 4];
-    let step = bytes.len().checked_sub(OVERLAP)?.div_ceil(states.len());
+    let [mut a, mut b, mut c, mut d] = [start; 4];
+    let step = bytes.len().checked_sub(OVERLAP)?.div_ceil(4);
     let part = |n: usize| bytes.get(n * step..).unwrap_or_default();
-    let all = part(0).iter().zip(part(1)).zip(part(2)).zip(part(3));
-    Some(all.into_iter().any(|(((one, two), three), four)| {
-        let each = states.iter_mut().zip([one, two, three, four]);
-        each.for_each(|(state, byte)| *state = names.next_state(Anchored::No, *state, *byte));
-        states.iter().any(|it| names.is_special(*it))
+    let mut all = part(0).iter().zip(part(1)).zip(part(2)).zip(part(3));
+    let next = |state, byte: &u8| names.next_state(Anchored::No, state, *byte);
+    Some(all.any(|(((one, two), three), four)| {
+        (a, b, c, d) = (next(a, one), next(b, two), next(c, three), next(d, four));
+        [a, b, c, d].iter().any(|it| names.is_special(*it))
     }))
 }
 
@@ -97,14 +99,10 @@ pub fn within(text: &str) -> Cow<'_, str> {
     let mut places: Vec<(usize, usize, String)> = Vec::new();
     let (mut at, mut named) = (0, None);
     while let Some(suspect) = suspect(text, at, &mut named) {
-        let before = text
-            .get(at..suspect)
-            .and_then(|it| it.rfind(char::is_whitespace));
-        at += before.unwrap_or(0);
-        let after = text
-            .get(suspect..)
-            .and_then(|it| it.find(char::is_whitespace));
-        let end = after.map_or(text.len(), |len| suspect + len);
+        let (before, behind) = text.split_at_checked(suspect).unwrap_or((text, ""));
+        at = before.rfind(char::is_whitespace).unwrap_or(0).max(at);
+        let len = behind.find(char::is_whitespace);
+        let end = suspect + len.unwrap_or(behind.len());
         while at <= end && at < text.len() {
             let (skip, secret) = block(text, at).unwrap_or_else(|| word(text, at));
             if let Some(secret) = secret.filter(|it| !it.is_empty()) {
@@ -126,6 +124,7 @@ type Step = (usize, Option<Range<usize>>);
 /// A block between lines, of a private key or of something public; or a user and a password before a host.
 fn block(text: &str, at: usize) -> Option<Step> {
     let rest = text.get(at..)?;
+    let near = rpc_core::text::beginning(rest, MAX_USER);
     if rest.starts_with("-----BEGIN ") {
         let end = rest.find("-----END").map_or(rest.len(), |end| end + 8);
         let line = rest.lines().next().unwrap_or_default();
@@ -139,7 +138,7 @@ fn block(text: &str, at: usize) -> Option<Step> {
     }
     let is_start =
         |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || "._-+%:".contains(c));
-    if let Some(authority) = rest.strip_prefix("//") {
+    if let Some(authority) = near.strip_prefix("//") {
         let end = authority.find(|c: char| c.is_whitespace() || "\"'<>?#`".contains(c));
         let authority = authority.get(..end.unwrap_or(authority.len()))?;
         let user = authority.rfind('@')?;
@@ -148,8 +147,8 @@ fn block(text: &str, at: usize) -> Option<Step> {
     if is_start(text.get(..at)?.chars().next_back())
         && rest.starts_with(|c: char| c.is_ascii_alphabetic())
     {
-        let end = rest.find(|c: char| c.is_whitespace() || "\"'<>?#`/,;=".contains(c));
-        let token = rest.get(..end.unwrap_or(rest.len()))?;
+        let end = near.find(|c: char| c.is_whitespace() || "\"'<>?#`/,;=".contains(c));
+        let token = near.get(..end.unwrap_or(near.len()))?;
         let (user, _) = token.rsplit_once('@')?;
         let (name, password) = user.split_once(':')?;
         let is_user = !password.is_empty() && name != "mailto";
@@ -457,7 +456,8 @@ fn sentence(rest: &str) -> (Bond, &str) {
         }
     }
     let is_near = rest.split_whitespace().next().is_some_and(has_digit);
-    let sentence = rest.split(['.', '\n']).next().unwrap_or_default();
+    let sentence = rpc_core::text::beginning(rest, 48);
+    let sentence = sentence.split(['.', '\n']).next().unwrap_or_default();
     let far = [" is: ", ": ", " is "].into_iter();
     let far = far.filter_map(|word| Some(sentence.find(word)? + word.len()));
     match far.min().filter(|at| !is_near && *at < 40) {
