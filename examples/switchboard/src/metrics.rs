@@ -69,43 +69,31 @@ pub fn install() -> Result<(), Failure> {
 
 /// Tells the recorder what each metric of [`rpc_core::net::telemetry`] means.
 fn describe() {
-    for (name, what) in [
-        (
-            "rpc_server_call_duration_seconds",
-            "How long calls of peers took",
-        ),
-        (
-            "rpc_client_call_duration_seconds",
-            "How long own calls took",
-        ),
-    ] {
-        describe_histogram!(name, what);
-    }
-    for (name, what) in [
-        (
-            "rpc_server_active_calls",
-            "Calls of peers that are worked on",
-        ),
-        ("rpc_client_active_calls", "Own calls that are not answered"),
-        ("rpc_server_connections", "Open connections of peers"),
-        ("rpc_client_connections", "Own open connections"),
-        (
-            "rpc_client_queued_events",
-            "Events that wait for the application",
-        ),
-    ] {
-        describe_gauge!(name, what);
-    }
-    for (name, what) in [
-        ("rpc_received_bytes_total", "Payloads of frames that came"),
-        ("rpc_sent_bytes_total", "Payloads of frames that went"),
-        (
-            "rpc_client_lost_events_total",
-            "Events that a slow application lost",
-        ),
-    ] {
-        describe_counter!(name, what);
-    }
+    describe_histogram!(
+        "rpc_server_call_duration_seconds",
+        "How long calls of peers took"
+    );
+    describe_histogram!(
+        "rpc_client_call_duration_seconds",
+        "How long own calls took"
+    );
+    describe_gauge!(
+        "rpc_server_active_calls",
+        "Calls of peers that are worked on"
+    );
+    describe_gauge!("rpc_client_active_calls", "Own calls that are not answered");
+    describe_gauge!("rpc_server_connections", "Open connections of peers");
+    describe_gauge!("rpc_client_connections", "Own open connections");
+    describe_gauge!(
+        "rpc_client_queued_events",
+        "Events that wait for the application"
+    );
+    describe_counter!("rpc_received_bytes_total", "Payloads of frames that came");
+    describe_counter!("rpc_sent_bytes_total", "Payloads of frames that went");
+    describe_counter!(
+        "rpc_client_lost_events_total",
+        "Events that a slow application lost"
+    );
 }
 
 fn token() -> Option<&'static Secret> {
