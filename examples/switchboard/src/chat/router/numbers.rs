@@ -1,7 +1,6 @@
 //! [`Numbers`]: short numbers in place of long ids, for people.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 /// Most remembered ids. An older one gets a new number.
 const REMEMBERED: usize = 1_000;
@@ -11,26 +10,21 @@ const REMEMBERED: usize = 1_000;
 pub(crate) struct Numbers {
     /// How many ids there were.
     last: u64,
-    numbers: HashMap<Arc<str>, u64>,
-    /// The ids in their order.
-    ids: VecDeque<Arc<str>>,
+    /// The latest ids in their order.
+    ids: VecDeque<Box<str>>,
 }
 
 impl Numbers {
     /// Returns the number of this id: its earlier one, or the next one.
     pub(crate) fn of(&mut self, id: &str) -> u64 {
-        if let Some(number) = self.numbers.get(id) {
-            return *number;
+        if let Some(later) = self.ids.iter().rev().position(|it| **it == *id) {
+            return self.last.saturating_sub(later as u64);
         }
-        if self.ids.len() == REMEMBERED
-            && let Some(oldest) = self.ids.pop_front()
-        {
-            self.numbers.remove(&oldest);
+        if self.ids.len() == REMEMBERED {
+            self.ids.pop_front();
         }
-        let id: Arc<str> = id.into();
-        self.ids.push_back(Arc::clone(&id));
+        self.ids.push_back(id.into());
         self.last = self.last.saturating_add(1);
-        self.numbers.insert(id, self.last);
         self.last
     }
 }
