@@ -146,7 +146,7 @@ fn turns_of(events: Vec<&RawValue>, limits: &Limits) -> Vec<Vec<ChatItem>> {
             ),
             _ => continue,
         };
-        turn.push(ChatItem::new(Str::from(id), kind));
+        turn.push(ChatItem::new(id, kind));
     }
     turns
 }

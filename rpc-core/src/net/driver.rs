@@ -83,8 +83,8 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     ///
     /// # Panics
     /// Outside a tokio runtime with its timer enabled.
-    pub fn with_config(machine: M, transport: T, config: DriverConfig) -> Self {
-        let tap = Tap::new(config.observer.clone(), |text| Cow::Borrowed(text), None, 0);
+    pub fn with_config(machine: M, transport: T, mut config: DriverConfig) -> Self {
+        let tap = Tap::new(config.observer.take(), |text| Cow::Borrowed(text), None, 0);
         let io = Io::new(transport, &config, tap, ConnectionMeter::default());
         Self { machine, io }
     }

@@ -233,12 +233,12 @@ pub(super) fn serve_peer<H: ConnectionHandler, T: Transport>(
     handle: Handle<H::Machine>,
     transport: T,
     handler: H,
-    config: DriverConfig,
+    mut config: DriverConfig,
     peer: Option<SocketAddr>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> impl Future<Output = CloseReason> + Send {
     let meter = ConnectionMeter::new(Side::Server, H::SYSTEM);
-    let tap = Tap::new(config.observer.clone(), H::redact, peer, 0);
+    let tap = Tap::new(config.observer.take(), H::redact, peer, 0);
     let mut connection = Connection {
         handle,
         io: Io::new(transport, &config, tap, meter),
