@@ -28,9 +28,10 @@ const LONGEST_HEADER: usize = 14;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// Bytes that a connection holds for reading. Less than 1 KiB with the beginning of a header, because
-/// allocators keep such pieces at hand.
-const READ_BUFFER: usize = 960;
+/// Bytes that a connection holds for reading.
+const READ_BUFFER: usize = 1024;
+/// Bytes for reading while as many come, so that few frames are cut.
+const BUSY_BUFFER: usize = 16 * 1024;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
 /// reports that it is not ready.
 pub(super) const WRITE_BUFFER: usize = 32 * 1024;
@@ -122,6 +123,8 @@ pub(super) struct FrameStream<S> {
     max_message: usize,
     /// Read and not decoded.
     buffer: BytesMut,
+    /// Whether the last read was long, or left something.
+    is_busy: bool,
     partial: Option<Partial>,
     /// What has come of a message that is not whole.
     message: Vec<u8>,
@@ -152,6 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             role,
             max_message,
             buffer: BytesMut::from(&read_already[..]),
+            is_busy: false,
             partial: None,
             message: Vec::new(),
             kind: None,
@@ -233,10 +237,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             partial.missing -= read;
             return Poll::Ready(Ok(read));
         }
-        if self.buffer.capacity() - self.buffer.len() < LONGEST_HEADER {
-            self.buffer.reserve(READ_BUFFER);
+        let (least, room) = match self.is_busy {
+            true => (BUSY_BUFFER / 4, BUSY_BUFFER),
+            false => (LONGEST_HEADER, READ_BUFFER),
+        };
+        if self.buffer.capacity() - self.buffer.len() < least {
+            self.buffer.reserve(room);
         }
-        pin!(self.socket.read_buf(&mut self.buffer)).poll(cx)
+        let room = self.buffer.capacity() - self.buffer.len();
+        let read = pin!(self.socket.read_buf(&mut self.buffer)).poll(cx);
+        self.is_busy = match &read {
+            Poll::Ready(Ok(read)) => *read >= room.min(BUSY_BUFFER / 4),
+            _ => false,
+        };
+        if read.is_pending() && self.buffer.is_empty() && room > 2 * READ_BUFFER {
+            self.buffer = BytesMut::new();
+        }
+        read
     }
 
     /// Decodes what was read; `None` if that is no whole frame.

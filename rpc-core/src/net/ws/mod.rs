@@ -2,8 +2,8 @@
 //!
 //! A [`WsStream`] is a [`Transport`](super::Transport). It answers pings and
 //! Closes and flushes the answers even while nothing is sent, accepts no frame while earlier ones
-//! are blocked, and sends a peer that violates the protocol the reason. Its buffers are small: 1 KiB
-//! for reading and 4 KiB for writing. Compression is not offered.
+//! are blocked, and sends a peer that violates the protocol the reason. While little is said, its buffers are
+//! small: 1 KiB for reading and at most 1 KiB for writing. Compression is not offered.
 //!
 //! # Proxies
 //! A [`WsDialer`] connects directly, unless

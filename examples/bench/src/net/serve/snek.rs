@@ -5,9 +5,7 @@ use std::sync::Arc;
 use rpc_core::{Limits, Secret, Str, json};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
-use snek_proto::net::{
-    Backend, CallReply, MemoryBackend, Peer, Replied, Server, ServerOptions, http_config,
-};
+use snek_proto::net::{Backend, CallReply, MemoryBackend, Peer, Replied, Server, ServerOptions};
 
 use super::{CONNECTIONS, Tell};
 use crate::net::values::Said;
