@@ -120,9 +120,7 @@ impl Hub {
         let forms = once_with(|| Some(with(session.clone())))
             .chain(once_with(|| without(session, "trace").map(with)))
             .chain(once_with(|| Some(output())))
-            .chain(once_with(|| {
-                Some(Output::new(id, "", duration_ms))
-            }));
+            .chain(once_with(|| Some(Output::new(id, "", duration_ms))));
         let mut texts = forms.flatten().filter_map(|it| encode(&it).ok());
         texts.find(|text| text.len() <= max).unwrap_or_default()
     }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use rpc_core::testing::{Pair, Side};
 use rpc_core::testing::conformance::{self, Calls};
+use rpc_core::testing::{Pair, Side};
 use rpc_core::{CallError, CallId, CloseReason, Delivery, Machine};
 use switchboard_testing::sim;
 
