@@ -102,22 +102,13 @@ impl LineArgs {
 /// [`Failure`] if it cannot be dialled, with how to write it.
 pub fn check_url(url: &str, scheme: &str) -> Result<(), Failure> {
     let shown = redact_urls(url);
-    if url.contains("://") {
-        let example = format!("write it as {scheme}://HOST:PORT, or as {scheme}s://HOST with TLS");
-        let dialer = WsDialer::new(url);
-        dialer.map_err(|error| Failure::usage(format_args!("{error}; {example}")))?;
-        return Ok(());
-    }
-    let (given, rest) = shown.split_once([':', '/']).unwrap_or_default();
-    let rest = rest.trim_start_matches(['/', ':']);
-    let meant = match given {
-        "ws" | "wss" | "http" | "https" => format!("{given}://{rest}"),
-        _ if shown.is_empty() => format!("{scheme}://HOST:PORT"),
-        _ => format!("{scheme}://{shown}"),
+    let why = match WsDialer::new(url) {
+        Ok(_) => return Ok(()),
+        Err(error) if url.contains("://") => format!("{error}; write it as {scheme}://HOST:PORT"),
+        Err(_) if shown.is_empty() => format!("the URL is empty: write it as {scheme}://HOST:PORT"),
+        Err(_) => format!("{shown:?} is not a URL: did you mean {scheme}://{shown}?"),
     };
-    Err(Failure::usage(format_args!(
-        "{shown:?} is not a URL: did you mean {meant}?"
-    )))
+    Err(Failure::usage(why))
 }
 
 /// Reads headers, each as `NAME: VALUE` or as `@FILE` with one a line. `place` is the option or setting.

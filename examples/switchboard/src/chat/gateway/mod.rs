@@ -27,38 +27,35 @@ const NOTHING: &str = "the model has said nothing";
 const TURNS: u64 = 10;
 
 /// What can be asked of a gateway that has these methods.
-const QUERIES: [(&str, Command); 6] = [
-    (
-        "session.clear",
-        Command::new("clear", "", "forget this conversation"),
-    ),
+const QUERIES: [(&str, [&str; 3]); 6] = [
+    ("session.clear", ["clear", "", "forget this conversation"]),
     (
         "chat.history",
-        Command::new("history", "[COUNT]", "show the last turns"),
+        ["history", "[COUNT]", "show the last turns"],
     ),
     (
         "budget.status",
-        Command::new("budget", "", "show how many tokens are used"),
+        ["budget", "", "show how many tokens are used"],
     ),
     (
         "memory.search",
-        Command::new(
+        [
             "search",
             "WORDS",
             "show what the gateway knows or was told about them",
-        ),
+        ],
     ),
     (
         "memory.search",
-        Command::new("memory", "", "show what the gateway knows"),
+        ["memory", "", "show what the gateway knows"],
     ),
     (
         "memory.search",
-        Command::new(
+        [
             "forget",
             "SUBJECT, RELATION",
             "forget that, as /memory shows it before the colon",
-        ),
+        ],
     ),
 ];
 
@@ -188,7 +185,8 @@ impl Peer for Gateway<'_> {
         let new = Command::new("new", "", "begin a new conversation");
         let has = |method: &str| self.extensions.iter().any(|it| it.as_str() == method);
         let known = QUERIES.iter().filter(|(method, _)| has(method));
-        [new].into_iter().chain(known.map(|it| it.1)).collect()
+        let known = known.map(|(_, [name, args, about])| Command::new(name, args, about));
+        [new].into_iter().chain(known).collect()
     }
 
     fn state(&self) -> State {
