@@ -1,7 +1,7 @@
 //! [`is_key`]: whether a word has the form of a key: long, from letters of both cases and digits, and no words in it.
 
 /// The least length of a key.
-const LEAST: usize = 20;
+pub(super) const LEAST: usize = 20;
 /// The least length of what follows a short word in a key without capital letters.
 const LEAST_TAIL: usize = 24;
 

@@ -11,7 +11,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 
-use super::form::{is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key, names_hash};
+use super::form::{
+    LEAST, is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key, names_hash,
+};
 use super::name::{Naming, is_secret, naming};
 use super::{hidden, replaced};
 use crate::frame::is_one;
@@ -73,22 +75,22 @@ fn has_name(names: &DFA, bytes: &[u8]) -> Option<bool> {
     }))
 }
 
-/// Returns the place of a word that may be a key. Only one byte of each twenty is looked at in most texts.
+/// Returns the place of a word that may be a key. Few bytes of most texts are looked at: those before the end of as many
+/// as a key has.
 fn long_word(bytes: &[u8]) -> Option<usize> {
-    let is_word = |at: usize| bytes.get(at).copied().is_some_and(is_word_byte);
-    let mut at = 19;
-    while at < bytes.len() {
-        if is_word(at) {
-            let before = (0..=at).rev().take_while(|at| is_word(*at)).last();
-            let start = before.unwrap_or(at);
-            let end = (at..bytes.len()).find(|at| !is_word(*at));
-            let end = end.unwrap_or(bytes.len());
-            if may_be_key(bytes.get(start..end).unwrap_or_default()) {
-                return Some(start);
-            }
-            at = end;
+    let is_end = |byte: &u8| !is_word_byte(*byte);
+    let mut start = 0;
+    while let Some(part) = bytes.get(start..start + LEAST) {
+        if let Some(at) = part.iter().rposition(is_end) {
+            start += at + 1;
+            continue;
         }
-        at += 20;
+        let rest = bytes.get(start..).unwrap_or_default();
+        let word = rest.split(is_end).next().unwrap_or_default();
+        if may_be_key(word) {
+            return Some(start);
+        }
+        start += word.len();
     }
     None
 }

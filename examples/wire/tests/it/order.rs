@@ -539,40 +539,26 @@ fn a_stream_of_events_keeps_the_order_of_a_chat() {
     }
 }
 
-/// What is wrong, but for failures that a peer says itself.
-fn causes(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
-    let mut found = wrong(protocol, conversation);
-    found.retain(|(_, words)| words != "says that it failed");
-    found
-}
-
 #[test]
 fn a_cause_is_named_once_whatever_follows_from_it() {
     use Protocol::{Acolyte, ConnectOnion, Exoclaw, SmartHole, Snek};
-    let chat = |n: usize, ends: bool| {
-        let ask = r#""method":"chat.send","params":{"channel":"w","account":"a","content":"q"}}"#;
-        let end = if ends {
-            format!("\n< {{\"id\":\"{n}\",\"event\":\"done\"}}")
-        } else {
-            String::new()
-        };
-        format!(
-            "> {{\"id\":\"{n}\",{ask}\n< {{\"id\":\"{n}\",\"event\":\"text\",\"data\":\"x\"}}{end}\n"
-        )
-    };
-    let hello = "< {\"ok\":true,\"version\":\"0.1.0\"}\n";
-    let stuck: String = (1..9).map(|n| chat(n, n != 3)).collect();
-    let found = wrong(Exoclaw, &format!("{hello}{stuck}"));
+    let ask = r#""method":"chat.send","params":{"channel":"w","account":"a","content":"q"}}"#;
+    let done = |n: usize| format!("< {{\"id\":\"{n}\",\"event\":\"done\"}}\n");
+    let text = |n: usize| format!("< {{\"id\":\"{n}\",\"event\":\"text\",\"data\":\"x\"}}\n");
+    let mut stuck = "< {\"ok\":true,\"version\":\"0.1.0\"}\n".to_owned();
+    for n in 1..9 {
+        stuck += &format!("> {{\"id\":\"{n}\",{ask}\n{}", text(n));
+        stuck += &if n == 3 { String::new() } else { done(n) };
+    }
+    let found = wrong(Exoclaw, &stuck);
     assert_eq!(found, [(8, "nobody has answered".to_owned())]);
     // It goes on where others have begun.
-    let again = format!(
-        "{hello}{stuck}< {{\"id\":\"3\",\"event\":\"text\",\"data\":\"x\"}}\n< {{\"id\":\"3\",\"event\":\"done\"}}"
-    );
+    let again = format!("{stuck}{}{}", text(3), done(3));
     let found = wrong(Exoclaw, &again);
-    assert!(
-        matches!(&found[..], [(25, words)] if words.contains("same session")),
-        "{found:?}"
-    );
+    let [(25, words)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(words.contains("same session"), "{words}");
     let pings = r#"
         > {"id":"1","method":"ping"}
         > {"id":"2","method":"ping"}
@@ -591,7 +577,7 @@ fn a_cause_is_named_once_whatever_follows_from_it() {
         (Acolyte, without(ACOLYTE, 1), 2),
         (Acolyte, without(ACOLYTE, 2), 3),
     ] {
-        let found = causes(protocol, &conversation);
+        let found = super::shapes::wrong(protocol, &conversation);
         assert!(
             found.len() == 1 && found[0].0 == line,
             "{found:?}{conversation}"

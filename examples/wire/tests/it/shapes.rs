@@ -5,7 +5,7 @@ use switchboard_wire::Protocol::{self, Acolyte, ConnectOnion, Exoclaw, SmartHole
 use super::order;
 
 /// What is wrong in a conversation, but for chats that say that they failed.
-fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
+pub(crate) fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, String)> {
     let mut found = order::wrong(protocol, conversation);
     found.retain(|(_, words)| words != "says that it failed");
     found
