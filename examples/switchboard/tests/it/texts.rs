@@ -1,8 +1,11 @@
 //! The texts of the crates have one form: READMEs, guides and specifications. Their links lead somewhere.
 
+use std::collections::HashSet;
+use std::iter;
 use std::path::Path;
 
 use pulldown_cmark::{BrokenLink, Event, Options, Parser, Tag};
+use regex::Regex;
 
 use crate::tree::{files, read, root};
 use crate::uniform::{assert_none, crates, promises, tests_of};
@@ -29,8 +32,7 @@ const MAX_README: usize = 150;
 
 /// Whether rustdoc shows a text as a module, so that its links are names of items.
 fn is_page(path: &Path) -> bool {
-    let is_guide = path.parent().is_some_and(|it| it.ends_with("src/guide"));
-    is_guide || path.ends_with("GUIDE.md") || path.ends_with("SPEC.md")
+    path.parent().is_some_and(|it| it.ends_with("src/guide"))
 }
 
 #[test]
@@ -68,6 +70,43 @@ fn links_of_plain_markdown_lead_to_files_or_urls() {
     }
     assert_none(&problems);
     assert!(found > 100, "only {found} links");
+}
+
+/// Every path of a package's interface, from each of its segments on.
+fn interface(package: &str) -> HashSet<String> {
+    let text = read(&root().join(format!(".ci/api/{package}.txt")));
+    let is_path = |it: char| it.is_alphanumeric() || "_:".contains(it);
+    let paths = text.split(|it| !is_path(it)).flat_map(|path| {
+        let starts = path.match_indices("::").map(|(at, _)| at + 2);
+        iter::once(0).chain(starts).map(|at| path[at..].to_owned())
+    });
+    paths.collect()
+}
+
+#[test]
+fn the_names_in_the_texts_of_a_crate_are_those_of_its_interface() {
+    // Not the names of tests and members, which are in small letters.
+    let name = Regex::new(r"^(\w+::[\w:]+|[A-Z][A-Z0-9]*[a-z]\w*)$").unwrap();
+    let core = interface("switchboard-rpc-core");
+    let mut problems = Vec::new();
+    for folder in crates() {
+        let own = interface(folder);
+        for text in ["README.md", "GUIDE.md", "SPEC.md"] {
+            for event in Parser::new_ext(
+                &read(&root().join(folder).join(text)),
+                Options::ENABLE_TABLES,
+            ) {
+                if let Event::Code(code) = event
+                    && name.is_match(&code)
+                    && !own.contains(&*code)
+                    && !core.contains(&*code)
+                {
+                    problems.push(format!("{folder}/{text}: there is no {code}"));
+                }
+            }
+        }
+    }
+    assert_none(&problems);
 }
 
 /// The packages of a list of `name==version`, or of `"name": "version"`.
