@@ -7,6 +7,7 @@ mod goals;
 mod net;
 mod pending;
 mod process;
+mod recording;
 mod text;
 mod work;
 

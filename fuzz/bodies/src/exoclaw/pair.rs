@@ -44,10 +44,12 @@ pub fn pair(data: &[u8]) {
         client.token = Some(TOKEN.into());
         auth = Auth::token(TOKEN).expect("a token");
     }
-    let mut server = ServerConfig::default();
-    server.in_order = settings & 2 == 2;
-    server.max_requests = 6;
-    server.extensions = Method::EXTENSIONS.to_vec();
+    let server = ServerConfig {
+        in_order: settings & 2 == 2,
+        max_requests: 6,
+        extensions: Method::EXTENSIONS.to_vec(),
+        ..ServerConfig::default()
+    };
     let client = ClientConn::new(client, 0x5eed, now);
     let mut line = Line {
         pair: Pair::new(client, ServerConn::new(server, auth, now), now),

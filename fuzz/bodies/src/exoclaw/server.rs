@@ -84,13 +84,15 @@ pub fn server_conn(data: &[u8]) {
 }
 
 fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig::default();
-    config.in_order = settings & 2 == 2;
     let extensions = Method::EXTENSIONS.into_iter();
-    config.extensions = extensions.filter(|_| settings & 4 == 4).collect();
-    config.echo_numbers = settings & 8 == 8;
-    config.limits = small();
-    config.max_requests = REQUESTS;
+    let mut config = ServerConfig {
+        in_order: settings & 2 == 2,
+        extensions: extensions.filter(|_| settings & 4 == 4).collect(),
+        echo_numbers: settings & 8 == 8,
+        limits: small(),
+        max_requests: REQUESTS,
+        ..ServerConfig::default()
+    };
     config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 32 == 0);
     if settings & 16 == 16 {
         config.keep_alive = frequent_pings();
