@@ -145,7 +145,7 @@ impl Mask {
 /// assert_eq!(error.to_string(), "no agent configured for telegram:a1:bob");
 /// # Ok::<(), rpc_core::Refused>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Bindings {
     /// The first binding with these properties.
     index: HashMap<Selector<'static>, usize>,
@@ -164,10 +164,8 @@ impl Bindings {
     /// [`Refused::Invalid`] for the first invalid binding.
     pub fn new(bindings: Vec<Binding>, default_agent: Option<String>) -> Result<Self, Refused> {
         let mut router = Self {
-            index: HashMap::with_capacity(bindings.len()),
-            agents: Vec::with_capacity(bindings.len()),
-            masks: Vec::new(),
             default_agent,
+            ..Self::default()
         };
         for (index, binding) in bindings.into_iter().enumerate() {
             let (selector, agent_id) = Selector::of_binding(binding);
@@ -195,10 +193,8 @@ impl Bindings {
     #[must_use]
     pub fn all_to(agent_id: impl Into<String>) -> Self {
         Self {
-            index: HashMap::new(),
-            agents: Vec::new(),
-            masks: Vec::new(),
             default_agent: Some(agent_id.into()),
+            ..Self::default()
         }
     }
 

@@ -43,12 +43,6 @@ impl WireId {
         }
     }
 
-    /// Creates an id from a text.
-    #[must_use]
-    pub fn from_text(text: &str) -> Self {
-        Self(Json::string(text))
-    }
-
     /// Returns the id as a text: a string's contents, or the number as the known gateway writes it
     /// (`7` is `7`, `1e3` is `1000.0`).
     #[must_use]
@@ -171,11 +165,5 @@ mod tests {
         assert!(WireId::new(raw(&text(MAX_ID_BYTES))).is_ok());
         assert!(WireId::new(raw(&text(MAX_ID_BYTES + 1))).is_err());
         assert!(WireId::new(raw(&"1".repeat(MAX_ID_BYTES + 1))).is_err());
-    }
-
-    #[test]
-    fn an_id_is_made_from_a_string() {
-        assert_eq!(WireId::from_text("a\"b").get(), r#""a\"b""#);
-        assert_eq!(WireId::from_text("7"), WireId::new(raw("7")).unwrap());
     }
 }

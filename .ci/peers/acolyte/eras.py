@@ -22,10 +22,6 @@ def is_count(value):
     return type(value) is int and 0 <= value < 2**53
 
 
-def is_sorted(value):
-    return isinstance(value, str) and value.split(", ") == sorted(value.split(", "))
-
-
 def matching(pattern):
     return judge(f"text like {pattern}", lambda value: isinstance(value, str) and re.fullmatch(pattern, value))
 
@@ -134,7 +130,8 @@ def status(is_old):
     return members(
         rest=judge("value of a status", lambda value: isinstance(value, (bool, str, int, float, list))),
         ok=TRUE, providers=each(one("anthropic", "google", "openai", "vercel")), model=TEXT, protocol_version=one("1"),
-        capabilities=judge("sorted list", is_sorted), service=matching(r"http://localhost:\d+"),
+        capabilities=judge("sorted list", lambda it: isinstance(it, str) and it.split(", ") == sorted(it.split(", "))),
+        service=matching(r"http://localhost:\d+"),
         tasks_total=COUNT, tasks_running=COUNT, rpc_queue_length=COUNT, **more,
     )
 

@@ -140,11 +140,7 @@ def read():
     os._exit(0)
 
 
-def tell_port(server, listeners):
-    print(f"port {listeners[0].getsockname()[1]}", flush=True)
-
-
 threading.Thread(target=read, daemon=True).start()
 # It serves by now, and this is all that knows which port it got.
-uvicorn.Server._log_started_message = tell_port
+uvicorn.Server._log_started_message = lambda _, at: print(f"port {at[0].getsockname()[1]}", flush=True)
 host(agent, port=0, trust=TRUST, relay_url="")

@@ -99,8 +99,7 @@ impl ClientConn {
             }
             Answer::Started => ChatUpdate::Started,
             Answer::Event(event) => {
-                if let Some(call) = self.calls.get_mut(id)
-                    && let Kind::Chat(run) = &mut call.kind
+                if let Some(run) = self.run_mut(id)
                     && let Some(warning) = Warning::of_stray(&mut run.tools, &event)
                 {
                     let update = ChatUpdate::Warning(warning);

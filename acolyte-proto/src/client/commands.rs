@@ -68,13 +68,11 @@ impl ClientConn {
     /// [`Refused::UnknownId`] if this is not a chat in flight; otherwise as for
     /// [`chat`](Self::chat). Safe to repeat.
     pub fn abort(&mut self, chat: CallId, now: Instant) -> Result<CallId, Refused> {
-        if !self.is_chat(chat) {
+        if self.run_mut(chat).is_none() {
             return Err(Refused::UnknownId);
         }
         let id = self.send_abort(chat, false, now)?;
-        if let Some(call) = self.calls.get_mut(chat)
-            && let Kind::Chat(run) = &mut call.kind
-        {
+        if let Some(run) = self.run_mut(chat) {
             run.aborting = true;
         }
         Ok(id)
@@ -106,10 +104,7 @@ impl ClientConn {
         if self.core.is_closed() {
             return false;
         }
-        let Some(call) = self.calls.get_mut(chat) else {
-            return false;
-        };
-        let Kind::Chat(run) = &mut call.kind else {
+        let Some(run) = self.run_mut(chat) else {
             return false;
         };
         run.idle = idle;
@@ -138,9 +133,12 @@ impl ClientConn {
     }
 
     /// Returns whether this is a chat in flight.
-    fn is_chat(&self, id: CallId) -> bool {
-        let call = self.calls.get(id);
-        call.is_some_and(|call| matches!(call.kind, Kind::Chat(_)))
+    /// Returns the state of a chat, if this is one.
+    pub(super) fn run_mut(&mut self, id: CallId) -> Option<&mut Run> {
+        match &mut self.calls.get_mut(id)?.kind {
+            Kind::Chat(run) => Some(run),
+            _ => None,
+        }
     }
 
     /// Queues the abort of a chat that the application has given up.

@@ -66,9 +66,7 @@ impl ClientConn {
     /// Expects the end of a chat within the call timeout.
     pub(super) fn expect_end(&mut self, chat: CallId, now: Instant) {
         let end_by = later(now, self.config.call_timeout);
-        if let Some(call) = self.calls.get_mut(chat)
-            && let Kind::Chat(run) = &mut call.kind
-        {
+        if let Some(run) = self.run_mut(chat) {
             run.queued = false;
             run.end_by = Some(end_by);
             self.calls.extend(chat, Some(end_by));

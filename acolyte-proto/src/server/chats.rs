@@ -1,11 +1,9 @@
 //! How a [`ServerConn`] starts, aborts and ends its chats, and which one is next.
 
-use rpc_core::json::DecodeErrorKind;
-use rpc_core::json::find_member;
 use rpc_core::{Instant, Machine};
 
 use super::{ABORTED, SHUTTING_DOWN, ServerConn, ServerEvent, send};
-use crate::error::{AppError, FrameError, code};
+use crate::error::{AppError, code};
 use crate::frame::{AbortResult, Answer, ChatRequest};
 use crate::id::{RpcId, TaskId};
 use crate::queue::{Aborted, QueueError, QueuePosition};
@@ -25,23 +23,6 @@ pub(super) struct Chat {
 }
 
 impl ServerConn {
-    /// Returns the chat of a request that only breaks the strict rules, if the configuration allows
-    /// it.
-    pub(super) fn lax_start(
-        &self,
-        text: &str,
-        error: &FrameError,
-    ) -> Option<(RpcId, Box<ChatRequest>)> {
-        let is_json = !matches!(error.error.kind(), DecodeErrorKind::Syntax);
-        if !self.config.lax_requests || !is_json || error.tag.as_deref() != Some("chat.start") {
-            return None;
-        }
-        let payload = find_member(text, "payload")?;
-        let request = find_member(payload.get(), "request")?;
-        let request = ChatRequest::decode_lax(request.get(), &self.config.limits).ok()?;
-        Some((error.id.clone()?, Box::new(request)))
-    }
-
     pub(super) fn on_start(&mut self, id: &RpcId, request: Box<ChatRequest>, bytes: usize) {
         if let Err(refused) = self.check_place(id, bytes) {
             return self.refuse(id, &refused.to_string());

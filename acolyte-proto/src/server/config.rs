@@ -26,10 +26,6 @@ rpc_core::config! {
         pub abort_grace: Duration = ABORT_GRACE,
         /// The name under which checklists are sent, whatever the event says. Default `checklist`.
         pub checklist: ChecklistTag = ChecklistTag::default(),
-        /// Whether a chat's request may have unknown members, null, malformed ids and texts over
-        /// the limits, as over HTTP. Default `false`: such a request is refused, as at the known
-        /// server.
-        pub lax_requests: bool = false,
         /// The number of unanswered `status.get` and `task.status` requests at which reading stops.
         /// Default 64; 0 counts as 1.
         pub max_unanswered: usize = MAX_UNANSWERED,

@@ -125,10 +125,6 @@ impl ServerConn {
         let frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
             Err(error) => {
-                if let Some((id, request)) = self.lax_start(text, &error) {
-                    self.core.log_in();
-                    return self.on_start(&id, request, text.len());
-                }
                 self.refuse(&error.reply_to(), INVALID_MESSAGE);
                 return self.push(ServerEvent::Warning(error));
             }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use rpc_core::{Refused, Secret};
-use subtle::{Choice, ConstantTimeEq};
+use rpc_core::{Refused, Secret, constant_time_eq};
 
 use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
 
@@ -19,24 +18,7 @@ use crate::limits::{MAX_INVITE_CODE_BYTES, MAX_INVITE_CODES};
 /// # Ok::<(), connectonion_proto::Refused>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct InviteCodes(Arc<[Secret<Code>]>);
-
-/// A code, padded with zeros.
-struct Code {
-    padded: Padded,
-    len: usize,
-}
-
-type Padded = [u8; MAX_INVITE_CODE_BYTES];
-
-/// Copies a text into the fixed size; `None` if it is longer.
-fn pad(text: &str) -> Option<Padded> {
-    let mut padded = [0; MAX_INVITE_CODE_BYTES];
-    padded
-        .get_mut(..text.len())?
-        .copy_from_slice(text.as_bytes());
-    Some(padded)
-}
+pub struct InviteCodes(Arc<[Secret]>);
 
 impl InviteCodes {
     /// Creates the set of these codes.
@@ -55,11 +37,11 @@ impl InviteCodes {
             if list.len() == MAX_INVITE_CODES {
                 return Err(invalid(format!("there are more than {MAX_INVITE_CODES}")));
             }
-            let too_long = || format!("it is longer than {MAX_INVITE_CODE_BYTES} bytes");
-            list.push(Secret::new(Code {
-                padded: pad(text).ok_or_else(|| invalid(too_long()))?,
-                len: text.len(),
-            }));
+            if text.len() > MAX_INVITE_CODE_BYTES {
+                let why = format!("it is longer than {MAX_INVITE_CODE_BYTES} bytes");
+                return Err(invalid(why));
+            }
+            list.push(code);
         }
         Ok(Self(list.into()))
     }
@@ -76,14 +58,11 @@ impl InviteCodes {
     /// offer was right nor the length of a code.
     #[must_use]
     pub fn check(&self, offered: &str) -> bool {
-        let Some(padded) = pad(offered) else {
+        if offered.len() > MAX_INVITE_CODE_BYTES {
             return false;
-        };
-        let mut found = Choice::from(0);
-        for code in self.0.iter().map(Secret::expose) {
-            found |= code.len.ct_eq(&offered.len()) & code.padded[..].ct_eq(&padded[..]);
         }
-        found.into()
+        let is_it = |code: &Secret| constant_time_eq(code.expose().as_bytes(), offered.as_bytes());
+        self.0.iter().fold(false, |found, code| found | is_it(code))
     }
 }
 

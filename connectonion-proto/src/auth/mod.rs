@@ -53,6 +53,7 @@ mod verifier;
 pub use address::Address;
 pub use address_list::AddressList;
 pub use canonical::{Canonical, canonical_json};
+pub(crate) use canonical::{Tree, read as read_tree, same_name};
 pub use error::AuthError;
 #[cfg(feature = "auth")]
 pub use invite::InviteCodes;

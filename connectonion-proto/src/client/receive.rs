@@ -227,11 +227,7 @@ impl ClientConn {
     fn refuse(&mut self, asked: Option<Option<CallId>>, error: ErrorFrame, bytes: usize) {
         match asked {
             None => self.push(ClientEvent::Complaint(error), bytes),
-            Some(None) => {}
-            Some(Some(id)) => {
-                let result = Err(CallError::Remote(error));
-                self.push(ClientEvent::Reply { id, result }, bytes);
-            }
+            asked => self.reply("ERROR", asked, Err(CallError::Remote(error)), bytes),
         }
     }
 

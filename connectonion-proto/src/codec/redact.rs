@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use rpc_core::Json;
-use rpc_core::json::first_byte;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use rpc_core::Limits;
+
+use crate::auth::{Tree, read_tree, same_name};
 
 /// Members with secret values: a signature is valid for five minutes, an invite code for ever, and
 /// unreadable text may be half of a frame with either.
@@ -14,135 +13,81 @@ const SECRETS: [&str; 4] = ["signature", "invite_code", "payment", "received"];
 /// The member of a file that holds its contents.
 const CONTENTS: &str = "data";
 
-/// White space in JSON.
-const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
-
 /// Contents and data URLs up to this many bytes are shown.
-const SHORT: usize = 64;
+const SHORT: usize = 62;
 
 /// Redacts a frame for a log: hides the values of `signature`, `invite_code`, `payment` and
 /// `received` at any depth, and cuts data URLs and contents of files to their beginning. A text
-/// that is not a frame is not shown at all, because it may be half of one.
+/// that is not a frame, or has a member twice, is not shown at all, because it may be half of one.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    if first_byte(text) != Some(b'{') || Json::new(text).is_err() {
+    let Ok(frame @ Tree::Object(_)) = read_tree(text, &Limits::unlimited()) else {
         return Cow::Owned(format!("(not shown, {} bytes)", text.len()));
-    }
-    let mut shown = Redactor {
-        text,
-        done: 0,
-        out: String::new(),
     };
-    shown.all();
-    shown.finish()
+    let (done, out) = (0, String::new());
+    let mut shown = Redactor { text, done, out };
+    shown.value(&frame);
+    if shown.done == 0 {
+        return Cow::Borrowed(text);
+    }
+    shown.out += text.get(shown.done..).unwrap_or_default();
+    Cow::Owned(shown.out)
 }
 
-/// A scan of a text that is known to be JSON, from string to string.
 struct Redactor<'t> {
     text: &'t str,
-    /// The part of the text that is in `out` or was left out.
+    /// Up to where the text is in `out`.
     done: usize,
     out: String,
 }
 
-impl<'t> Redactor<'t> {
-    fn all(&mut self) {
-        let mut at = 0;
-        while let Some(quote) = self.find(at, '"') {
-            let Some(string) = self.value_at(quote) else {
-                return;
-            };
-            let end = quote + string.len();
-            at = match self.colon_after(end) {
-                Some(colon) => self.member(string, colon),
-                None => {
-                    self.string(quote, string);
-                    end
+impl Redactor<'_> {
+    fn value(&mut self, value: &Tree<'_>) {
+        match value {
+            Tree::Text(text) if is_data_url(text) => self.cut(text),
+            Tree::List(items) => items.iter().for_each(|item| self.value(item)),
+            Tree::Object(members) => {
+                for member in members {
+                    let is = |name: &&str| same_name(member.name, name);
+                    match &member.value {
+                        Tree::Word("null") => {}
+                        _ if SECRETS.iter().any(is) => self.replace(member.text, "\"***\""),
+                        Tree::Text(text) if is(&CONTENTS) => self.cut(text),
+                        value => self.value(value),
+                    }
                 }
-            };
+            }
+            _ => {}
         }
     }
 
-    /// Handles a member of this name, whose colon was found. Returns where to continue.
-    fn member(&mut self, name: &str, colon: usize) -> usize {
-        let name = Json::new(name).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default();
-        let is_secret = SECRETS.contains(&&*name);
-        let rest = self.text.get(colon + 1..).unwrap_or_default();
-        let value = rest.trim_start_matches(SPACE);
-        let start = self.text.len() - value.len();
-        // Only what is left out is looked through, so that nothing is looked through twice.
-        if !is_secret && (name != CONTENTS || !value.starts_with('"')) {
-            return start;
+    /// Shows of a long string what kind it is, and its length.
+    fn cut(&mut self, text: &str) {
+        if text.len() <= SHORT {
+            return;
         }
-        let Some(value) = self.value_at(start) else {
-            return self.text.len();
-        };
-        let end = start + value.len();
-        if is_secret && value != "null" {
-            self.replace(start, end, "\"***\"");
-        } else if !is_secret && value.len() > SHORT {
-            self.cut(start, value);
-        }
-        end
-    }
-
-    /// Handles a string that is not a name.
-    fn string(&mut self, start: usize, string: &str) {
-        let is_url = string
-            .get(1..6)
-            .is_some_and(|head| head.eq_ignore_ascii_case("data:"));
-        if is_url && string.len() > SHORT {
-            self.cut(start, string);
-        }
-    }
-
-    /// Shows the beginning of a long string; of a data URL, its type.
-    fn cut(&mut self, start: usize, json: &str) {
-        let head = json.get(1..SHORT / 2).unwrap_or_default();
+        let head = text.get(..SHORT / 2).unwrap_or_default();
         let head = match head.split_once([',', '\\']) {
             Some((head, _)) => head,
             None if head.starts_with("data:") => head,
             None => "",
         };
-        let shown = format!("\"{head}…({} bytes)\"", json.len() - 2);
-        self.replace(start, start + json.len(), &shown);
+        self.replace(text, &format!("{head}…({} bytes)", text.len()));
     }
 
-    fn replace(&mut self, start: usize, end: usize, with: &str) {
+    /// Shows something in place of a part of the text.
+    fn replace(&mut self, part: &str, with: &str) {
+        let start = part.as_ptr().addr() - self.text.as_ptr().addr();
         let before = self.text.get(self.done..start).unwrap_or_default();
         self.out.push_str(before);
         self.out.push_str(with);
-        self.done = end;
+        self.done = start + part.len();
     }
+}
 
-    fn find(&self, from: usize, what: char) -> Option<usize> {
-        Some(from + self.text.get(from..)?.find(what)?)
-    }
-
-    fn value_at(&self, at: usize) -> Option<&'t str> {
-        let mut reader = serde_json::Deserializer::from_str(self.text.get(at..)?);
-        let value = <&RawValue>::deserialize(&mut reader).ok()?;
-        Some(value.get())
-    }
-
-    /// Returns the colon after a string, which makes it a name.
-    fn colon_after(&self, end: usize) -> Option<usize> {
-        let rest = self.text.get(end..)?;
-        let colon = rest.trim_start_matches(SPACE);
-        colon
-            .starts_with(':')
-            .then(|| end + rest.len() - colon.len())
-    }
-
-    fn finish(mut self) -> Cow<'t, str> {
-        if self.done == 0 {
-            return Cow::Borrowed(self.text);
-        }
-        self.out
-            .push_str(self.text.get(self.done..).unwrap_or_default());
-        Cow::Owned(self.out)
-    }
+fn is_data_url(text: &str) -> bool {
+    let head = text.get(..5);
+    head.is_some_and(|head| head.eq_ignore_ascii_case("data:"))
 }
 
 #[cfg(test)]

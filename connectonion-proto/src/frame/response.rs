@@ -1,7 +1,5 @@
 //! The user's answers and requests during a run: [`Response`], [`ModeChange`], [`PromptUpdate`].
 
-use std::borrow::Cow;
-
 use rpc_core::{Json, Str, members, tagged};
 use serde::{Deserialize, Serialize};
 
@@ -146,18 +144,6 @@ impl Response {
         Self {
             request_id: Some(request_id.into()),
             answer,
-        }
-    }
-}
-
-impl Answer {
-    /// Returns the text of an answer to `ask_user` or `plan_review`; of another value, its JSON.
-    #[must_use]
-    pub fn text(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::AskUser(answer) => Some(answer.as_str().unwrap_or(Cow::Borrowed(answer.get()))),
-            Self::PlanReview(message) => Some(Cow::Borrowed(message)),
-            Self::Approval(_) | Self::Ulw(_) | Self::Unknown { .. } => None,
         }
     }
 }

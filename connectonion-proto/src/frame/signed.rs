@@ -36,12 +36,8 @@ impl Signed {
 
     /// Creates an unsigned value.
     #[must_use]
-    pub const fn none() -> Self {
-        Self {
-            payload: None,
-            from: None,
-            signature: None,
-        }
+    pub fn none() -> Self {
+        Self::default()
     }
 
     /// Returns a member of the payload, as it was sent. The signature is not verified here.

@@ -55,13 +55,9 @@ impl Hub {
         let then: Then<_> = Box::new(move |hub, id, found, now| {
             hub.entered(conn, number, &request, id, found, now);
         });
-        let is_away = self
-            .sessions
-            .get(unknown.as_str())
-            .is_some_and(|it| it.away > 0);
-        let request = match is_away {
-            true => Request::Recall(then),
-            false => Request::Load(then),
+        let request = match self.sessions.get(unknown.as_str()) {
+            Some(it) if it.away > 0 => Request::Recall(then),
+            _ => Request::Load(then),
         };
         self.ask_storage(unknown, request);
     }

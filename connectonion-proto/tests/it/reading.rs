@@ -490,17 +490,12 @@ fn lists_are_parsed_on_demand() {
 
 #[test]
 fn an_answer_is_a_text_or_any_other_value() {
-    for (answer, text) in [
-        (r#""a\nb""#, "a\nb"),
-        ("[1, 2]", "[1, 2]"),
-        ("null", "null"),
-    ] {
+    for answer in [r#""a\nb""#, "[1, 2]", "null"] {
         let frame = format!(r#"{{"type":"ASK_USER_RESPONSE","answer":{answer}}}"#);
         let ClientFrame::Response(response) = client(&frame) else {
             panic!("no response");
         };
-        assert_eq!(response.answer.text().as_deref(), Some(text));
-        assert!(matches!(response.answer, Answer::AskUser(_)));
+        assert!(matches!(response.answer, Answer::AskUser(json) if json.get() == answer));
     }
 }
 

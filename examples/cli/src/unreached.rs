@@ -39,26 +39,38 @@ pub fn unreached(service: &Service, to: &Urls, reason: &CloseReason) -> Failure 
         }
         _ => format!("no connection to {to}: {reason}"),
     };
-    let cause = Cause::Connect {
-        service,
-        to,
-        reason,
-    };
-    Failure::refused(with_step(why, &cause))
+    Failure::refused(with_step(why, connected(service, to, reason)))
 }
 
 /// Returns the failure of a server that cannot listen at an address, which these `options` choose.
 #[must_use]
 pub fn cannot_listen(address: impl Display, options: &str, error: &io::Error) -> Failure {
-    let kind = error.kind();
+    let cause = match error.kind() {
+        ErrorKind::AddrInUse => Some("another program listens there: stop it, or"),
+        ErrorKind::AddrNotAvailable => Some("this machine does not have that address:"),
+        ErrorKind::PermissionDenied => Some("that port needs more rights:"),
+        _ => None,
+    };
+    let step = cause.map(|cause| format!("{cause} choose another with {options}"));
     let why = format!("cannot listen on {address}: {error}");
-    Failure::new(with_step(why, &Cause::Listen { options, kind }))
+    Failure::new(with_step(why, step))
 }
 
 /// Returns the failure that what is to be kept cannot be, which these `options` choose. `why` names the whole path.
 #[must_use]
 pub fn cannot_write(why: impl Display, options: &str, kind: ErrorKind) -> Failure {
-    Failure::new(with_step(why.to_string(), &Cause::Write { options, kind }))
+    let cause = match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some("make room there, or"),
+        ErrorKind::NotFound
+        | ErrorKind::PermissionDenied
+        | ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory
+        | ErrorKind::AlreadyExists => Some("this user cannot write there:"),
+        _ => None,
+    };
+    let step = cause.map(|cause| format!("{cause} choose another with {options}"));
+    Failure::new(with_step(why.to_string(), step))
 }
 
 /// Returns the failure that a store in a file, which this `option` names, cannot be opened.
@@ -70,57 +82,11 @@ pub fn cannot_open(option: &str, path: &Path, error: impl Display) -> Failure {
     cannot_write(format_args!("{option}: {error}"), option, kind)
 }
 
-/// What has failed. Exhaustive: [`next_step`] knows them all.
-enum Cause<'a> {
-    /// To connect to a server.
-    Connect {
-        service: &'a Service,
-        to: &'a Urls,
-        reason: &'a CloseReason,
-    },
-    /// To listen where these options say.
-    Listen { options: &'a str, kind: ErrorKind },
-    /// To write where these options say.
-    Write { options: &'a str, kind: ErrorKind },
-}
-
-fn with_step(why: String, cause: &Cause<'_>) -> String {
-    match next_step(cause) {
+/// Adds what the user can do about a failure, if anything is known that the reason does not name.
+fn with_step(why: String, step: Option<String>) -> String {
+    match step {
         Some(step) => format!("{why}; {step}"),
         None => why,
-    }
-}
-
-/// Returns what the user can do about a failure; `None` if the reason says it, or nothing is known.
-fn next_step(cause: &Cause<'_>) -> Option<String> {
-    match cause {
-        Cause::Connect {
-            service,
-            to,
-            reason,
-        } => connected(service, to, reason),
-        Cause::Listen { options, kind } => {
-            let why = match kind {
-                ErrorKind::AddrInUse => "another program listens there: stop it, or",
-                ErrorKind::AddrNotAvailable => "this machine does not have that address:",
-                ErrorKind::PermissionDenied => "that port needs more rights:",
-                _ => return None,
-            };
-            Some(format!("{why} choose another with {options}"))
-        }
-        Cause::Write { options, kind } => {
-            let why = match kind {
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there, or",
-                ErrorKind::NotFound
-                | ErrorKind::PermissionDenied
-                | ErrorKind::ReadOnlyFilesystem
-                | ErrorKind::NotADirectory
-                | ErrorKind::IsADirectory
-                | ErrorKind::AlreadyExists => "this user cannot write there:",
-                _ => return None,
-            };
-            Some(format!("{why} choose another with {options}"))
-        }
     }
 }
 

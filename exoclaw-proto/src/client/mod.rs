@@ -363,20 +363,16 @@ impl ClientConn {
     }
 
     fn no_hello(&mut self) {
-        let reason = match &self.config.token {
-            Some(_) => CloseReason::HandshakeTimeout {
-                after: self.config.handshake_timeout,
-            },
-            None if self.let_in_before => CloseReason::HandshakeTimeout {
-                after: self.config.tokenless_handshake_timeout,
-            },
-            None => {
-                let after = self.config.tokenless_handshake_timeout;
-                let message = format!(
-                    "the gateway sent no hello within {after:?} and probably requires a token"
-                );
-                CloseReason::Authentication { message }
-            }
+        let after = match &self.config.token {
+            Some(_) => self.config.handshake_timeout,
+            None => self.config.tokenless_handshake_timeout,
+        };
+        let reason = if self.config.token.is_some() || self.let_in_before {
+            CloseReason::HandshakeTimeout { after }
+        } else {
+            let message =
+                format!("the gateway sent no hello within {after:?} and probably requires a token");
+            CloseReason::Authentication { message }
         };
         self.core.close(reason, CloseFrame::NORMAL);
     }

@@ -153,8 +153,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel-safe.
     pub async fn status(&self) -> Outcome<Status> {
-        let status = self.start("status", |conn, now| conn.request(&Call::Status, now));
-        self.read(&status.await?)
+        self.value(Call::Status).await
     }
 
     /// Fetches the loaded plugins. Safe to repeat.
@@ -285,16 +284,15 @@ impl Client {
         .await
     }
 
-    async fn value<T: DeserializeOwned>(&self, call: Call) -> Outcome<T> {
-        self.read(&self.request(call).await?)
-    }
-
-    fn read<T: DeserializeOwned>(&self, answer: &Json) -> Outcome<T> {
-        json::parse(answer.get(), &self.config.limits).map_err(|error| unexpected(&error))
-    }
-
-    fn request(&self, call: Call) -> impl Future<Output = Outcome<Json>> + Send + use<'_> {
-        self.start(label(call.tag()), move |conn, now| conn.request(&call, now))
+    fn value<T>(&self, call: Call) -> impl Future<Output = Outcome<T>> + Send + use<'_, T>
+    where
+        T: DeserializeOwned,
+    {
+        let answer = self.start(label(call.tag()), move |conn, now| conn.request(&call, now));
+        async {
+            let read = json::parse(answer.await?.get(), &self.config.limits);
+            read.map_err(|error| unexpected(&error))
+        }
     }
 
     // Not an `async fn`: its future would carry the call along.

@@ -80,8 +80,8 @@ impl<A: Agent> ServerProtocol for Daemon<A> {
                 (is_guessable && keys.needs_key(parts)).then_some("key")
             })
             .with_on_upgrade(move |parts, _| match admit(&guard.auth, &parts.headers) {
-                Ok(subprotocol) => Ok(subprotocol.map(str::to_owned)),
-                Err(_) => Err((StatusCode::UNAUTHORIZED, UNAUTHORIZED.to_owned())),
+                Some(shown) => Ok(shown.echo().map(str::to_owned)),
+                None => Err((StatusCode::UNAUTHORIZED, UNAUTHORIZED.to_owned())),
             })
             .with_authorize(move |parts, _| doors.refusal(parts))
             .with_http(move |request, peer| Arc::clone(&pages).http(request, peer));

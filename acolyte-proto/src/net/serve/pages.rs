@@ -19,15 +19,12 @@ use crate::http::{NOT_FOUND, UNAUTHORIZED, UPGRADE_FAILED};
 use crate::limits::{HEALTH_PATH, RPC_PATH, SHUTDOWN_PATH, STATUS_PATH, STREAM_PATH};
 
 const JSON: &str = "application/json;charset=utf-8";
-const TEXT: &str = "text/plain;charset=utf-8";
-
-/// The error for a missing or wrong key.
-pub(super) struct Unauthorized;
+pub(super) const TEXT: &str = "text/plain;charset=utf-8";
 
 impl<A: Agent> Daemon<A> {
     /// Returns the answer to a request without the key, before its body is read.
     pub(super) fn refusal(&self, parts: &Parts) -> Option<Response<Body>> {
-        if !self.needs_key(parts) || admit(&self.auth, &parts.headers).is_ok() {
+        if !self.needs_key(parts) || admit(&self.auth, &parts.headers).is_some() {
             return None;
         }
         Some(reply(StatusCode::UNAUTHORIZED, TEXT, UNAUTHORIZED))
@@ -83,10 +80,7 @@ fn is_health(parts: &Parts) -> bool {
 
 /// Checks the key in the headers of a request, and returns the subprotocol to select for an upgrade:
 /// the first one offered.
-pub(super) fn admit<'h>(
-    auth: &Auth,
-    headers: &'h HeaderMap,
-) -> Result<Option<&'h str>, Unauthorized> {
+pub(super) fn admit<'h>(auth: &Auth, headers: &'h HeaderMap) -> Option<Credentials<'h>> {
     let mut shown = Credentials::default();
     // A key may have other characters than ASCII.
     let text = |value: &'h HeaderValue| std::str::from_utf8(value.as_bytes()).ok();
@@ -100,13 +94,5 @@ pub(super) fn admit<'h>(
     {
         shown.add_subprotocols(value);
     }
-    if auth.check(&shown) {
-        Ok(shown.echo())
-    } else {
-        Err(Unauthorized)
-    }
-}
-
-pub(super) fn refuse(status: StatusCode, why: &str) -> Response<Body> {
-    reply(status, TEXT, why.to_owned())
+    auth.check(&shown).then_some(shown)
 }

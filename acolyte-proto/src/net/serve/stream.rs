@@ -8,14 +8,14 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use rpc_core::net::server::Body;
+use rpc_core::net::server::{Body, reply};
 use rpc_core::net::{Cancellation, Canceller, entropy};
 use rpc_core::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::agent::Agent;
 use super::daemon::Daemon;
-use super::pages::refuse;
+use super::pages::TEXT;
 use super::queue::{End, ResponseQueue};
 use super::run::{ChatReply, Client, Origin, Output};
 use crate::error::AppError;
@@ -38,7 +38,7 @@ pub(super) fn stream<A: Agent>(
     client: Client,
 ) -> Response<Body> {
     let Ok(request) = read_body(body, &shared.connection.limits) else {
-        return refuse(StatusCode::BAD_REQUEST, refusal(body));
+        return reply(StatusCode::BAD_REQUEST, TEXT, refusal(body));
     };
     let queue = Arc::new(ResponseQueue::new(&shared.connection.limits));
     let (canceller, cancellation) = Cancellation::new();

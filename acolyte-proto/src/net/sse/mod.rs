@@ -15,7 +15,7 @@ use rpc_core::net::telemetry::{CallOutcome, CallSpan, Side};
 use rpc_core::net::time::timeout;
 use rpc_core::net::ws::{WsDialer, urls};
 use rpc_core::net::{DialError, Dialer as _, Node};
-use rpc_core::{CallError, CloseReason, Delivery, Refused};
+use rpc_core::{CallError, CloseReason, Delivery, Refused, Secret};
 
 use super::SYSTEM;
 use super::chat::Chat;
@@ -66,31 +66,17 @@ pub struct SseClient {
 #[derive(Clone)]
 struct Service {
     dialer: WsDialer,
-    /// What requests to each URL name.
-    targets: Vec<Targets>,
+    /// Their URLs, in the order of the dialer.
+    servers: Vec<Secret>,
 }
 
-#[derive(Clone)]
-struct Targets {
-    stream: Uri,
-    status: Uri,
-}
-
-/// Whether a request is for the stream or for the status.
-#[derive(Clone, Copy)]
-enum Endpoint {
-    Stream,
-    Status,
-}
+/// Returns the URL of an endpoint for the URL of a server.
+type Endpoint = fn(&str) -> String;
 
 impl Service {
     /// Returns the target of a request to the URL with this index.
     fn target(&self, url: usize, endpoint: Endpoint) -> Option<Uri> {
-        let targets = self.targets.get(url)?;
-        Some(match endpoint {
-            Endpoint::Stream => targets.stream.clone(),
-            Endpoint::Status => targets.status.clone(),
-        })
+        Some(target(&endpoint(self.servers.get(url)?.expose())))
     }
 
     /// Notes how a server answered: one that is out of order is left for the next one.
@@ -114,15 +100,9 @@ impl SseClient {
         let config = config.into();
         let offer = Offer::for_http(config.api_key.as_ref());
         let dialer = dialer_with(&each(url, stream_url), &config, offer)?;
-        let targets = urls(url).map(|url| Targets {
-            stream: target(&stream_url(url)),
-            status: target(&status_url(url)),
-        });
-        let targets = targets.collect();
-        Ok(Self {
-            service: Arc::new(Service { dialer, targets }),
-            config,
-        })
+        let servers = urls(url).map(Secret::from).collect();
+        let service = Arc::new(Service { dialer, servers });
+        Ok(Self { service, config })
     }
 
     /// Returns the node of the last connection; `None` before the first one.
@@ -134,9 +114,9 @@ impl SseClient {
     /// Changes the dialer, which has headers, TLS, resolver and order, but not its URLs.
     #[must_use]
     pub fn with_dialer(mut self, change: impl FnOnce(WsDialer) -> WsDialer) -> Self {
-        let Service { dialer, targets } = Service::clone(&self.service);
+        let Service { dialer, servers } = Service::clone(&self.service);
         let dialer = change(dialer);
-        self.service = Arc::new(Service { dialer, targets });
+        self.service = Arc::new(Service { dialer, servers });
         self
     }
 
@@ -192,7 +172,7 @@ impl SseClient {
     async fn ask_status(&self) -> Result<Box<Status>, CallError<RpcError>> {
         let request = self.request(Method::GET, Bytes::new());
         let mut request = request.map_err(CallError::Refused)?;
-        let opened = self.service.open(Endpoint::Status, &mut request).await;
+        let opened = self.service.open(status_url, &mut request).await;
         let mut line = opened.map_err(|error| unreachable(&error))?;
         let node = line.node();
         let lost = |reason| {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, StatusCode};
 use rpc_core::Instant;
 use rpc_core::net::http::compressed;
 use rpc_core::net::telemetry::{CallSpan, Side};
@@ -15,9 +15,9 @@ use rpc_core::net::time;
 use rpc_core::{CloseReason, Delivery, Refused};
 use tokio::sync::mpsc;
 
-use super::{Endpoint, Service};
+use super::Service;
 use crate::client::{ChatUpdate, ClientConfig, Outcome, StreamChat};
-use crate::http::EVENT_STREAM;
+use crate::http::{EVENT_STREAM, stream_url};
 use crate::net::SYSTEM;
 use crate::net::protocol::call_outcome;
 
@@ -29,8 +29,6 @@ pub(in crate::net) struct SseStream {
     /// Reads the response; `None` once it has ended or was given up.
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     updates: mpsc::Receiver<ChatUpdate>,
-    /// An update that was awaited but not yet taken.
-    first: Option<ChatUpdate>,
     /// `None` for a chat that is not sent.
     span: Option<CallSpan>,
 }
@@ -43,32 +41,38 @@ impl SseStream {
     ) -> Self {
         let (sender, updates) = mpsc::channel(WAITING);
         Self {
-            work: Some(Box::pin(async move {
-                work(&service, request, &config, &sender).await;
-            })),
+            work: Some(Box::pin(work(service, request, config, sender))),
             updates,
-            first: None,
             span: Some(CallSpan::new(Side::Client, SYSTEM, "chat.start")),
         }
     }
 
     /// Creates a chat that is not sent.
     pub(super) fn refused(refused: Refused) -> Self {
-        let (_, updates) = mpsc::channel(1);
+        let (sender, updates) = mpsc::channel(1);
+        // There is room for one.
+        let _ = sender.try_send(ChatUpdate::Ended(Outcome::NotSent(refused)));
         Self {
             work: None,
             updates,
-            first: Some(ChatUpdate::Ended(Outcome::NotSent(refused))),
             span: None,
         }
     }
 
     /// Waits for the first update.
     pub(super) async fn begin(&mut self) {
-        if self.first.is_none() {
-            let first = poll_fn(|cx| self.poll_update(cx)).await;
-            self.first = Some(first);
-        }
+        poll_fn(|cx| {
+            self.poll_work(cx);
+            match self.work.is_some() && self.updates.is_empty() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    fn poll_work(&mut self, cx: &mut Context<'_>) {
+        self.work.take_if(|work| work.as_mut().poll(cx).is_ready());
     }
 
     /// Hangs up. Updates already received can still be taken.
@@ -77,14 +81,7 @@ impl SseStream {
     }
 
     pub(in crate::net) fn poll_update(&mut self, cx: &mut Context<'_>) -> Poll<ChatUpdate> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(first);
-        }
-        if let Some(work) = &mut self.work
-            && work.as_mut().poll(cx).is_ready()
-        {
-            self.work = None;
-        }
+        self.poll_work(cx);
         let update = ready!(self.updates.poll_recv(cx));
         // The work leaves an end behind, unless it was given up.
         let update = update.unwrap_or(ChatUpdate::Ended(Outcome::Aborted { error: None }));
@@ -96,12 +93,12 @@ impl SseStream {
 }
 
 async fn work(
-    service: &Service,
+    service: Arc<Service>,
     mut request: Request<Bytes>,
-    config: &ClientConfig,
-    updates: &mpsc::Sender<ChatUpdate>,
+    config: Arc<ClientConfig>,
+    updates: mpsc::Sender<ChatUpdate>,
 ) {
-    let mut line = match service.open(Endpoint::Stream, &mut request).await {
+    let mut line = match service.open(stream_url, &mut request).await {
         Ok(opened) => opened,
         Err(error) => {
             let outcome = Outcome::Closed {
@@ -114,26 +111,23 @@ async fn work(
         }
     };
     let node = line.node();
-    let mut chat = StreamChat::new(config, time::now());
+    let mut chat = StreamChat::new(&config, time::now());
     let (mut body, mut head) = (None, None);
-    match before(chat.poll_timeout(), line.send(request)).await {
+    let answer = before(chat.poll_timeout(), line.send(request)).await;
+    let status = answer
+        .as_ref()
+        .and_then(|it| Some(it.as_ref().ok()?.status().as_u16()));
+    service.answered(&node, status);
+    match answer {
         Some(Ok(answer)) => {
-            let is_stream = is_stream(answer.headers());
-            service.answered(&node, Some(answer.status().as_u16()));
-            let status = answer.status().as_u16();
-            chat.handle_head(status, is_stream, time::now());
             let (parts, rest) = answer.into_parts();
+            let is_stream = is_stream(&parts.headers);
+            chat.handle_head(parts.status.as_u16(), is_stream, time::now());
+            body = Some((rest, is_stream && parts.status == StatusCode::OK));
             head = Some(parts.headers);
-            body = Some((rest, is_stream && status == 200));
         }
-        Some(Err(reason)) => {
-            service.answered(&node, None);
-            chat.handle_end(Some(reason));
-        }
-        None => {
-            service.answered(&node, None);
-            chat.handle_timeout(time::now());
-        }
+        Some(Err(reason)) => chat.handle_end(Some(reason)),
+        None => chat.handle_timeout(time::now()),
     }
     loop {
         while let Some(update) = chat.poll_update() {

@@ -18,7 +18,7 @@ use rpc_core::{DecodeError, Limits};
 
 use crate::limits::of_server;
 use tree::Value;
-pub(super) use tree::{Value as Tree, same_name};
+pub(crate) use tree::{Value as Tree, same_name};
 
 /// A form in which a payload is signed. All of them have no white space; strings have the short
 /// escapes `\" \\ \b \f \n \r \t`, and `\u00xx` for other control characters. Exhaustive: known hosts
@@ -72,7 +72,7 @@ pub fn canonical_json(text: &str, form: Canonical) -> Result<String, DecodeError
 ///
 /// # Errors
 /// As for [`canonical_json`], with these limits.
-pub(super) fn read<'a>(text: &'a str, limits: &Limits) -> Result<Value<'a>, DecodeError> {
+pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Result<Value<'a>, DecodeError> {
     check_size(text.len(), limits)?;
     Value::read(text, limits)
 }

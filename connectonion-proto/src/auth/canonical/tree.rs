@@ -12,7 +12,7 @@ use super::points::{Points, by_points};
 const DEEPEST: usize = 128;
 
 /// A JSON value.
-pub(in crate::auth) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// `true`, `false` or `null`.
     Word(&'a str),
     /// The text of a number.
@@ -25,12 +25,12 @@ pub(in crate::auth) enum Value<'a> {
 }
 
 /// A member of an object.
-pub(in crate::auth) struct Member<'a> {
+pub(crate) struct Member<'a> {
     /// The text between the quotation marks of its name.
-    pub(in crate::auth) name: &'a str,
+    pub(crate) name: &'a str,
     /// The text of its value.
-    pub(in crate::auth) text: &'a str,
-    pub(in crate::auth) value: Value<'a>,
+    pub(crate) text: &'a str,
+    pub(crate) value: Value<'a>,
 }
 
 /// Prints nothing: payloads carry prompts and invite codes.
@@ -41,7 +41,7 @@ impl fmt::Debug for Value<'_> {
 }
 
 /// Returns whether a name, given as the text between its quotation marks, is this one.
-pub(in crate::auth) fn same_name(quoted: &str, name: &str) -> bool {
+pub(crate) fn same_name(quoted: &str, name: &str) -> bool {
     if quoted.contains('\\') {
         Points::of(quoted).eq(name.chars().map(u32::from))
     } else {

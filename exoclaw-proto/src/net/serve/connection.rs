@@ -142,46 +142,25 @@ impl<B: Backend> Handler<B> {
         let (app, peer) = (Arc::clone(&self.shared.backend), Arc::clone(&self.peer));
         let method = Method::parse(call.tag()).map_or(OTHER, Method::name);
         let of = Arc::clone(&peer);
+        macro_rules! answer {
+            ($work:expr) => {
+                tasks.push(respond(peer, id, method, move || async move { $work }))
+            };
+        }
         match call {
             Call::ChatSend(chat) => tasks.push(run_chat(app, peer, id, chat)),
-            Call::Status => tasks.push(respond(peer, id, method, move || async move {
-                Ok(app.status(&of).await)
-            })),
-            Call::PluginList => tasks.push(respond(peer, id, method, move || async move {
-                Ok(app.plugins(&of).await)
-            })),
-            Call::ChatHistory(request) => {
-                tasks.push(respond(peer, id, method, move || async move {
-                    app.chat_history(&of, request).await
-                }));
-            }
-            Call::SessionList => tasks.push(respond(peer, id, method, move || async move {
-                app.session_list(&of).await
-            })),
-            Call::SessionClear(session) => {
-                tasks.push(respond(peer, id, method, move || async move {
-                    app.session_clear(&of, session).await
-                }));
-            }
-            Call::BudgetStatus(request) => {
-                tasks.push(respond(peer, id, method, move || async move {
-                    app.budget_status(&of, request.session).await
-                }));
-            }
-            Call::MemorySearch(request) => {
-                tasks.push(respond(peer, id, method, move || async move {
-                    app.memory_search(&of, request).await
-                }));
-            }
+            Call::Status => answer!(Ok(app.status(&of).await)),
+            Call::PluginList => answer!(Ok(app.plugins(&of).await)),
+            Call::ChatHistory(request) => answer!(app.chat_history(&of, request).await),
+            Call::SessionList => answer!(app.session_list(&of).await),
+            Call::SessionClear(session) => answer!(app.session_clear(&of, session).await),
+            Call::BudgetStatus(request) => answer!(app.budget_status(&of, request.session).await),
+            Call::MemorySearch(request) => answer!(app.memory_search(&of, request).await),
             Call::Unknown { tag, content } => {
-                tasks.push(respond(peer, id, method, move || async move {
-                    app.call(&of, &tag, content.unwrap_or_default()).await
-                }));
+                answer!(app.call(&of, &tag, content.unwrap_or_default()).await);
             }
             // The machine passes on no other.
-            call => tasks.push(respond(peer, id, method, move || async move {
-                Err::<(), _>(RpcError::unknown_method(call.tag()))
-            })),
+            call => answer!(Err::<(), _>(RpcError::unknown_method(call.tag()))),
         }
     }
 }
