@@ -42,8 +42,6 @@ crate::config! {
 pub enum Jitter {
     /// No change.
     None,
-    /// Between zero and the delay.
-    Full,
     /// Between half of the delay and the delay.
     #[default]
     Equal,
@@ -124,7 +122,6 @@ impl Backoff {
         self.attempts = self.attempts.saturating_add(1);
         let delay = match self.policy.jitter {
             Jitter::None => delay,
-            Jitter::Full => share(delay, entropy),
             Jitter::Equal => delay / 2 + share(delay - delay / 2, entropy),
         };
         Some(delay.max(Self::SHORTEST))
@@ -252,16 +249,15 @@ mod tests {
         fn jitter_stays_within_its_bounds(millis in 0_u64..100_000, entropy: u64, n in 0_u32..9) {
             let policy = BackoffPolicy::new(Duration::from_millis(millis), 1.5);
             let whole = policy.delay(n).max(Backoff::SHORTEST);
-            for (jitter, least) in [(Jitter::Full, Duration::ZERO), (Jitter::Equal, whole / 2)] {
-                let mut backoff = Backoff { policy: BackoffPolicy { jitter, ..policy }, attempts: n };
-                let delay = backoff.next_delay(entropy).unwrap();
-                prop_assert!(delay >= least.max(Backoff::SHORTEST) && delay <= whole);
-            }
+            let policy = BackoffPolicy { jitter: Jitter::Equal, ..policy };
+            let mut backoff = Backoff { policy, attempts: n };
+            let delay = backoff.next_delay(entropy).unwrap();
+            prop_assert!(delay >= (whole / 2).max(Backoff::SHORTEST) && delay <= whole);
         }
 
         #[test]
         fn no_policy_panics(secs: u64, factor: f64, attempts: u32, entropy: u64) {
-            let policy = BackoffPolicy { jitter: Jitter::Full, ..BackoffPolicy::new(Duration::from_secs(secs), factor) };
+            let policy = BackoffPolicy { jitter: Jitter::Equal, ..BackoffPolicy::new(Duration::from_secs(secs), factor) };
             let mut backoff = Backoff { policy, attempts };
             prop_assert!(backoff.next_delay(entropy).is_some());
         }

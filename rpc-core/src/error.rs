@@ -161,17 +161,7 @@ impl CloseReason {
             | Self::Connect {
                 retryable: false, ..
             } => Retry::Never,
-            Self::Peer(_)
-            | Self::Lost
-            | Self::Transport { .. }
-            | Self::Connect { .. }
-            | Self::KeepAlive { .. }
-            | Self::Refused { .. }
-            | Self::HandshakeTimeout { .. }
-            | Self::RateLimited
-            | Self::SlowConsumer
-            | Self::Violation { .. }
-            | Self::TooLarge { .. } => Retry::Backoff,
+            _ => Retry::Backoff,
         }
     }
 

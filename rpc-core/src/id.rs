@@ -112,45 +112,31 @@ impl<K: ?Sized> AsRef<str> for Id<K> {
     }
 }
 
+macro_rules! as_text {
+    (compared: $($Text:ty),*; made: $($From:ty),*) => {
+        $(impl<K: ?Sized> PartialEq<$Text> for Id<K> {
+            fn eq(&self, other: &$Text) -> bool {
+                self.text == *other
+            }
+        }
+
+        impl<K: ?Sized> PartialEq<Id<K>> for $Text {
+            fn eq(&self, other: &Id<K>) -> bool {
+                other.text == *self
+            }
+        })*
+        $(impl<K: ?Sized> From<$From> for Id<K> {
+            fn from(text: $From) -> Self {
+                Self::new(text)
+            }
+        })*
+    };
+}
+as_text! { compared: str, &str, String; made: &str, String, &Str, Str, &Self }
+
 impl<K: ?Sized> PartialEq<Str> for Id<K> {
     fn eq(&self, other: &Str) -> bool {
         self.text == *other
-    }
-}
-
-impl<K: ?Sized> PartialEq<String> for Id<K> {
-    fn eq(&self, other: &String) -> bool {
-        self.text == *other
-    }
-}
-
-impl<K: ?Sized> PartialEq<Id<K>> for str {
-    fn eq(&self, other: &Id<K>) -> bool {
-        other == self
-    }
-}
-
-impl<K: ?Sized> PartialEq<Id<K>> for &str {
-    fn eq(&self, other: &Id<K>) -> bool {
-        other == self
-    }
-}
-
-impl<K: ?Sized> PartialEq<Id<K>> for String {
-    fn eq(&self, other: &Id<K>) -> bool {
-        other == self
-    }
-}
-
-impl<K: ?Sized> PartialEq<str> for Id<K> {
-    fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
-    }
-}
-
-impl<K: ?Sized> PartialEq<&str> for Id<K> {
-    fn eq(&self, other: &&str) -> bool {
-        self.text == **other
     }
 }
 
@@ -166,39 +152,9 @@ impl<K: ?Sized> fmt::Display for Id<K> {
     }
 }
 
-impl<K: ?Sized> From<&str> for Id<K> {
-    fn from(text: &str) -> Self {
-        Self::new(text)
-    }
-}
-
 impl<K: ?Sized> From<&String> for Id<K> {
     fn from(text: &String) -> Self {
         text.as_str().into()
-    }
-}
-
-impl<K: ?Sized> From<String> for Id<K> {
-    fn from(text: String) -> Self {
-        Self::new(text)
-    }
-}
-
-impl<K: ?Sized> From<&Self> for Id<K> {
-    fn from(id: &Self) -> Self {
-        id.clone()
-    }
-}
-
-impl<K: ?Sized> From<&Str> for Id<K> {
-    fn from(text: &Str) -> Self {
-        Self::new(text)
-    }
-}
-
-impl<K: ?Sized> From<Str> for Id<K> {
-    fn from(text: Str) -> Self {
-        Self::new(text)
     }
 }
 
@@ -242,10 +198,7 @@ pub trait IdForm: Copy + Eq + Hash {
     ///
     /// # Errors
     /// Only what `serializer` returns.
-    fn serialize<S: Serializer>(raw: u64, serializer: S) -> Result<S::Ok, S::Error>
-    where
-        Self: Sized,
-    {
+    fn serialize<S: Serializer>(raw: u64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&CallId::<Self>::from_raw(raw))
     }
 }

@@ -80,10 +80,8 @@ impl KeepaliveTimers {
     /// Closes the connection if nothing arrives within `pong_timeout` from now, without sending a
     /// ping.
     pub(crate) fn expect(&mut self, config: &KeepAlive, now: Instant) {
-        self.gone_at = Some(later(
-            now,
-            config.pong_timeout.max(Duration::from_millis(1)),
-        ));
+        let after = config.pong_timeout.max(Duration::from_millis(1));
+        self.gone_at = Some(later(now, after));
     }
 
     /// Moves the deadline to `until` at the earliest: silence before that proves nothing.

@@ -237,14 +237,13 @@ impl Outgoing {
 /// Prints kind and length only, and the contents of a Close.
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self {
-            Self::Text(_) => "Text",
-            Self::Binary(_) => "Binary",
-            Self::Ping(_) => "Ping",
-            Self::Close(frame) => return f.debug_tuple("Close").field(frame).finish(),
-            Self::Abort => return f.write_str("Abort"),
-        };
-        write!(f, "{kind}({} bytes)", self.len())
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::Binary(bytes) => Incoming::Binary(bytes).fmt(f),
+            Self::Ping(bytes) => Incoming::Ping(bytes).fmt(f),
+            Self::Close(frame) => f.debug_tuple("Close").field(frame).finish(),
+            Self::Abort => f.write_str("Abort"),
+        }
     }
 }
 

@@ -31,10 +31,10 @@ const SLACK: usize = 16;
 /// progress.sent(first, start);
 /// progress.sent(second_one, start);
 ///
-/// progress.heard(first, start + second);
+/// progress.on_frame(first, start + second);
 /// assert_eq!(progress.since(second_one), Some(start + second));
 /// progress.ended(first);
-/// progress.heard(second_one, start + 2 * second);
+/// progress.on_frame(second_one, start + 2 * second);
 /// assert_eq!(progress.since(second_one), Some(start + 2 * second));
 /// ```
 #[derive(Debug, Default)]

@@ -344,10 +344,8 @@ impl Renewal {
                     let valid = config.lease.saturating_sub(config.margin);
                     let until = State::ValidUntil(later(sent, valid));
                     lease.shared.set(|_| Some(until));
-                    lease
-                        .clock()
-                        .sleep_until(later(sent, config.lease / 3))
-                        .await;
+                    let next = later(sent, config.lease / 3);
+                    lease.clock().sleep_until(next).await;
                     continue;
                 }
                 // An answer was lost, or the key is.

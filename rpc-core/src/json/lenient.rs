@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::value::JsonVisitor;
 use super::{Json, Str, token};
+use crate::id::Id;
 use crate::limits::Limits;
 
 /// Reads a string, or a number as its digits. For `deserialize_with`, into [`Str`] or a type made
@@ -29,16 +30,8 @@ pub fn id<'de, D: Deserializer<'de>, T: From<Str>>(from: D) -> Result<T, D::Erro
 pub fn optional_id<'de, D: Deserializer<'de>, T: From<Str>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
-    Ok(Option::<IdText>::deserialize(from)?.map(|IdText(text)| text.into()))
-}
-
-struct IdText(Str);
-
-impl<'de> Deserialize<'de> for IdText {
-    #[inline]
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        id(from).map(Self)
-    }
+    let read = Option::<Id<()>>::deserialize(from)?;
+    Ok(read.map(|id| Str::from(id).into()))
 }
 
 /// Reads an object as raw JSON.

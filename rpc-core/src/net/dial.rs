@@ -220,12 +220,7 @@ impl DialError {
             | Self::Unreachable { .. }
             | Self::Proxy { .. }
             | Self::Handshake(_) => true,
-            Self::BadUrl { .. }
-            | Self::Certificate { .. }
-            | Self::Tls { .. }
-            | Self::PlainServer { .. }
-            | Self::TlsServer { .. }
-            | Self::Exhausted => false,
+            _ => false,
         }
     }
 

@@ -91,16 +91,13 @@ impl<M: Machine, T: Transport> Driver<M, T> {
 
     /// Creates the driver of a client, which counts connection and bytes, and shows the observer frames
     /// without secrets.
-    pub(super) fn for_client<P>(
+    pub(super) fn for_client<P: Protocol<Machine = M>>(
         machine: M,
         transport: T,
         config: &DriverConfig,
         peer: Option<SocketAddr>,
         generation: u64,
-    ) -> Self
-    where
-        P: Protocol<Machine = M>,
-    {
+    ) -> Self {
         let meter = ConnectionMeter::new(Side::Client, P::SYSTEM);
         let tap = Tap::new(config.observer.clone(), P::redact, peer, generation);
         let io = Io::new(transport, config, tap, meter);

@@ -4,7 +4,7 @@ use http::StatusCode;
 use http::header::{CONTENT_ENCODING, HeaderMap, LOCATION};
 
 use super::ws::redact_urls;
-use crate::text::beginning;
+use crate::text::{beginning, is_control, is_invisible};
 
 /// Most bytes of a refusal that are kept.
 const MAX_REFUSAL: usize = 300;
@@ -61,10 +61,7 @@ pub fn refusal_text(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Str
 
 /// Returns the words of a text, without anything that a terminal or a log could take for more.
 fn one_line(text: &str) -> String {
-    let is_unseen = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
+    let is_unseen = |c: char| is_control(c) || is_invisible(c);
     let seen = text.replace(is_unseen, " ");
     let words: Vec<_> = seen.split_whitespace().collect();
     beginning(&words.join(" "), MAX_REFUSAL).to_owned()

@@ -164,9 +164,8 @@ impl<S: HubState> SharedHub<S> {
 
 impl<S> Clone for SharedHub<S> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        let shared = Arc::clone(&self.shared);
+        Self { shared }
     }
 }
 

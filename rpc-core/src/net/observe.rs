@@ -63,11 +63,7 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn method(&self) -> Option<String> {
         let text = self.text()?;
-        let member = |name| {
-            json::find_member(&text, name)?
-                .as_str()
-                .map(Cow::into_owned)
-        };
+        let member = |name| Some(json::find_member(&text, name)?.as_str()?.into_owned());
         ["type", "method", "event"].into_iter().find_map(member)
     }
 

@@ -217,12 +217,8 @@ pub(super) fn metered<T>(mut config: QueueConfig, meter: Queue) -> (Producer<T>,
         state: Mutex::new(state),
         config,
     });
-    (
-        Producer {
-            shared: Arc::clone(&shared),
-        },
-        Consumer { shared },
-    )
+    let same = Arc::clone(&shared);
+    (Producer { shared: same }, Consumer { shared })
 }
 
 impl<T> Producer<T> {

@@ -102,12 +102,9 @@ impl<M: Machine> Handle<M> {
             cut: false,
             is_draining: false,
         };
-        Self {
-            shared: Arc::new(Shared {
-                state: Mutex::new(state),
-                changed: Notify::new(),
-            }),
-        }
+        let (state, changed) = (Mutex::new(state), Notify::new());
+        let shared = Arc::new(Shared { state, changed });
+        Self { shared }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<M>> {
@@ -201,9 +198,8 @@ fn wake<M>(mut state: MutexGuard<'_, State<M>>) {
 
 impl<M> Clone for Handle<M> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        let shared = Arc::clone(&self.shared);
+        Self { shared }
     }
 }
 

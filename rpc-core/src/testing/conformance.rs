@@ -178,11 +178,8 @@ pub fn nasty_texts() -> Vec<String> {
     .into();
     texts.push("[".repeat(deep));
     texts.push("{\"data\":".repeat(deep));
-    texts.push(format!(
-        "{{\"data\":{}{}}}",
-        "[".repeat(deep),
-        "]".repeat(deep)
-    ));
+    let [open, close] = ["[", "]"].map(|it| it.repeat(deep));
+    texts.push(format!("{{\"data\":{open}{close}}}"));
     texts.push(format!("{{\"event\":\"{}\"}}", "x".repeat(1 << 20)));
     texts
 }

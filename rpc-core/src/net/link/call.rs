@@ -67,16 +67,12 @@ pub(super) struct Completer<P: Protocol> {
 }
 
 /// Creates a call that is not yet queued.
-pub(super) fn prepare<P, F>(
+pub(super) fn prepare<P: Protocol>(
     shared: Arc<Shared<P>>,
     method: &'static str,
     items: Option<Producer<P::Item>>,
-    start: F,
-) -> (Completer<P>, Waiting<P>)
-where
-    P: Protocol,
-    F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
-{
+    start: impl FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send + 'static,
+) -> (Completer<P>, Waiting<P>) {
     let cell: Arc<Cell<P>> = Arc::new(Mutex::new(State {
         phase: Phase::Queued,
         caller: None,

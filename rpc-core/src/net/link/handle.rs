@@ -192,10 +192,10 @@ impl<P: Protocol> Link<P> {
     /// # Errors
     /// [`Refused::QueueFull`] if too many commands wait, [`Refused::Closed`] once the link has
     /// ended. While there is no connection the command is dropped.
-    pub fn try_command<F>(&self, command: F) -> Result<(), Refused>
-    where
-        F: FnOnce(&mut P::Machine, Instant) + Send + 'static,
-    {
+    pub fn try_command(
+        &self,
+        command: impl FnOnce(&mut P::Machine, Instant) + Send + 'static,
+    ) -> Result<(), Refused> {
         let work: Work<P> = Box::new(move |serving| {
             if let Ok(serving) = serving {
                 command(serving.machine, serving.now);

@@ -137,10 +137,10 @@ impl HttpConfig {
     /// [can be guessed](super::is_guessable): the hook returns the name of the secret. Without it, only the
     /// answer 401 is slowed down. With several hooks the first name counts.
     #[must_use]
-    pub fn with_guessable_secret<F>(mut self, hook: F) -> Self
-    where
-        F: Fn(&Parts, SocketAddr) -> Option<&'static str> + Send + Sync + 'static,
-    {
+    pub fn with_guessable_secret(
+        mut self,
+        hook: impl Fn(&Parts, SocketAddr) -> Option<&'static str> + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.guessable.push(Arc::new(hook));
         self
     }
@@ -163,13 +163,10 @@ impl HttpConfig {
     /// 500. With several hooks, one after the other decides, and the last subprotocol counts; without one,
     /// the first that [`ws`](Self::ws) lists.
     #[must_use]
-    pub fn with_on_upgrade<F>(mut self, hook: F) -> Self
-    where
-        F: Fn(&mut Parts, SocketAddr) -> Result<Option<String>, (StatusCode, String)>
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub fn with_on_upgrade(
+        mut self,
+        hook: impl Fn(&mut Parts, SocketAddr) -> UpgradeDecision + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.on_upgrade.push(Arc::new(hook));
         self
     }
@@ -196,27 +193,23 @@ impl HttpConfig {
     /// Decides about each plain request before its body is read: authenticate by header here. The hook returns the
     /// answer to a request that goes no further. With several hooks the first refusal counts.
     #[must_use]
-    pub fn with_authorize<F>(mut self, hook: F) -> Self
-    where
-        F: Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync + 'static,
-    {
+    pub fn with_authorize(
+        mut self,
+        hook: impl Fn(&Parts, SocketAddr) -> Option<Response<Body>> + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.authorize.push(Arc::new(hook));
         self
     }
 
     pub(super) fn authorize(&self, parts: &Parts, peer: SocketAddr) -> Option<Response<Body>> {
-        self.hooks
-            .authorize
-            .iter()
-            .find_map(|hook| hook(parts, peer))
+        let mut hooks = self.hooks.authorize.iter();
+        hooks.find_map(|hook| hook(parts, peer))
     }
 
     /// Returns the name of the secret that a request needs, if it can be guessed.
     pub(super) fn guessable(&self, parts: &Parts, peer: SocketAddr) -> Option<&'static str> {
-        self.hooks
-            .guessable
-            .iter()
-            .find_map(|hook| hook(parts, peer))
+        let mut hooks = self.hooks.guessable.iter();
+        hooks.find_map(|hook| hook(parts, peer))
     }
 
     pub(super) fn is_upgrade_path(&self, path: &str) -> bool {
@@ -248,10 +241,8 @@ impl HttpConfig {
     /// passes all others on.
     #[must_use]
     pub fn http(&self, request: Request<Bytes>, peer: SocketAddr) -> Option<HttpFuture> {
-        self.hooks
-            .http
-            .as_ref()
-            .map(|service| service(request, peer))
+        let service = self.hooks.http.as_ref()?;
+        Some(service(request, peer))
     }
 }
 

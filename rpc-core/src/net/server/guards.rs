@@ -192,9 +192,7 @@ impl Guards {
     fn is_proxy(&self, address: IpAddr) -> bool {
         match &self.proxies {
             ProxyPolicy::Loopback => address.is_loopback(),
-            ProxyPolicy::List(list) => list
-                .iter()
-                .any(|Network(network)| network.contains(&address)),
+            ProxyPolicy::List(list) => list.iter().any(|it| it.0.contains(&address)),
         }
     }
 
@@ -358,33 +356,28 @@ impl fmt::Display for Origin {
 impl Host {
     /// Parses `host`, `host:port`, `[v6]` or `[v6]:port`. Removes one trailing dot of a name.
     fn parse(text: &str) -> Option<Self> {
-        let (name, port) = if text.starts_with('[') {
-            let end = text.find(']')?;
-            let (name, rest) = text.split_at(end + 1);
-            let port = match rest {
-                "" => None,
-                _ => Some(rest.strip_prefix(':')?),
-            };
-            let address: Ipv6Addr = name.get(1..end)?.parse().ok()?;
-            (format!("[{address}]"), port)
+        let end = match text.starts_with('[') {
+            true => text.find(']')? + 1,
+            false => text.find(':').unwrap_or(text.len()),
+        };
+        let (name, port) = text.split_at(end);
+        let port = match port.strip_prefix(':') {
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().ok()?)
+            }
+            None if port.is_empty() => None,
+            _ => return None,
+        };
+        let name = if let Some(address) = name.strip_prefix('[') {
+            let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
+            format!("[{address}]")
         } else {
-            let (name, port) = match text.split_once(':') {
-                Some((name, port)) => (name, Some(port)),
-                None => (text, None),
-            };
             let name = name.strip_suffix('.').unwrap_or(name);
             let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
             if name.is_empty() || !name.bytes().all(valid) {
                 return None;
             }
-            (name.to_ascii_lowercase(), port)
-        };
-        let port = match port {
-            None => None,
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Some(digits.parse().ok()?)
-            }
-            Some(_) => return None,
+            name.to_ascii_lowercase()
         };
         Some(Self { name, port })
     }
@@ -394,12 +387,8 @@ impl Host {
     }
 
     fn is_loopback(&self) -> bool {
-        self.name == "localhost"
-            || self.name == "[::1]"
-            || self
-                .name
-                .parse::<Ipv4Addr>()
-                .is_ok_and(|address| address.is_loopback())
+        let address = self.name.parse::<Ipv4Addr>();
+        ["localhost", "[::1]"].contains(&&*self.name) || address.is_ok_and(|it| it.is_loopback())
     }
 }
 

@@ -101,11 +101,10 @@ impl AcceptLoop {
 
     /// Calls `handler` once per connection and runs its future in a task of its own, until the server is
     /// drained.
-    pub(super) async fn run<H, F>(self, handler: H) -> DrainReport
-    where
-        H: Fn(Accepted) -> F + Send + Sync + 'static,
-        F: Future<Output = ()> + Send + 'static,
-    {
+    pub(super) async fn run<F: Future<Output = ()> + Send + 'static>(
+        self,
+        handler: impl Fn(Accepted) -> F + Send + Sync + 'static,
+    ) -> DrainReport {
         let Self {
             listener,
             mut arrivals,

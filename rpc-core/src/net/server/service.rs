@@ -99,10 +99,7 @@ impl Service {
     }
 }
 
-impl<B> tower_service::Service<Request<B>> for Service
-where
-    B: hyper::body::Body + Send + 'static,
-{
+impl<B: hyper::body::Body + Send + 'static> tower_service::Service<Request<B>> for Service {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;

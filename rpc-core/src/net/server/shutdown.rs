@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::connection::{Accepted, Arrival};
 use super::service::UNKNOWN;
-use crate::net::{Cancellation, DrainReport, Transport};
+use crate::Instant;
+use crate::net::{Cancellation, DrainReport, Transport, time};
+use crate::timers::later;
 
 /// Ends a running server, and passes it connections. Cheap to clone; dropping it has no effect.
 #[derive(Clone, Debug)]
@@ -42,9 +43,7 @@ impl ServerHandle {
     /// # Cancel safety
     /// If the future is dropped, the drain goes on; only the report is lost.
     pub async fn drain(&self, deadline: Duration) -> DrainReport {
-        let at = Instant::now()
-            .checked_add(deadline)
-            .unwrap_or_else(far_future);
+        let at = later(time::now(), deadline);
         self.request.send_if_modified(|request| {
             let earlier = request.is_none_or(|before| at < before);
             if earlier {
@@ -119,9 +118,10 @@ impl Drain {
     /// Waits until the deadline of the drain, which may move while this waits.
     pub(super) async fn deadline(&mut self) {
         loop {
-            let at = (*self.request.borrow_and_update()).unwrap_or_else(far_future);
+            let at = *self.request.borrow_and_update();
+            let at = at.unwrap_or_else(|| later(time::now(), Duration::MAX));
             tokio::select! {
-                () = tokio::time::sleep_until(at) => return,
+                () = time::sleep_until(at) => return,
                 _ = self.request.changed() => {}
             }
         }
@@ -130,10 +130,6 @@ impl Drain {
     pub(super) fn report(&self, report: DrainReport) {
         self.report.send_replace(Some(report));
     }
-}
-
-fn far_future() -> Instant {
-    Instant::now() + Duration::from_secs(60 * 60 * 24 * 365)
 }
 
 #[cfg(test)]
@@ -178,7 +174,7 @@ mod tests {
         let (late, early) = (drain.handle(), drain.handle());
         let late = tokio::spawn(async move { late.drain(Duration::from_secs(1000)).await });
         drain.requested().await;
-        let started = Instant::now();
+        let started = tokio::time::Instant::now();
         let early = tokio::spawn(async move { early.drain(Duration::from_secs(1)).await });
         drain.deadline().await;
         assert!(started.elapsed() < Duration::from_secs(1000));

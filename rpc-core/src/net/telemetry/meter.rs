@@ -22,52 +22,24 @@ use super::Side;
 /// Describes each metric of these crates, with its unit, to the recorder that is installed.
 #[cfg(feature = "metrics")]
 pub fn describe() {
-    for (name, what) in [
-        (
-            "rpc_server_call_duration_seconds",
-            "How long calls of peers took",
-        ),
-        (
-            "rpc_client_call_duration_seconds",
-            "How long own calls took",
-        ),
-    ] {
-        describe_histogram!(name, Unit::Seconds, what);
-    }
-    for (name, what) in [
-        (
-            "rpc_server_active_calls",
-            "Calls of peers that are worked on",
-        ),
-        ("rpc_client_active_calls", "Own calls that are not answered"),
-        ("rpc_server_connections", "Open connections of peers"),
-        ("rpc_client_connections", "Own open connections"),
-        (
-            "rpc_client_queued_events",
-            "Events that wait for the application",
-        ),
-    ] {
-        describe_gauge!(name, Unit::Count, what);
-    }
-    for (name, unit, what) in [
-        (
-            "rpc_received_bytes_total",
-            Unit::Bytes,
-            "Payloads of frames that came",
-        ),
-        (
-            "rpc_sent_bytes_total",
-            Unit::Bytes,
-            "Payloads of frames that went",
-        ),
-        (
-            "rpc_client_lost_events_total",
-            Unit::Count,
-            "Events that a slow application lost",
-        ),
-    ] {
-        describe_counter!(name, unit, what);
-    }
+    type Text = &'static str;
+    let seconds = |name: Text, what: Text| describe_histogram!(name, Unit::Seconds, what);
+    let now = |name: Text, what: Text| describe_gauge!(name, Unit::Count, what);
+    let bytes = |name: Text, what: Text| describe_counter!(name, Unit::Bytes, what);
+    let ever = |name: Text, what: Text| describe_counter!(name, Unit::Count, what);
+    seconds("rpc_server_call_duration_seconds", "Time of peers' calls");
+    seconds("rpc_client_call_duration_seconds", "Time of own calls");
+    now("rpc_server_active_calls", "Open calls of peers");
+    now("rpc_client_active_calls", "Own calls without an answer");
+    now("rpc_server_connections", "Open connections of peers");
+    now("rpc_client_connections", "Own open connections");
+    now("rpc_client_queued_events", "Events nobody has read yet");
+    bytes("rpc_received_bytes_total", "Payloads of received frames");
+    bytes("rpc_sent_bytes_total", "Payloads of sent frames");
+    ever(
+        "rpc_client_lost_events_total",
+        "Events lost by slow readers",
+    );
 }
 
 #[derive(Debug)]

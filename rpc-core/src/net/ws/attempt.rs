@@ -46,14 +46,8 @@ impl Clone for Position {
     }
 }
 
-/// What to do next in an attempt.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// Resolve the name of the URL with this index.
-    Resolve(usize),
-    /// Dial one of the answers for it.
-    Dial(usize, SocketAddr),
-}
+/// The index of a URL whose name is to be resolved or, with an answer for it, to be dialled.
+type Step = (usize, Option<SocketAddr>);
 
 /// One attempt: passes over addresses that do not answer. It visits each address at most once.
 pub(super) struct DialAttempt<'a> {
@@ -85,7 +79,7 @@ impl<'a> DialAttempt<'a> {
         urls.sort_by_key(|url| first.as_ref().is_some_and(|it| it.index() != *url));
         Self {
             dialer,
-            steps: urls.into_iter().map(Step::Resolve).collect(),
+            steps: urls.into_iter().map(|url| (url, None)).collect(),
             first,
             avoided,
             started: Instant::now(),
@@ -111,10 +105,10 @@ impl<'a> DialAttempt<'a> {
             };
             answers.sort_by_key(|it| !is(&self.first, it));
             let last = answers.extract_if(.., |it| is(&self.avoided, it));
-            self.steps.extend(last.map(|it| Step::Dial(url, it)));
+            self.steps.extend(last.map(|it| (url, Some(it))));
         }
         let answers = answers.into_iter().rev();
-        answers.for_each(|it| self.steps.push_front(Step::Dial(url, it)));
+        answers.for_each(|it| self.steps.push_front((url, Some(it))));
     }
 
     /// Opens a connection, TCP and TLS, to the next address that accepts one.
@@ -125,14 +119,14 @@ impl<'a> DialAttempt<'a> {
         loop {
             let share = self.share();
             match self.steps.pop_front() {
-                Some(Step::Resolve(url)) => {
+                Some((url, None)) => {
                     let target = self.dialer.target(url);
                     match within(share, self.dialer.resolve(target)).await {
                         Ok(answers) => self.resolved(url, answers),
                         Err(error) => self.note(self.dialer.unreachable(target, error)),
                     }
                 }
-                Some(Step::Dial(url, address)) => {
+                Some((url, Some(address))) => {
                     let target = self.dialer.target(url);
                     let tcp = match within(share, TcpStream::connect(address)).await {
                         Ok(tcp) => tcp,
@@ -253,8 +247,8 @@ mod tests {
         let mut dialled = Vec::new();
         while let Some(step) = attempt.steps.pop_front() {
             match step {
-                Step::Resolve(url) => attempt.resolved(url, names[url].clone()),
-                Step::Dial(url, address) => dialled.push((url, address)),
+                (url, None) => attempt.resolved(url, names[url].clone()),
+                (url, Some(address)) => dialled.push((url, address)),
             }
         }
         dialled

@@ -119,13 +119,10 @@ impl WsDialer {
     /// given port. Its errors lead to the next URL. Its future must be cancel-safe: each name has a share
     /// of the time. Default: the system's resolver.
     #[must_use]
-    pub fn with_resolver<R>(
+    pub fn with_resolver<R: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static>(
         mut self,
         resolve: impl Fn(&str, u16) -> R + Send + Sync + 'static,
-    ) -> Self
-    where
-        R: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
-    {
+    ) -> Self {
         self.resolver = Some(Arc::new(move |host, port| Box::pin(resolve(host, port))));
         self
     }

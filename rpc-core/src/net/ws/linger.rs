@@ -43,15 +43,12 @@ impl Linger {
 
     /// Returns ready once the connection may be dropped. `is_told` says whether the peer can know
     /// the reason.
-    pub(super) fn poll<S>(
+    pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &mut S,
+        socket: &mut (impl AsyncRead + AsyncWrite + Unpin),
         is_told: bool,
-    ) -> Poll<()>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) -> Poll<()> {
         for _ in 0..READS_AT_ONCE {
             let mut memory = [MaybeUninit::uninit(); READ];
             let mut read = ReadBuf::uninit(&mut memory);

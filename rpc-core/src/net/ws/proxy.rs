@@ -139,10 +139,8 @@ impl Proxy<'_> {
         if let Some((user, password)) = self.at.raw_auth() {
             socks = socks.with_auth(user.to_owned(), password.to_owned());
         }
-        Ok(socks
-            .call(format!("http://{to}").parse()?)
-            .await?
-            .into_inner())
+        let tunnel = socks.call(format!("http://{to}").parse()?).await?;
+        Ok(tunnel.into_inner())
     }
 
     async fn connect(&self, mut tcp: TcpStream) -> Result<TcpStream, Failure> {

@@ -74,10 +74,7 @@ pub struct WsStream<S = Socket> {
     linger: Option<Box<Linger>>,
 }
 
-impl<S> WsStream<S>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> WsStream<S> {
     /// Takes a connection whose upgrade is done, for example by an HTTP server. `read_already`
     /// holds the bytes that were read past the request.
     ///
@@ -343,10 +340,7 @@ where
     }
 }
 
-impl<S> Stream for WsStream<S>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for WsStream<S> {
     type Item = Result<Message, TransportError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -368,10 +362,7 @@ where
     }
 }
 
-impl<S> Sink<Outgoing> for WsStream<S>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Sink<Outgoing> for WsStream<S> {
     type Error = TransportError;
 
     /// Pending while more than one write buffer is stuck.

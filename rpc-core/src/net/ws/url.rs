@@ -132,11 +132,8 @@ impl Target {
 
     /// Returns whether traffic to this URL stays on this machine.
     pub(super) fn is_this_machine(&self) -> bool {
-        self.is_localhost()
-            || self
-                .host
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.to_canonical().is_loopback())
+        let address = self.host.parse::<IpAddr>();
+        self.is_localhost() || address.is_ok_and(|it| it.to_canonical().is_loopback())
     }
 
     /// Returns host and port for error messages.

@@ -127,12 +127,8 @@ impl FileTable {
     fn open(path: &Path, config: FileConfig) -> Result<Self, StoreError> {
         let lock = Self::lock(path)?;
         let mut table = Self::begin(path, config)?;
-        let is_checked = table
-            .opener
-            .disk
-            .len()
-            .is_ok_and(|it| (1..CHECKED).contains(&it));
-        if is_checked && !table.is_whole()? {
+        let len = table.opener.disk.len();
+        if len.is_ok_and(|it| (1..CHECKED).contains(&it)) && !table.is_whole()? {
             let salvaged = table.replace(config)?;
             let Salvaged { found, damaged } = salvaged;
             let path = path.display();

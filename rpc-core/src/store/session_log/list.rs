@@ -122,15 +122,12 @@ impl SessionLog {
     ///
     /// # Cancel safety
     /// If the future is dropped, some are removed.
-    pub async fn sweep<F>(
+    pub async fn sweep<F: Future<Output = Result<bool, StoreError>>>(
         &self,
         max_sessions: u64,
         max_bytes: u64,
         is_free: impl Fn(SessionInfo) -> F,
-    ) -> Result<u64, StoreError>
-    where
-        F: Future<Output = Result<bool, StoreError>>,
-    {
+    ) -> Result<u64, StoreError> {
         let (heads, now) = (self.lasts().await?, self.now());
         let (mut count, mut removed) = (heads.len() as u64, 0);
         let mut bytes: u64 = heads.iter().map(|it| it.bytes).sum();
@@ -189,16 +186,12 @@ impl SessionLog {
         // Behind one in the middle there is a gap.
         for last in self.log.heads(&pattern).await? {
             if unreadable.contains(&last.sequence) {
-                sessions
-                    .entry(last.subject)
-                    .or_default()
-                    .skip(last.sequence);
+                let session = sessions.entry(last.subject).or_default();
+                session.skip(last.sequence);
             }
         }
-        let lost = sessions
-            .values()
-            .map(Session::lost)
-            .filter(|lost| *lost > 0);
+        let lost = sessions.values().map(Session::lost);
+        let lost = lost.filter(|lost| *lost > 0);
         Ok(lost.fold((0, 0), |(records, sessions), lost| {
             (records + lost, sessions + 1)
         }))

@@ -342,10 +342,8 @@ impl SessionLog {
         let is_whole = entry.is_whole || session.state().is_none();
         let before = if is_whole { 0 } else { session.bytes() };
         self.admit(&subject, &entry, before)?;
-        let room = self
-            .max_part
-            .saturating_sub(entry.head.data.len())
-            .max(1024);
+        let room = self.max_part.saturating_sub(entry.head.data.len());
+        let room = room.max(1024);
         let of = entry.body.len().div_ceil(room).max(1);
         let (mut first, mut bytes) = (None, before);
         for part in 0..of {

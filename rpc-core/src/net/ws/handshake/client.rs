@@ -40,15 +40,12 @@ pub(in crate::net::ws) enum UpgradeError {
 
 /// Requests the upgrade from a server. Returns the subprotocol that it selected, and the bytes that it
 /// sent after its answer: some servers send first.
-pub(in crate::net::ws) async fn upgrade<S>(
-    stream: &mut S,
+pub(in crate::net::ws) async fn upgrade(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     path: &str,
     headers: &HeaderMap,
     offered: &[String],
-) -> Result<(Option<String>, Vec<u8>), UpgradeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(Option<String>, Vec<u8>), UpgradeError> {
     let key = generate_key();
     stream
         .write_all(&write_request(path, &key, headers, offered))
@@ -62,12 +59,9 @@ where
 }
 
 /// Reads up to the head of the final answer. Returns it, and the bytes read past it.
-pub(in crate::net::ws) async fn read_answer<S>(
-    stream: &mut S,
-) -> Result<(Response<()>, Vec<u8>), UpgradeError>
-where
-    S: AsyncRead + Unpin,
-{
+pub(in crate::net::ws) async fn read_answer(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> Result<(Response<()>, Vec<u8>), UpgradeError> {
     let mut behind = Vec::new();
     for _ in 0..=MAX_INTERIM {
         let read = read_head(stream, behind, parse_response).await?;
@@ -84,10 +78,8 @@ where
 fn write_request(path: &str, key: &str, headers: &HeaderMap, offered: &[String]) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
     let tokens = offered.iter().map(String::as_str);
-    let offered = tokens
-        .filter(|it| is_token(it))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let offered: Vec<_> = tokens.filter(|it| is_token(it)).collect();
+    let offered = offered.join(", ");
     let own: [(&str, &[u8]); 5] = [
         ("Connection", b"Upgrade"),
         ("Upgrade", b"websocket"),
@@ -135,11 +127,8 @@ async fn refusal<S: AsyncRead + Unpin>(
 ) -> UpgradeError {
     let headers = answer.headers();
     let number = |name| -> Option<u64> {
-        std::str::from_utf8(only(headers, &name)?)
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        let number = std::str::from_utf8(only(headers, &name)?).ok()?;
+        number.trim().parse().ok()
     };
     let length = number(header::CONTENT_LENGTH);
     let length = length.map_or(MAX_BODY as u64, |length| length.min(MAX_BODY as u64));

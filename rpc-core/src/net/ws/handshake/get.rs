@@ -9,15 +9,12 @@ use super::head::read_head;
 use crate::net::http::compressed;
 
 /// Fetches a document. Uses HTTP/1.0, whose answers end with the connection and are never chunked.
-pub(in crate::net::ws) async fn get<S>(
-    stream: &mut S,
+pub(in crate::net::ws) async fn get(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     path: &str,
     headers: &HeaderMap,
     max: usize,
-) -> Result<(u16, Vec<u8>), UpgradeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(u16, Vec<u8>), UpgradeError> {
     let mut request = format!("GET {path} HTTP/1.0\r\n").into_bytes();
     let own: [(&str, &[u8]); 2] = [("Accept-Encoding", b"identity"), ("Connection", b"close")];
     write_headers(&mut request, headers, &own);

@@ -20,14 +20,11 @@ pub(super) type Parsed<T> = Result<Option<(T, usize)>, &'static str>;
 
 /// Reads up to the end of a head, of which `buffer` has been read. Returns the head and the bytes
 /// read past it, or the error.
-pub(super) async fn read_head<S, T>(
-    stream: &mut S,
+pub(super) async fn read_head<T>(
+    stream: &mut (impl AsyncRead + Unpin),
     mut buffer: Vec<u8>,
     parse: fn(&[u8]) -> Parsed<T>,
-) -> io::Result<Result<(T, Vec<u8>), &'static str>>
-where
-    S: AsyncRead + Unpin,
-{
+) -> io::Result<Result<(T, Vec<u8>), &'static str>> {
     loop {
         match parse(&buffer) {
             Ok(Some((head, len))) => {

@@ -16,13 +16,10 @@ pub(crate) const EXPLANATION: &str =
 
 /// Answers a client's upgrade request with 101, and selects the first of `ours` that it offers.
 /// Returns that, and the bytes that the client sent after its request.
-pub(in crate::net::ws) async fn accept<S>(
-    stream: &mut S,
+pub(in crate::net::ws) async fn accept(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ours: &[String],
-) -> Result<(Option<String>, Vec<u8>), TransportError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(Option<String>, Vec<u8>), TransportError> {
     let bad = |why| (StatusCode::BAD_REQUEST, why);
     let read = read_head(stream, Vec::new(), parse_request).await?;
     let checked = read.map_err(bad).and_then(|(request, behind)| {
