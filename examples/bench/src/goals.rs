@@ -45,9 +45,6 @@ const SCAN: f64 = 1.4;
 const WRITE: f64 = 1.9;
 const WRITE_LONG: f64 = 5.0;
 const WRITER: f64 = 1.0;
-/// Goal 10: at most twice what a quick printer costs, and 1.5 times that for frames of 1 KB.
-const PRINTED: f64 = 0.5;
-const PRINTED_LONG: f64 = 1.0 / 1.5;
 /// Goal 9: at most 0.4 times a map with a sleep per call.
 const SLEEP: f64 = 2.5;
 
@@ -113,9 +110,6 @@ const GOALS: &[Goal] = &[
     met("encode Exoclaw tool use, raw input of 200 KB", "to_writer", WRITER),
     met("encode Snek send_message, 100 B", "to_writer", WRITER),
     met("encode Exoclaw usage event", "to_writer", WRITER),
-    // Goal 10
-    met("print a recording, 100 B a frame", "a printer", PRINTED),
-    met("print a recording, 1 KB a frame", "a printer", PRINTED_LONG),
     // Goal 9
     met("a pending call, 1 in flight", "map + sleep", SLEEP),
     met("a pending call, 1,000 in flight", "map + sleep", SLEEP),

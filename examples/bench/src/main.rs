@@ -7,7 +7,6 @@ mod goals;
 mod net;
 mod pending;
 mod process;
-mod recording;
 mod text;
 mod work;
 

@@ -55,7 +55,6 @@ pub(crate) const OURS: &str = "ours";
 /// All that is counted in instructions.
 pub(crate) fn all() -> Vec<Work> {
     let mut works = crate::frames::works();
-    works.extend(crate::recording::works());
     works.extend(crate::pending::works());
     works.extend(crate::net::works());
     works
