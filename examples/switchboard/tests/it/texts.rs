@@ -79,6 +79,8 @@ fn interface(package: &str) -> HashSet<String> {
     let text = Regex::new("<[^<>]*>::").unwrap().replace_all(&text, "::");
     let is_path = |it: char| it.is_alphanumeric() || "_:".contains(it);
     let paths = text.split(|it| !is_path(it)).flat_map(|path| {
+        // That of a field ends with the colon before its type.
+        let path = path.trim_end_matches(':');
         let starts = path.match_indices("::").map(|(at, _)| at + 2);
         iter::once(0).chain(starts).map(|at| path[at..].to_owned())
     });
