@@ -236,7 +236,7 @@ pub(crate) fn offline(view: &View, mut out: impl io::Write) -> io::Result<()> {
         }
         write(&mut out, &serde_json::to_string(row)?)?;
     }
-    let script = format_args!("<script type=\"module\">{SCRIPT}</script>");
+    let script = format!("<script type=\"module\">{SCRIPT}</script>");
     write!(out, "</script>\n{script}\n</body>{after}")
 }
 
