@@ -286,7 +286,7 @@ fn agent(args: &Args, is_public: bool) -> Result<(Worker, ServerOptions, String)
     let files = args.files.clone().unwrap_or_else(|| home.join("files"));
     let folder = std::fs::create_dir_all(&files).and_then(|()| Workspace::open(&files));
     let cannot = |option: &str, path: &Path, error: &io::Error| {
-        let why = format_args!("{option} {}: {error}", path.display());
+        let why = format!("{option} {}: {error}", path.display());
         cli::cannot_write(why, option, error.kind())
     };
     let folder = folder.map_err(|error| cannot("--files", &files, &error))?;

@@ -77,7 +77,7 @@ impl OldFile {
         match format? {
             Some(FORMAT) => Ok(file),
             other => {
-                let why = format_args!("its format is {other:?}, known is {FORMAT}");
+                let why = format!("its format is {other:?}, known is {FORMAT}");
                 Err(refused(path, &why))
             }
         }
