@@ -45,7 +45,7 @@ async fn check(faults: &[(&'static [Break], &str)], logs_alone: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_of_logs_is_reported_without_a_store() {
-    let faults: [(&[Break], &str); _] = [
+    let faults: [(&[Break], &str); 32] = [
         (&[Ids], "with the same id one is stored"),
         (&[EmptyId], "with the same id one is stored"),
         (&[Duplicate], "with the same id one is stored"),
@@ -84,7 +84,7 @@ async fn a_fault_of_logs_is_reported_without_a_store() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_of_a_store_is_reported() {
-    let faults: [(&[Break], &str); _] = [
+    let faults: [(&[Break], &str); 18] = [
         (&[Order], "a feed brings records"),
         (&[Previous], "a feed brings records"),
         (&[FeedIds], "a feed brings records"),
