@@ -4,8 +4,8 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask, chats_are_kept_in_a_list, equals,
-    has, host, many, say, texts
+    ANSWER, ANSWERING, DONE, EMPTY, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask,
+    chats_are_kept_in_a_list, equals, has, host, many, say, texts,
 )
 from chrome import browser
 from harness import call, expect, main, same, switchboard, until
@@ -91,7 +91,7 @@ async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
         await say(page, call("write_file", path="a.txt", text="bread"))
         await page.click(ALWAYS, f"{DONE} && {has(ANSWER, 'wrote 5 bytes')}")
         await ask(page, call("write_file", path="a.txt", text="cheese"), "wrote 6 bytes")
-        await page.click("#fresh", READY)
+        await page.click("#fresh", f"{READY} && {EMPTY}")
         await page.run("const it = document.getElementById('mode'); it.value = 'accept_edits';"
                        " it.dispatchEvent(new Event('change'))")
         await ask(page, call("write_file", path="a.txt", text="oranges"), "wrote 7 bytes")
@@ -224,7 +224,7 @@ async def each_chat_of_a_browser_is_a_session(chrome, size):
     async with host() as real, chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
         expect(b"count to 2" in (real.folder / "sessions.redb").read_bytes(), "the agent has stored it")
-        await page.click("#fresh", READY)
+        await page.click("#fresh", f"{READY} && {EMPTY}")
         await ask(page, "count to 3", "1 2 3")
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
 
