@@ -6,10 +6,10 @@ mod pure;
 use rpc_core::Limits;
 use snek_proto::frame::{ClientFrame, ServerFrame};
 
-pub use machines::{client_conn, server_conn};
 pub use pure::{image_urls, sanitize, toolloop};
 
 use crate::frames::frame;
+use crate::machine::drive;
 
 /// Decoding, encoding and decoding again gives the same request.
 pub fn client_frames(text: &str) {
@@ -34,6 +34,16 @@ pub fn server_frames(text: &str) {
     }
 }
 
+/// Runs a client through operations: see `Client`.
+pub fn client_conn(data: &[u8]) {
+    drive::<machines::Client>(data);
+}
+
+/// Runs a server's connection through operations: see `Server`.
+pub fn server_conn(data: &[u8]) {
+    drive::<machines::Server>(data);
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -47,12 +57,8 @@ mod tests {
         fn machines_keep_their_rules_after_the_opening(
             data in prop::collection::vec(prop::sample::select((0..=24_u8).collect::<Vec<_>>()), 0..200),
         ) {
-            let mut client = vec![2, 3, 4];
-            client.extend(&data);
-            client_conn(&client);
-            let mut server = vec![1, 2];
-            server.extend(&data);
-            server_conn(&server);
+            client_conn(&[&[0, 1, 0, 0, 1, 1, 0, 1, 2, 0], &data[..]].concat());
+            server_conn(&[&[0, 1, 0, 9], &data[..]].concat());
         }
 
         #[test]
