@@ -15,6 +15,7 @@ use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerSt
 use rpc_core::{Instant, Json, Limits, Machine as _, Refused, Text};
 use serde::Serialize;
 
+use crate::frames::written;
 use crate::machine::{Expected, Model, Run, Settings};
 
 /// Small enough for short scripts to reach.
@@ -159,24 +160,6 @@ impl Server {
         self.expected.leaves(error);
     }
 
-    /// Whether a command was taken that answers what was asked, with a frame or without.
-    fn answered(
-        &mut self,
-        run: &Run<'_, ServerConn>,
-        result: &Result<(), Refused>,
-        fits: bool,
-        frame: Option<&impl Serialize>,
-    ) -> bool {
-        let taken = run.took(result, fits);
-        if taken {
-            self.asked = None;
-            if let Some(frame) = frame {
-                self.expected.leaves(frame);
-            }
-        }
-        taken
-    }
-
     const fn state(&self) -> ServerState {
         match (self.asked, self.stage) {
             (Some(_), _) => ServerState::AwaitVerdict,
@@ -228,66 +211,69 @@ impl Model for Server {
     fn receive_binary(&mut self, _: &[u8], _: &mut Run<'_, ServerConn>) {}
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let is_inside = self.stage == Stage::Inside;
-        match op {
+        let (conn, is_inside) = (&mut run.conn, self.stage == Stage::Inside);
+        let waits = |command| self.asked == Some(command);
+        let (result, fits, frame) = match op {
             0 => {
                 let frame = Connected::new("s", SessionState::New);
-                let fits = matches!(self.asked, Some(Command::Connect | Command::Onboarded));
-                let result = run.conn.accept(&frame);
-                if self.answered(run, &result, fits, Some(&frame)) {
-                    self.stage = Stage::Inside;
-                    self.signs |= self.wish;
-                }
+                let fits = waits(Command::Connect) || waits(Command::Onboarded);
+                (conn.accept(&frame), fits, text_of(&frame))
             }
             1 => {
                 let frame = OnboardRequired::new("0x", &[]).expect("it encodes");
-                let fits = self.asked == Some(Command::Connect) && !is_inside;
-                let result = run.conn.gate(Address::from_bytes([7; 32]), &frame);
-                if self.answered(run, &result, fits, Some(&frame)) {
-                    self.stage = Stage::Gated;
-                    self.stash = self.wish;
-                }
+                let result = conn.gate(Address::from_bytes([7; 32]), &frame);
+                let fits = waits(Command::Connect) && !is_inside;
+                (result, fits, text_of(&frame))
             }
             2 => {
                 let frame = OnboardSuccess::new("0x", "contact", "hello");
-                let fits = self.asked == Some(Command::Onboard);
-                let result = run.conn.welcome(&frame);
-                if self.answered(run, &result, fits, Some(&frame)) {
-                    self.stage = Stage::Outside;
-                    self.is_newcomer = true;
-                    self.wish = self.stash;
-                    self.ask(Command::Onboarded, "Onboarded");
-                }
+                let fits = waits(Command::Onboard);
+                (conn.welcome(&frame), fits, text_of(&frame))
             }
-            3 => {
-                let result = run.conn.begun();
-                let fits = self.asked == Some(Command::Input);
-                self.answered(run, &result, fits, None::<&()>);
-            }
+            3 => (conn.begun(), waits(Command::Input), None),
             4 => {
                 let frame = RuntimeInputAck::new("s", "r");
-                let result = run.conn.acknowledge(&frame);
-                let fits = self.asked == Some(Command::Input);
-                self.answered(run, &result, fits, Some(&frame));
+                let fits = waits(Command::Input);
+                (conn.acknowledge(&frame), fits, text_of(&frame))
             }
             5 => {
                 let frame = ErrorFrame::new("no");
-                let result = run.conn.refuse(&frame);
-                self.answered(run, &result, self.asked.is_some(), Some(&frame));
+                (conn.refuse(&frame), self.asked.is_some(), text_of(&frame))
             }
-            6 => {
-                let result = run.conn.resume();
-                let fits = self.asked == Some(Command::Other);
-                self.answered(run, &result, fits, None::<&()>);
-            }
+            6 => (conn.resume(), waits(Command::Other), None),
             7 => {
-                let text = run.script.text();
-                let result = run.conn.send(Text::from(text.to_owned()));
-                if run.took(&result, is_inside) {
-                    self.expected.frames.push_back(text.to_owned());
-                }
+                let text = run.script.text().to_owned();
+                let result = conn.send(Text::from(text.clone()));
+                (result, is_inside, Some(text))
             }
-            _ => drop(run.conn.has_room()),
+            _ => {
+                conn.has_room();
+                return;
+            }
+        };
+        if !run.took(&result, fits) {
+            return;
+        }
+        self.expected.frames.extend(frame);
+        if op < 7 {
+            self.asked = None;
+        }
+        match op {
+            0 => {
+                self.stage = Stage::Inside;
+                self.signs |= self.wish;
+            }
+            1 => {
+                self.stage = Stage::Gated;
+                self.stash = self.wish;
+            }
+            2 => {
+                self.stage = Stage::Outside;
+                self.is_newcomer = true;
+                self.wish = self.stash;
+                self.ask(Command::Onboarded, "Onboarded");
+            }
+            _ => {}
         }
         self.go_on();
     }
@@ -322,6 +308,10 @@ impl Model for Server {
     fn late(&mut self, conn: &mut ServerConn, _: Instant) -> Option<Refused> {
         conn.begun().err()
     }
+}
+
+fn text_of(frame: &impl Serialize) -> Option<String> {
+    Some(written(frame).as_str().to_owned())
 }
 
 /// The name of an event; of a warning, what it warns of.

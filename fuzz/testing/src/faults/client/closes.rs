@@ -1,35 +1,27 @@
 //! Ends with a Close: the server's, the client's, and the ends of whole clients.
 
-use super::super::raw::{End, RawFrame};
-use super::harness::{Harness, arrive, befalls, check, hang_up, soon};
-use super::{ClientUnderTest, Ended, PATIENCE, SHORT, Terms};
 use futures_util::future::join;
 use rpc_core::CloseReason;
 use rpc_core::net::LinkState;
+use switchboard_faults::{Fault, RawFrame};
+
+use super::super::{End, PATIENCE, check, soon};
+use super::harness::{Harness, arrive, befall, hang_up};
+use super::{ClientUnderTest, Ended, SHORT, Terms};
 
 /// It closes, with a code and without.
 ///
 /// The Close is answered, reported, and followed by another attempt.
 pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
+    let terms = Terms::new();
     for code in [1000, 1001, 1011, 4000] {
-        let said =
-            |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
-        befalls(test, Terms::new(), said, async |mut line| {
-            let _ = line.frame(RawFrame::close(code)).await;
-            let end = soon(line.end()).await;
-            check(end == End::Said(code), "a Close is answered", &end);
-            line
-        })
-        .await;
+        let why = |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
+        let end = Some(End::Said(code));
+        befall(test, &terms, why, &[Fault::Close(code)], end).await;
     }
     let lost = |why: &CloseReason| *why == CloseReason::Lost;
-    befalls(test, Terms::new(), lost, async |mut line| {
-        let _ = line.frame(RawFrame::new(0x88, "")).await;
-        let end = soon(line.end()).await;
-        check(end == End::Said(1005), "a Close is answered", &end);
-        line
-    })
-    .await;
+    let without = Fault::Frames(vec![RawFrame::new(0x88, "")]);
+    befall(test, &terms, lost, &[without], Some(End::Said(1005))).await;
 }
 
 /// It does not answer the client's Close.
@@ -75,12 +67,7 @@ pub(super) async fn drain_in_a_call<C: ClientUnderTest>(test: &C) {
             harness.check_end(&ended, |why| drained(why) || *why == CloseReason::Local);
             check(counted == (0, 1), "a drain counts", &counted);
         }
-        harness.gave_up(drained).await;
-        check(
-            harness.accepted == 1,
-            "nobody dials again",
-            &harness.accepted,
-        );
+        harness.gave_up_at_once(drained).await;
     }
 }
 
@@ -114,7 +101,11 @@ pub(super) async fn without_a_line<C: ClientUnderTest>(test: &C) {
             drop(line);
         }
         // Between two attempts.
-        let mut harness = Harness::start(test, Terms::new().with_pause(PATIENCE)).await;
+        let mut harness = Harness::start(
+            test,
+            Terms::new().with(|it| it.link.reconnect.backoff.initial = PATIENCE),
+        )
+        .await;
         drop(harness.accept().await);
         let mut states = harness.link().states();
         let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
