@@ -86,7 +86,7 @@ mod tests {
         fn the_client_keeps_its_rules(
             settings: u8,
             // A host that lets the client in makes the rest interesting.
-            opening in prop::sample::select(vec![&[1, 0][..], &[1, 11, 12, 1, 12], &[1, 1], &[]]),
+            opening in prop::sample::select(vec![&[1, 0][..], &[1, 11, 12, 1, 12], &[1, 1], &[1, 0, 16, 16, 1, 13], &[]]),
             rest in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             client_conn(&[&[settings], opening, &rest[..]].concat());
@@ -96,7 +96,7 @@ mod tests {
         fn connections_of_servers_keep_their_rules(
             settings: u8,
             // A client that is admitted, or is at the gate, makes the rest interesting.
-            opening in prop::sample::select(vec![&[1, 0, 9][..], &[1, 0, 10], &[1, 0, 10, 1, 10, 11], &[]]),
+            opening in prop::sample::select(vec![&[1, 0, 9][..], &[1, 0, 10], &[1, 0, 10, 1, 10, 11, 9], &[1, 2, 9], &[]]),
             rest in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             server_conn(&[&[settings], opening, &rest[..]].concat());

@@ -4,6 +4,8 @@ mod client;
 mod frames;
 mod pair;
 mod server;
+#[path = "../../../../exoclaw-proto/tests/it/session_keys.rs"]
+mod session_keys;
 
 use crate::machine::drive;
 pub use frames::{client_frames, server_frames, session_key};

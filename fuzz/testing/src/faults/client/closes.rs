@@ -28,8 +28,7 @@ pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
 ///
 /// The line is dropped after the closing handshake's deadline.
 pub(super) async fn unanswered<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     harness.link().close();
     harness.gave_up(|why| *why == CloseReason::Local).await;
     let end = soon(line.end()).await;
@@ -42,8 +41,7 @@ pub(super) async fn unanswered<C: ClientUnderTest>(test: &C) {
 pub(super) async fn drain_in_a_call<C: ClientUnderTest>(test: &C) {
     let drained = |why: &CloseReason| *why == CloseReason::Drained;
     for ends_in_time in [true, false] {
-        let mut harness = Harness::start(test, Terms::new()).await;
-        let mut line = harness.ready().await;
+        let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
         let server = async {
             let call = harness.test.called(&mut line).await;
             arrive(&mut line).await;
@@ -101,37 +99,30 @@ pub(super) async fn without_a_line<C: ClientUnderTest>(test: &C) {
             drop(line);
         }
         // Between two attempts.
-        let mut harness = Harness::start(
-            test,
-            Terms::new().with(|it| it.link.reconnect.backoff.initial = PATIENCE),
-        )
-        .await;
+        let terms = Terms::new().with(|it| it.link.reconnect.backoff.initial = PATIENCE);
+        let mut harness = Harness::start(test, terms).await;
         drop(harness.accept().await);
         let mut states = harness.link().states();
         let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
         check(soon(lost).await.is_ok(), "a lost line is told", &drains);
         stop(&harness).await;
-        check(
-            harness.accepted == 1,
-            "nobody dials again",
-            &harness.accepted,
-        );
+        let accepted = harness.accepted;
+        check(accepted == 1, "nobody dials again", &accepted);
     }
 }
 
 /// The client closes with a call in flight.
 pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let server = async {
         harness.test.called(&mut line).await;
         arrive(&mut line).await;
         harness.link().close();
         hang_up(line).await;
     };
-    let (ended, ()) = soon(join(harness.call(), server)).await;
-    harness.check_end(&ended, |why| *why == CloseReason::Local);
-    harness.gave_up(|why| *why == CloseReason::Local).await;
+    let local = |why: &CloseReason| *why == CloseReason::Local;
+    harness.call_ends(local, server).await;
+    harness.gave_up(local).await;
 }
 
 /// The connection's task is dropped with a call in flight.
@@ -139,16 +130,14 @@ pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
 /// No one waits for a task that is gone, and the server sees the end of the line.
 pub(super) async fn task_dropped<C: ClientUnderTest>(test: &C) {
     let gone = |why: &CloseReason| *why == CloseReason::TaskGone;
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let server = async {
         harness.test.called(&mut line).await;
         arrive(&mut line).await;
         harness.task.abort();
         soon(line.end()).await
     };
-    let (ended, end) = soon(join(harness.call(), server)).await;
-    harness.check_end(&ended, gone);
+    let end = harness.call_ends(gone, server).await;
     check(end != End::Said(1000), "no Close was said", &end);
     harness.gave_up(gone).await;
 }

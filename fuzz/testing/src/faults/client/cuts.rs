@@ -1,6 +1,5 @@
 //! Lines that end without a Close, wherever the connection stands.
 
-use futures_util::future::join;
 use rpc_core::CloseReason;
 use rpc_core::net::ws::Role;
 use switchboard_faults::{Fault, RawFrame};
@@ -130,16 +129,14 @@ pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
         .await;
 
         let terms = Terms::new().reconnecting(false);
-        let mut harness = Harness::start(test, terms).await;
-        let mut line = harness.ready().await;
+        let (harness, mut line) = Harness::ready_on(test, terms).await;
         let server = async {
             if let Some(call) = harness.test.called(&mut line).await {
                 harness.test.progress(&mut line, &call).await;
             }
             line.inject(&cut).await;
         };
-        let (ended, ()) = join(harness.call(), server).await;
-        harness.check_end(&ended, is_cut);
+        harness.call_ends(is_cut, server).await;
         harness.gave_up(is_cut).await;
     }
 }
@@ -165,8 +162,7 @@ pub(super) async fn in_a_frame<C: ClientUnderTest>(test: &C) {
 /// The reason is the client's own: it has closed.
 pub(super) async fn while_the_client_closes<C: ClientUnderTest>(test: &C) {
     for cut in CUTS {
-        let mut harness = Harness::start(test, Terms::new()).await;
-        let mut line = harness.ready().await;
+        let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
         harness.link().close();
         // Its Close is on its way, or has come.
         let _ = soon(line.receive()).await;

@@ -32,8 +32,7 @@ pub(super) async fn breach<C: ClientUnderTest>(test: &C, breach: Breach) {
 ///
 /// Refused at once: nothing is sent, and nothing else suffers.
 pub(super) async fn oversized_outgoing<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let ended = soon(test.load(&harness.handle, MAX_MESSAGE + 1)).await;
     let refused = matches!(
         &ended,
@@ -48,8 +47,7 @@ pub(super) async fn oversized_outgoing<C: ClientUnderTest>(test: &C) {
 ///
 /// It is skipped, or it is passed through: no one falls into it.
 pub(super) async fn deep_json<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let half = MAX_MESSAGE / 2 - 200;
     for (open, close) in [("[", "]"), ("[", ""), ("{\"a\":", "")] {
         let times = half / open.len();
@@ -69,8 +67,7 @@ pub(super) async fn deep_json<C: ClientUnderTest>(test: &C) {
 /// Pongs that are not taken make the client stop reading. Once they are, all is as before, and every
 /// ping has its pong.
 pub(super) async fn ping_flood<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let ping = RawFrame::ping([7; 125]).into_bytes(Role::Server);
     let flood = ping.repeat(PINGS);
     let sent = line.push(&flood, SHORT).await.unwrap_or_default();

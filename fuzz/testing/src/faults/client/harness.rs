@@ -27,6 +27,13 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
         Self::on(listener, test, terms)
     }
 
+    /// A client that is ready, and the connection on which it is.
+    pub(super) async fn ready_on(test: &'c C, terms: Terms) -> (Self, RawPeer) {
+        let mut harness = Self::start(test, terms).await;
+        let line = harness.ready().await;
+        (harness, line)
+    }
+
     pub(super) fn on(listener: RawListener, test: &'c C, terms: Terms) -> Self {
         let dialer = test.dialer(listener.address(), &terms);
         let (handle, events, task) = test.start(dialer, terms);
@@ -160,6 +167,17 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
     pub(super) async fn gave_up_at_once(&self, why: impl Fn(&CloseReason) -> bool) {
         self.gave_up(why).await;
         check(self.accepted == 1, "nobody dials again", &self.accepted);
+    }
+
+    /// A call that is in flight while the server does something, and ends for this reason.
+    pub(super) async fn call_ends<T>(
+        &self,
+        why: impl Fn(&CloseReason) -> bool,
+        server: impl Future<Output = T>,
+    ) -> T {
+        let (ended, outcome) = soon(join(self.call(), server)).await;
+        self.check_end(&ended, why);
+        outcome
     }
 
     /// A call that was in flight on a line that ended for this reason.

@@ -181,8 +181,7 @@ async fn flood<C: ClientUnderTest>(test: &C, line: &mut RawPeer) -> Option<()> {
 /// Events are dropped and counted; calls are answered all the same.
 pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
     let terms = Terms::new().with(|it| it.link.events = queue(LagPolicy::DropOldest));
-    let mut harness = Harness::start(test, terms).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, terms).await;
     let sent = soon(flood(test, &mut line)).await;
     check(sent.is_some(), "a flood does not end the line", &sent);
     // Behind the flood, so that all of it has been read when the answer has come.
@@ -209,8 +208,7 @@ pub(super) async fn event_flood_that_closes<C: ClientUnderTest>(test: &C) {
     let policies = [LagPolicy::Close, LagPolicy::Block { deadline: SHORT }];
     for policy in policies {
         let terms = Terms::new().with(|it| it.link.events = queue(policy));
-        let mut harness = Harness::start(test, terms.clone().reconnecting(false)).await;
-        let mut line = harness.ready().await;
+        let (harness, mut line) = Harness::ready_on(test, terms.clone().reconnecting(false)).await;
         let server = async {
             flood(test, &mut line).await;
             hang_up(line).await;

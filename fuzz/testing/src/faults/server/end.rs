@@ -14,13 +14,12 @@ use super::{
 
 /// A handler that panics: its client gets an error, keeps its connection and is served on.
 pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "panic").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "panic").await;
         for _ in 0..2 {
             let reported = soon(server.panic(&mut peer, "panic")).await;
             must("a panic is reported", reported);
-            is_served(&server, &mut peer, "panic").await;
+            is_served(server, &mut peer, "panic").await;
         }
     })
     .await;
@@ -29,12 +28,11 @@ pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
 /// A handler that never returns: everything else goes on, on its own connection too. When that ends,
 /// nothing is left of it.
 pub(super) async fn a_handler_that_never_returns<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "hang").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "hang").await;
         must("hanging", server.hang(&mut peer, "hang").await);
         for _ in 0..2 {
-            is_served(&server, &mut peer, "hang").await;
+            is_served(server, &mut peer, "hang").await;
         }
     })
     .await;

@@ -19,20 +19,19 @@ const HOARD: usize = 64 * 1024 * 1024;
 pub(super) async fn breach<S: ServerUnderTest>(breach: Breach) {
     let terms = Terms::default();
     let faults = breach.faults(Role::Client, terms.max_message);
-    let server = S::start(terms).await;
-    survives(&server, async {
+    survives(terms, async |server: &S| {
         for fault in &faults {
             for is_client in [false, true] {
                 let peer = match is_client {
-                    true => client(&server, "wrong").await,
-                    false => upgraded(&server).await,
+                    true => client(server, "wrong").await,
+                    false => upgraded(server).await,
                 };
                 let (kept, end) = peer.inject(fault).await;
                 let end = end.unwrap_or(End::Fin);
                 check_end("the peer is told", end, End::Said(breach.code()));
                 // Its name has to be free for the next one.
                 drop(kept);
-                until_open(&server, 1).await;
+                until_open(server, 1).await;
             }
         }
     })
@@ -41,9 +40,8 @@ pub(super) async fn breach<S: ServerUnderTest>(breach: Breach) {
 
 /// A flood: far more messages than anybody may send. 1008.
 pub(super) async fn a_flood_of_messages<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "flood").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "flood").await;
         let message = RawFrame::text(server.small_text());
         let end = peer.flood(message, 100_000).await;
         check_end("a flood ends", end, End::Said(1008));
@@ -54,12 +52,11 @@ pub(super) async fn a_flood_of_messages<S: ServerUnderTest>() {
 /// Oversized in the other direction: the application has more for a client than a message may hold.
 /// It is reported, and the connection goes on.
 pub(super) async fn oversized_answers<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "modest").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "modest").await;
         let told = server.oversize(&mut peer, "modest").await;
         must("what is too large is refused", told);
-        is_served(&server, &mut peer, "modest").await;
+        is_served(server, &mut peer, "modest").await;
     })
     .await;
 }
@@ -67,9 +64,8 @@ pub(super) async fn oversized_answers<S: ServerUnderTest>() {
 /// Deep JSON: as a whole message, and as a member of one. It is refused or passed through, and the
 /// client that sent it is served on.
 pub(super) async fn deep_json<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "deep").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "deep").await;
         let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
         let objects = "{\"a\":".repeat(40_000);
         for deep in [
@@ -80,7 +76,7 @@ pub(super) async fn deep_json<S: ServerUnderTest>() {
         ] {
             must("writing", peer.text(&deep).await);
         }
-        is_served(&server, &mut peer, "deep").await;
+        is_served(server, &mut peer, "deep").await;
     })
     .await;
 }
@@ -89,9 +85,8 @@ pub(super) async fn deep_json<S: ServerUnderTest>() {
 /// 1008. For a peer that reads none of them the server reads no more in the end, and gives it up.
 pub(super) async fn a_flood_of_pings<S: ServerUnderTest>() {
     const PINGS: usize = 2_000;
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "pinging").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "pinging").await;
         for _ in 0..PINGS {
             must("a ping is taken", peer.frame(RawFrame::ping("p")).await);
         }
@@ -102,14 +97,13 @@ pub(super) async fn a_flood_of_pings<S: ServerUnderTest>() {
                 None => check(false, "every ping has its pong", &pongs),
             }
         }
-        is_served(&server, &mut peer, "pinging").await;
+        is_served(server, &mut peer, "pinging").await;
         let end = peer.flood(RawFrame::ping("p"), 100_000).await;
         check_end("more pings than messages are allowed", end, End::Said(1008));
     })
     .await;
-    let server = S::start(Terms::with_pings()).await;
-    survives(&server, async {
-        let mut peer = narrow_client(&server, "hoarding").await;
+    survives(Terms::with_pings(), async |server: &S| {
+        let mut peer = narrow_client(server, "hoarding").await;
         let ping = RawFrame::ping(vec![b'p'; 125]).into_bytes(Role::Client);
         let burst = ping.repeat(512);
         let mut sent = 0;

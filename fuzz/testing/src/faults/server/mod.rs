@@ -10,7 +10,6 @@ mod frames;
 mod line;
 mod opening;
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -297,15 +296,16 @@ async fn rest(peer: &mut RawPeer) {
     }
 }
 
-/// Lets a fault happen while a healthy client is served; afterwards the server has to be as it was.
-async fn survives<S: ServerUnderTest, T>(server: &S, fault: impl Future<Output = T>) -> T {
+/// Lets a fault happen to a server on these terms while a healthy client is served; afterwards the
+/// server has to be as it was.
+async fn survives<S: ServerUnderTest>(terms: Terms, fault: impl AsyncFnOnce(&S)) {
+    let server = &S::start(terms).await;
     let mut witness = client(server, "witness").await;
     let is_over = AtomicBool::new(false);
     let fault = async {
-        let outcome = soon(fault).await;
+        soon(fault(server)).await;
         until_open(server, 1).await;
         is_over.store(true, Ordering::Relaxed);
-        outcome
     };
     let going_on = async {
         while !is_over.load(Ordering::Relaxed) {
@@ -313,12 +313,11 @@ async fn survives<S: ServerUnderTest, T>(server: &S, fault: impl Future<Output =
             rest(&mut witness).await;
         }
     };
-    let (outcome, ()) = tokio::join!(fault, going_on);
+    tokio::join!(fault, going_on);
     is_served(server, &mut witness, "witness").await;
     let mut other = client(server, "other").await;
     is_served(server, &mut other, "other").await;
     drop((witness, other));
     until_open(server, 0).await;
     check(server.counters().panicked() == 0, "nothing panicked", &());
-    outcome
 }

@@ -16,9 +16,8 @@ fn hurried() -> Terms {
 
 /// A silent peer: it connects and asks for nothing. It is hung up on at the deadline.
 pub(super) async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
-    let server = S::start(hurried()).await;
-    survives(&server, async {
-        let mut peer = connected(&server).await;
+    survives(hurried(), async |server: &S| {
+        let mut peer = connected(server).await;
         check_end("it is hung up on", peer.http_end().await, End::Fin);
     })
     .await;
@@ -27,9 +26,8 @@ pub(super) async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
 /// A slow writer: its request comes byte by byte and is not complete at the deadline. It is hung up
 /// on, although it goes on writing.
 pub(super) async fn a_request_that_trickles<S: ServerUnderTest>() {
-    let server = S::start(hurried()).await;
-    survives(&server, async {
-        let mut peer = connected(&server).await;
+    survives(hurried(), async |server: &S| {
+        let mut peer = connected(server).await;
         // More than a hundred bytes: ten times the deadline.
         let written = peer.trickle(server.upgrade().as_bytes(), SHORT / 10).await;
         if written.is_ok() {
@@ -42,20 +40,19 @@ pub(super) async fn a_request_that_trickles<S: ServerUnderTest>() {
 
 /// A cut within the request, after it, and within what is read of the answer.
 pub(super) async fn a_cut_before_the_upgrade<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
+    survives(Terms::default(), async |server: &S| {
         let request = server.upgrade();
         let len = request.len();
         for cut in [0, 1, len / 2, len - 1, len] {
             // At last its sending side only: the answer could still be read.
             for fault in [Fault::End, Fault::Reset, Fault::HalfClose] {
-                let mut peer = connected(&server).await;
+                let mut peer = connected(server).await;
                 let (sent, _) = request.as_bytes().split_at(cut);
                 must("writing", peer.bytes(sent).await);
                 soon(peer.inject(&fault)).await;
             }
         }
-        until_open(&server, 1).await;
+        until_open(server, 1).await;
     })
     .await;
 }
