@@ -44,8 +44,8 @@ impl<I, K> Default for Calls<I, K> {
 
 impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
     /// A command was given; it has an id if it was taken.
-    pub(crate) fn made(&mut self, id: Result<I, Refused>, kind: K) {
-        let Ok(id) = id else { return };
+    pub(crate) fn made(&mut self, id: &Result<I, Refused>, kind: K) {
+        let Ok(id) = *id else { return };
         let is_new = self.calls.iter().all(|call| call.id != id);
         assert!(is_new, "an id was given twice");
         self.recent += 1;

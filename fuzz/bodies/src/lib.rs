@@ -70,3 +70,14 @@ pub const TARGETS: &[(&str, Body)] = targets! {
     snek: Bytes client_conn, Text client_frames, Text image_urls, Text sanitize, Bytes server_conn,
         Text server_frames, Bytes toolloop;
 };
+
+/// Does what the target of this name does.
+///
+/// # Panics
+/// If there is none of that name, or a rule is broken.
+pub fn run(target: &str, input: &[u8]) {
+    match TARGETS.iter().find(|(name, _)| *name == target) {
+        Some((_, body)) => body.run(input),
+        None => panic!("no target is called {target}"),
+    }
+}

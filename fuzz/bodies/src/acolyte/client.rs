@@ -54,21 +54,21 @@ impl Model for Client {
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let (conn, script, now) = (&mut run.conn, &mut run.script, run.now);
         match op {
-            0 => self.calls.made(conn.status(now), Kind::Status),
+            0 => self.calls.made(&conn.status(now), Kind::Status),
             1 => {
                 let status = conn.task_status(&TaskId::random(1), now);
-                self.calls.made(status, Kind::Task);
+                self.calls.made(&status, Kind::Task);
             }
             2 | 3 => {
                 let request = ChatRequest::new(script.text(), "m");
-                self.calls.made(conn.chat(&request, now), Kind::Chat);
+                self.calls.made(&conn.chat(&request, now), Kind::Chat);
             }
             4 => {
                 if let Some(call) = self.calls.pick(script) {
                     let is_open = call.state == State::Open && call.kind == Kind::Chat;
                     let abort = conn.abort(call.id, now);
                     assert!(is_open || abort.is_err(), "what is no chat was aborted");
-                    self.calls.made(abort, Kind::Abort);
+                    self.calls.made(&abort, Kind::Abort);
                 }
             }
             5 => self.calls.cancel(script, |id| conn.cancel(id, now)),

@@ -80,7 +80,7 @@ impl Model for Client {
             0 | 1 => {
                 let input = Input::new(script.text());
                 let asked = conn.input(&input, now);
-                self.asked(Kind::Input, &input, asked);
+                self.asked(Kind::Input, &input, &asked);
             }
             2 => {
                 // Each is another one.
@@ -96,7 +96,7 @@ impl Model for Client {
             3 => {
                 let offer = OnboardSubmit::from(Signed::none());
                 let asked = conn.onboard(&offer, now);
-                self.asked(Kind::Onboarding, &offer, asked);
+                self.asked(Kind::Onboarding, &offer, &asked);
             }
             4 => {
                 let mut connect = Connect::new(Signed::none());
@@ -113,12 +113,12 @@ impl Model for Client {
             }
             7 => {
                 let asked = conn.query("s", now);
-                self.asked(Kind::Status, &SessionQuery::new("s"), asked);
+                self.asked(Kind::Status, &SessionQuery::new("s"), &asked);
             }
             _ if script.byte_or_zero() % 2 == 0 => {
                 let request = AdminRequest::new(AdminAction::Promote, Signed::none());
                 let asked = conn.admin(&request, now);
-                self.asked(Kind::Admin, &request, asked);
+                self.asked(Kind::Admin, &request, &asked);
             }
             // Its reply may lie in the queue already.
             _ => {
@@ -207,8 +207,8 @@ impl Client {
         result.is_ok()
     }
 
-    fn asked(&mut self, kind: Kind, frame: &impl Serialize, asked: Result<CallId, Refused>) {
-        self.took(frame, &asked);
+    fn asked(&mut self, kind: Kind, frame: &impl Serialize, asked: &Result<CallId, Refused>) {
+        self.took(frame, asked);
         self.calls.made(asked, kind);
     }
 }

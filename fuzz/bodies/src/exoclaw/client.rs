@@ -61,7 +61,7 @@ impl Model for Client {
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
         let (conn, script, now) = (&mut run.conn, &mut run.script, run.now);
         match op {
-            0 => self.calls.made(conn.ping(now), Kind::Request),
+            0 => self.calls.made(&conn.ping(now), Kind::Request),
             1 => {
                 let session = SessionRef::new("c", "a");
                 let limit = Some(3);
@@ -74,11 +74,11 @@ impl Model for Client {
                     2 => (Call::BudgetStatus(BudgetOf::default()), Kind::Request),
                     _ => (Call::ChatSend(ChatSend::new("c", "a", "hi")), Kind::Chat),
                 };
-                self.calls.made(conn.request(&call, now), kind);
+                self.calls.made(&conn.request(&call, now), kind);
             }
             2 | 3 => {
                 let chat = ChatSend::new("websocket", "ann", script.text());
-                self.calls.made(conn.chat_send(&chat, now), Kind::Chat);
+                self.calls.made(&conn.chat_send(&chat, now), Kind::Chat);
             }
             4 => self.calls.cancel(script, |id| conn.cancel(id)),
             _ => {

@@ -98,7 +98,7 @@ impl Line {
                     false => client.request(&Call::SessionClear(session), now),
                 };
                 if call.is_ok() {
-                    self.calls.made(call, at);
+                    self.calls.made(&call, at);
                     self.asked.push(Asked {
                         is_chat,
                         request: None,

@@ -48,7 +48,7 @@ impl Model for Client {
         match op {
             0 | 1 => {
                 let sent = conn.send_message("ch1", script.text(), Final::No, now);
-                self.calls.made(sent, ());
+                self.calls.made(&sent, ());
             }
             2 => self.calls.cancel(script, |id| conn.cancel(id)),
             _ => drop(conn.set_typing(script.text(), "#FF0000")),

@@ -28,7 +28,7 @@ pub(super) async fn breach<S: ServerUnderTest>(breach: Breach) {
                 };
                 let (kept, end) = peer.inject(fault).await;
                 let end = end.unwrap_or(End::Fin);
-                check_end("the peer is told", end, End::Said(breach.code()));
+                check_end("a wrong frame is answered", end, End::Said(breach.code()));
                 // Its name has to be free for the next one.
                 drop(kept);
                 until_open(server, 1).await;
