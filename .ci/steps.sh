@@ -14,7 +14,7 @@ export RUST_BACKTRACE="${RUST_BACKTRACE:-1}"
 readonly CRATES=(switchboard-rpc-core snek-proto exoclaw-proto smarthole-proto connectonion-proto acolyte-proto)
 readonly PUBLISHED=("${CRATES[@]}" switchboard-store-suite) # The suite has no features.
 # Members of the workspace that nobody can depend on.
-readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-cli --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-types --exclude switchboard-wire)
+readonly UNPUBLISHED=(--exclude examples --exclude switchboard --exclude switchboard-cli --exclude switchboard-faults --exclude switchboard-fuzz-bodies --exclude switchboard-testing --exclude switchboard-types --exclude switchboard-wire)
 OLDEST=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 readonly OLDEST
 

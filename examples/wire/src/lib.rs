@@ -8,7 +8,6 @@ mod check;
 pub mod command;
 pub mod decode;
 mod explain;
-mod faults;
 pub mod frame;
 mod har;
 mod head;

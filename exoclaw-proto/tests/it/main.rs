@@ -16,6 +16,7 @@ mod mounted;
 mod net_client;
 mod serve;
 mod server;
+mod session_keys;
 mod sim;
 mod spec;
 mod transcripts;

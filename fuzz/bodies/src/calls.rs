@@ -1,15 +1,21 @@
 //! [`Calls`]: what a client has asked, from command to end.
 
 use std::fmt::Debug;
+use std::mem::{replace, take};
 use std::time::Duration;
 
+use rpc_core::Refused;
+
+use crate::machine::{FEW, SLACK};
 use crate::script::Script;
 
 /// What a client has asked, from command to end.
 pub(crate) struct Calls<I, K> {
     calls: Vec<Call<I, K>>,
+    /// Their ids on the wire, and others that have left.
+    pub(crate) ids: Vec<String>,
     /// Commands since events were last taken: each may end with an event.
-    pub(crate) recent: usize,
+    recent: usize,
 }
 
 pub(crate) struct Call<I, K> {
@@ -30,6 +36,7 @@ impl<I, K> Default for Calls<I, K> {
     fn default() -> Self {
         Self {
             calls: Vec::new(),
+            ids: Vec::new(),
             recent: 0,
         }
     }
@@ -37,13 +44,20 @@ impl<I, K> Default for Calls<I, K> {
 
 impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
     /// A command was given; it has an id if it was taken.
-    pub(crate) fn made(&mut self, id: Option<I>, kind: K) {
-        let Some(id) = id else { return };
+    pub(crate) fn made(&mut self, id: &Result<I, Refused>, kind: K) {
+        let Ok(id) = *id else { return };
         let is_new = self.calls.iter().all(|call| call.id != id);
         assert!(is_new, "an id was given twice");
         self.recent += 1;
         let state = State::Open;
         self.calls.push(Call { id, kind, state });
+    }
+
+    /// A request leaves.
+    pub(crate) fn sent(&mut self, id: impl Into<String>) {
+        let id = id.into();
+        assert!(!self.ids.contains(&id), "an id is new");
+        self.ids.push(id);
     }
 
     pub(crate) fn any(&self, of: impl Fn(&Call<I, K>) -> bool) -> bool {
@@ -117,12 +131,14 @@ impl<I: Copy + PartialEq, K: PartialEq + Debug> Calls<I, K> {
         let is_kind = kind.is_none_or(|kind| call.kind == *kind);
         assert!(is_kind, "{kind:?} about {:?}", call.kind);
         assert!(call.state != State::Over, "it ended twice");
-        std::mem::replace(&mut call.state, State::Over)
+        replace(&mut call.state, State::Over)
     }
 
-    /// Events were taken: nothing more comes of what was cancelled.
-    pub(crate) fn events_taken(&mut self) {
-        self.recent = 0;
+    /// So many events were taken: of what is in flight, and a few of the last operation. Nothing more
+    /// comes of what was cancelled.
+    pub(crate) fn events_taken(&mut self, events: usize) {
+        let most = 2 * FEW + SLACK + take(&mut self.recent);
+        assert!(events <= most, "events that wait are bounded");
         for call in &mut self.calls {
             if call.state == State::Cancelled {
                 call.state = State::Over;

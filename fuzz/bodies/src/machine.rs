@@ -11,13 +11,14 @@ use rpc_core::{CloseFrame, Disconnect, Incoming, Instant, Limits, Machine, Outgo
 use serde::Serialize;
 
 use crate::frames::written;
-
 use crate::script::Script;
 
 /// Small enough for short scripts to reach.
 pub(crate) const FEW: usize = 4;
 /// Frames and events of one operation: limits are passed by so many at most.
 pub(crate) const SLACK: usize = 8;
+/// Operations that every machine has: see [`Run::operate`].
+const COMMON: u8 = 9;
 
 pub(crate) fn small() -> Limits {
     Limits {
@@ -29,21 +30,70 @@ pub(crate) fn small() -> Limits {
     }
 }
 
-pub(crate) fn frequent_pings() -> KeepAlive {
-    KeepAlive::every(Duration::from_secs(7), Duration::from_secs(3))
+/// The first byte of a script: each bit is a setting.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings(u8);
+
+impl Settings {
+    pub(crate) const fn has(self, bit: u8) -> bool {
+        self.0 & bit == bit
+    }
+
+    pub(crate) const fn pings(self, bit: u8, keep_alive: &mut KeepAlive) {
+        if self.has(bit) {
+            *keep_alive = KeepAlive::every(Duration::from_secs(7), Duration::from_secs(3));
+        }
+    }
+
+    pub(crate) const fn removes<T: Copy>(self, bit: u8, timeout: &mut Option<T>) {
+        if self.has(bit) {
+            *timeout = None;
+        }
+    }
 }
 
 /// What a body knows of a machine from outside, and the rules that it adds to those of [`Machine`].
-pub(crate) trait Model {
+pub(crate) trait Model: Sized {
     type Conn: Machine;
 
+    /// Its own operations.
+    const OWN: u8;
     /// Most requests in flight.
     const IN_FLIGHT: usize = FEW;
     /// Most texts that wait to leave.
     const FRAMES: usize = FEW;
+    /// What a peer may send: see [`Script::line`].
+    const LINES: &'static str = "";
 
-    /// Does one operation, from 0 to 63.
+    fn new(settings: Settings, now: Instant) -> (Self, Self::Conn);
+
+    /// Does one of its own operations.
     fn operate(&mut self, op: u8, run: &mut Run<'_, Self::Conn>);
+
+    /// The ids that a peer may name.
+    fn ids(&self) -> &[String] {
+        &[]
+    }
+
+    /// A frame that a peer may send.
+    fn line(&mut self, run: &mut Run<'_, Self::Conn>) -> String {
+        run.script.line(Self::LINES, self.ids())
+    }
+
+    /// Whether a script may have this text arrive, which no line is.
+    fn allows(&self, _text: &str) -> bool {
+        true
+    }
+
+    /// A text arrives.
+    fn receive(&mut self, text: &str, run: &mut Run<'_, Self::Conn>) {
+        run.receive(text);
+    }
+
+    /// Bytes arrive.
+    fn receive_binary(&mut self, bytes: &[u8], run: &mut Run<'_, Self::Conn>) {
+        run.receive_binary(bytes);
+    }
 
     /// A text leaves.
     fn sent(&mut self, text: &str, conn: &Self::Conn);
@@ -57,10 +107,13 @@ pub(crate) trait Model {
     fn event(&mut self, event: <Self::Conn as Machine>::Event, run: &Run<'_, Self::Conn>);
 
     /// No more events wait; so many were taken.
-    fn all_told(&mut self, _events: usize, _run: &mut Run<'_, Self::Conn>) {}
+    fn all_taken(&mut self, _events: usize, _run: &mut Run<'_, Self::Conn>) {}
 
     /// The operations are over, and the line is about to end.
     fn settle(&mut self, _run: &mut Run<'_, Self::Conn>) {}
+
+    /// A command after the end, which is refused.
+    fn late(&mut self, conn: &mut Self::Conn, now: Instant) -> Option<Refused>;
 }
 
 /// A machine, its clock, and the operations that are left.
@@ -69,12 +122,12 @@ pub(crate) struct Run<'s, C: Machine> {
     pub(crate) now: Instant,
     pub(crate) script: Script<'s>,
     /// Texts that have arrived, the last few of them.
-    heard: VecDeque<String>,
+    received: VecDeque<String>,
     /// A Close has left, or the line was dropped.
     pub(crate) left: bool,
-    /// The end was told.
+    /// The last event was taken.
     pub(crate) closed: bool,
-    /// The kind of event that tells it.
+    /// Its kind.
     end: Option<Discriminant<C::Event>>,
 }
 
@@ -83,24 +136,23 @@ pub(crate) fn readable<T, E: Display>(read: Result<T, E>) -> T {
     read.unwrap_or_else(|error| panic!("a machine sends its own frames only: {error}"))
 }
 
-/// Runs a new machine through the operations and to the end of its line. Gives what is left of both.
+/// Runs a new machine through the operations and to the end of its line.
 ///
 /// An operation of 64 to 127 is done without taking events first, one of 128 to 191 without taking
 /// frames and events, one of 192 or more with taking one frame.
-pub(crate) fn drive<'s, M: Model>(
-    mut model: M,
-    script: Script<'s>,
-    conn: impl Fn(Instant) -> M::Conn,
-) -> (M, Run<'s, M::Conn>) {
+pub(crate) fn drive<M: Model>(data: &[u8]) {
     let now = Instant::now();
+    let mut script = Script::new(data);
+    let settings = Settings(script.byte_or_zero());
+    let (mut model, conn) = M::new(settings, now);
     let mut run = Run {
-        conn: conn(now),
+        conn,
         now,
         script,
-        heard: VecDeque::new(),
+        received: VecDeque::new(),
         left: false,
         closed: false,
-        end: end_of(conn(now), now),
+        end: end_of(M::new(settings, now).1, now),
     };
     while let Some(op) = run.script.byte() {
         match op & 0xc0 {
@@ -111,16 +163,17 @@ pub(crate) fn drive<'s, M: Model>(
         if op & 0xc0 == 0 {
             run.take_events(&mut model);
         }
-        model.operate(op & 0x3f, &mut run);
+        run.operate(op & 0x3f, &mut model);
         assert!(run.conn.in_flight() <= M::IN_FLIGHT, "too much in flight");
     }
     model.settle(&mut run);
     run.disconnect(Disconnect::PeerClosed(None));
     run.take_events(&mut model);
-    assert!(run.closed, "the end is told");
-    let heard: Vec<&str> = run.heard.iter().map(String::as_str).collect();
-    closed_is_inert(&mut run.conn, &heard, run.now);
-    (model, run)
+    assert!(run.closed, "the end is reported");
+    let received: Vec<&str> = run.received.iter().map(String::as_str).collect();
+    closed_is_inert(&mut run.conn, &received, run.now);
+    let late = model.late(&mut run.conn, run.now);
+    assert_eq!(late, Some(Refused::Closed), "a command after the end");
 }
 
 /// The kind of the last event of a machine whose line ends at once.
@@ -131,6 +184,39 @@ fn end_of<C: Machine>(mut conn: C, now: Instant) -> Option<Discriminant<C::Event
 }
 
 impl<C: Machine> Run<'_, C> {
+    /// Does the operation of a remainder: a text arrives (0), or a line of those that a peer may send
+    /// (1 to 4), time passes (5, 6), deadlines are looked at (7), something happens to the line (8),
+    /// or one of the machine's own.
+    fn operate<M: Model<Conn = C>>(&mut self, op: u8, model: &mut M) {
+        match op % (COMMON + M::OWN) {
+            0 => {
+                let text = self.script.text();
+                if model.allows(text) {
+                    model.receive(text, self);
+                }
+            }
+            1..=4 => {
+                let line = model.line(self);
+                model.receive(&line, self);
+            }
+            5 | 6 => self.wait(),
+            7 => self.conn.handle_timeout(self.now),
+            8 => match self.script.byte_or_zero() {
+                0 => self.conn.close(self.now),
+                1 => self.disconnect(Disconnect::Eof),
+                2 => {
+                    let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "bye");
+                    self.conn.close_with(frame, self.now);
+                }
+                3 => model.receive_binary(b"{\xff", self),
+                4 => model.receive(&"x".repeat(3000), self),
+                5 => self.conn.handle_message(Incoming::Pong(b""), self.now),
+                _ => self.conn.handle_message(Incoming::Ping(b"x"), self.now),
+            },
+            own => model.operate(own - COMMON, self),
+        }
+    }
+
     pub(crate) fn take_frames<M: Model<Conn = C>>(&mut self, model: &mut M) {
         let mut texts = 0;
         while let Some(frame) = self.conn.poll_transmit() {
@@ -166,12 +252,12 @@ impl<C: Machine> Run<'_, C> {
             events += 1;
             model.event(event, self);
         }
-        assert_eq!(self.closed, self.conn.is_closed(), "the end is told");
-        model.all_told(events, self);
+        assert_eq!(self.closed, self.conn.is_closed(), "the end is reported");
+        model.all_taken(events, self);
     }
 
     /// A text arrives. A line is read only while the machine wants input.
-    pub(crate) fn hear(&mut self, text: &str) {
+    pub(crate) fn receive(&mut self, text: &str) {
         if self.conn.wants_input() {
             self.force(text);
         }
@@ -179,47 +265,15 @@ impl<C: Machine> Run<'_, C> {
 
     /// A text arrives although the machine may want no input.
     pub(crate) fn force(&mut self, text: &str) {
-        self.heard.truncate(2 * FEW);
-        self.heard.push_front(text.to_owned());
+        self.received.truncate(2 * FEW);
+        self.received.push_front(text.to_owned());
         self.conn.handle_message(Incoming::Text(text), self.now);
     }
 
-    /// The script's next text arrives.
-    pub(crate) fn hear_text(&mut self) {
-        let text = self.script.text();
-        self.hear(text);
-    }
-
-    /// One of these texts arrives.
-    pub(crate) fn hear_one_of(&mut self, texts: &[&str]) {
-        let text = self.script.pick_text(texts);
-        self.hear(text);
-    }
-
-    /// Bytes arrive, as for [`hear`](Self::hear).
-    pub(crate) fn hear_binary(&mut self, bytes: &[u8]) {
+    pub(crate) fn receive_binary(&mut self, bytes: &[u8]) {
         if self.conn.wants_input() {
-            self.conn.handle_message(Incoming::Binary(bytes), self.now);
-        }
-    }
-
-    /// Something happens to the line, as the next byte says.
-    pub(crate) fn line(&mut self) {
-        let what = self.script.byte_or_zero();
-        self.happen(what);
-    }
-
-    /// The line is closed here, in one of two ways, or lost, bytes arrive, or a ping does.
-    pub(crate) fn happen(&mut self, what: u8) {
-        match what {
-            0 => self.conn.close(self.now),
-            1 => self.disconnect(Disconnect::Eof),
-            2 => {
-                let frame = CloseFrame::new(CloseFrame::GOING_AWAY, "bye");
-                self.conn.close_with(frame, self.now);
-            }
-            3 => self.hear_binary(b"{\xff"),
-            _ => self.conn.handle_message(Incoming::Ping(b"x"), self.now),
+            let message = Incoming::Binary(bytes);
+            self.conn.handle_message(message, self.now);
         }
     }
 
@@ -236,23 +290,15 @@ impl<C: Machine> Run<'_, C> {
         result.is_ok()
     }
 
-    pub(crate) fn pong(&mut self) {
-        self.conn.handle_message(Incoming::Pong(b""), self.now);
-    }
-
-    pub(crate) fn timeout(&mut self) {
-        self.conn.handle_timeout(self.now);
-    }
-
     /// The line ends, and nothing leaves over it any more.
-    pub(crate) fn disconnect(&mut self, why: Disconnect) {
+    fn disconnect(&mut self, why: Disconnect) {
         self.conn.handle_disconnect(why, self.now);
         let sent = self.conn.poll_transmit();
         assert!(sent.is_none(), "nothing leaves over a line that is gone");
     }
 
     /// Time passes, as much as the script says: every deadline fires, and each moves on.
-    pub(crate) fn wait(&mut self) {
+    fn wait(&mut self) {
         let until = self.now + self.script.seconds();
         for _ in 0..1_000 {
             let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) else {
@@ -294,12 +340,9 @@ impl<E: PartialEq + Debug> Expected<E> {
         is_next.then(|| self.frames.pop_front()).is_some()
     }
 
-    pub(crate) fn told(&mut self, event: &E) {
-        assert_eq!(
-            Some(event),
-            self.events.pop_front().as_ref(),
-            "what is told"
-        );
+    pub(crate) fn event(&mut self, event: &E) {
+        let next = self.events.pop_front();
+        assert_eq!(Some(event), next.as_ref(), "the next event");
     }
 
     /// All frames were taken.
@@ -309,7 +352,7 @@ impl<E: PartialEq + Debug> Expected<E> {
     }
 }
 
-/// Whether a command found no room, and the machine told of room since.
+/// Whether a command found no room, and the machine reported room since.
 #[derive(Default)]
 pub(crate) struct Room {
     blocked: bool,
@@ -328,18 +371,7 @@ impl Room {
     /// All frames were taken, and then all events.
     pub(crate) fn check(&mut self, closed: bool) {
         let room = take(self);
-        let is_told = !room.blocked || room.writable || closed;
-        assert!(is_told, "room came back and nobody was told");
+        let is_reported = !room.blocked || room.writable || closed;
+        assert!(is_reported, "room came back without an event");
     }
-}
-
-/// The name of an event; of a warning, what it warns of.
-pub(crate) fn name_of(event: &impl Debug) -> String {
-    let words = format!("{event:?}");
-    let words = words.strip_prefix("Warning(").unwrap_or(&words);
-    words
-        .split(|letter: char| !letter.is_alphanumeric())
-        .next()
-        .unwrap_or_default()
-        .to_owned()
 }

@@ -11,12 +11,6 @@ impl<'a> Script<'a> {
         Self(data)
     }
 
-    /// The first byte, which is one of settings, and the operations behind it.
-    pub(crate) fn with_settings(data: &'a [u8]) -> (u8, Self) {
-        let mut script = Self(data);
-        (script.byte_or_zero(), script)
-    }
-
     /// The next byte; `None` at the end.
     pub(crate) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
@@ -48,10 +42,20 @@ impl<'a> Script<'a> {
         self.pick(list).copied().unwrap_or_default()
     }
 
-    /// A line of a text.
-    pub(crate) fn pick_line(&mut self, lines: &'static str) -> &'static str {
+    /// One of these lines, in which `$ID` stands for one of the ids, the newest first, and `$TEXT` for
+    /// the next text.
+    pub(crate) fn line(&mut self, lines: &str, ids: &[String]) -> String {
         let lines: Vec<_> = lines.lines().collect();
-        self.pick_text(&lines)
+        let mut line = self.pick_text(&lines).to_owned();
+        if line.contains("$ID") {
+            let place = usize::from(self.byte_or_zero()).checked_rem(ids.len());
+            let id = place.and_then(|place| ids.iter().rev().nth(place));
+            line = line.replace("$ID", id.map_or("rpc_a", String::as_str));
+        }
+        if line.contains("$TEXT") {
+            line = line.replace("$TEXT", self.text());
+        }
+        line
     }
 
     /// Up to 255 s.

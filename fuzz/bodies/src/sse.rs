@@ -1,10 +1,12 @@
 //! Event streams.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use rpc_core::Limits;
 use rpc_core::sse::{Decoder, Event, SseError, encode};
 
-use crate::frames::{chunks, sizes_and_stream};
+use crate::frames::{decoded, sizes_and_stream};
 
 /// Small, so that short inputs reach them.
 const MAX_LINE: usize = 48;
@@ -16,29 +18,29 @@ const MAX_EVENT: usize = 40;
 /// the rest is the stream. Checked are: chunks of any size give the same result; no event exceeds
 /// the limits; what was decoded is encoded and decoded to itself.
 pub fn sse(input: &[u8]) {
-    let Some((count, rest)) = input.split_first() else {
+    let Some((_, sizes, stream)) = sizes_and_stream(input) else {
         return;
     };
-    let (sizes, stream) = sizes_and_stream(*count, rest);
-    let roomy = Limits::default();
-    let whole = run(Decoder::new(&roomy), stream, &[]);
-    assert_eq!(run(Decoder::new(&roomy), stream, sizes), whole, "chunking");
-    for event in &whole.events {
-        let event = event
-            .as_ref()
-            .expect("an input this small is within the limits");
-        assert_round_trip(event);
+    let roomy = || Decoder::new(&Limits::default());
+    let whole = run(roomy(), stream, &[]);
+    assert_eq!(run(roomy(), stream, sizes), whole, "chunking");
+    for event in &whole.0 {
+        let event = event.as_ref().expect("it is within the limits");
+        let mut text = BytesMut::new();
+        encode(event, &mut text).expect("what was decoded can be written");
+        let (again, .., incomplete) = run(roomy(), &text, &[]);
+        assert_eq!(again, [Ok(event.clone())], "decode of encode");
+        assert!(!incomplete, "an encoded event is complete");
     }
 
     let tight = || {
-        Decoder::new(&roomy)
-            .with_max_line_bytes(MAX_LINE)
-            .with_max_event_bytes(MAX_EVENT)
+        let decoder = roomy().with_max_line_bytes(MAX_LINE);
+        decoder.with_max_event_bytes(MAX_EVENT)
     };
     let limited = run(tight(), stream, &[]);
     assert_eq!(run(tight(), stream, sizes), limited, "chunking in limits");
     assert_eq!(run(tight(), stream, &[1]), limited, "byte by byte");
-    for event in &limited.events {
+    for event in &limited.0 {
         match event {
             Ok(event) => assert_within_limits(event),
             Err(SseError::LineTooLong { max }) => assert_eq!(*max, MAX_LINE),
@@ -48,46 +50,21 @@ pub fn sse(input: &[u8]) {
     }
 }
 
-/// All that a decoder says about a stream.
-#[derive(Debug, PartialEq)]
-struct Outcome {
-    events: Vec<Result<Event, SseError>>,
-    last_event_id: String,
-    retry: Option<std::time::Duration>,
-    incomplete: bool,
-}
+/// The events of a stream, its last id, its time for a retry, and whether its end was cut off.
+type Outcome = (Vec<Result<Event, SseError>>, String, Option<Duration>, bool);
 
-/// Feeds the stream in chunks of these sizes, over and over; in one piece if there are none.
 fn run(mut decoder: Decoder, stream: &[u8], sizes: &[u8]) -> Outcome {
-    let mut events = Vec::new();
-    for mut chunk in chunks(stream, sizes) {
-        while let Some(event) = decoder.decode(&mut chunk) {
-            events.push(event);
-        }
-        assert!(chunk.is_empty(), "`None` takes all bytes");
-    }
+    let events = decoded(stream, sizes, |chunk| decoder.decode(chunk));
     let incomplete = decoder.end();
     assert!(!decoder.end(), "nothing is left after the end");
-    Outcome {
-        events,
-        last_event_id: decoder.last_event_id().to_owned(),
-        retry: decoder.retry(),
-        incomplete,
-    }
+    let last_id = decoder.last_event_id().to_owned();
+    (events, last_id, decoder.retry(), incomplete)
 }
 
 fn assert_within_limits(event: &Event) {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let size = event.data.len() + length(&event.event) + length(&event.id);
     assert!(size <= MAX_EVENT, "{size} bytes in {event:?}");
-}
-
-fn assert_round_trip(event: &Event) {
-    let mut text = BytesMut::new();
-    encode(event, &mut text).expect("what was decoded can be written");
-    let again = run(Decoder::new(&Limits::default()), &text, &[]);
-    assert_eq!(again.events, [Ok(event.clone())], "decode of encode");
-    assert!(!again.incomplete, "an encoded event is complete");
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ mod sim;
 mod spec;
 mod stream;
 mod telemetry;
+mod texts;
 mod typing;
 mod vectors;
 mod watched;

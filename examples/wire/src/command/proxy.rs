@@ -11,7 +11,6 @@ use crate::Protocol;
 use crate::cli::{self, Failure, Reach, Signals, Stdout, TlsArgs, complain, say};
 use crate::decode::{Options, Printer};
 use crate::explain::Explainer;
-use crate::faults::Plan;
 use crate::page::Site;
 use crate::proxy::{Faults, Proxy, Recorder};
 use crate::secrets::Shown;
@@ -22,6 +21,7 @@ use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::ws::redact_urls;
 use rpc_core::timestamp;
 use serde_json::json;
+use switchboard_faults::Plan;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -134,7 +134,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
 fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     let wrong = |error| Failure::usage(format_args!("--fault: {error}"));
-    let plan = Plan::parse(&args.faults.join(";")).map_err(wrong)?;
+    let plan = Plan::parse(&args.faults.join(";"), cli::duration).map_err(wrong)?;
     if plan.is_empty() {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::transcript::Kind;
-use rpc_core::net::ws::Socket;
+use rpc_core::net::ws::{Role, Socket};
 use rpc_core::testing::Side;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::sync::watch;
@@ -15,11 +15,8 @@ use tokio::time::{sleep_until, timeout};
 
 use super::scan::{Message, Scanner};
 use super::{BUFFER, LINGER, Recorder};
-use crate::faults::{Action, Frame, Lane, Plan, close};
 use crate::tag;
-
-/// The mask of frames that the proxy itself sends to a server.
-const MASK: [u8; 4] = [0; 4];
+use switchboard_faults::{Action, Frame, Lane, Plan, RawFrame};
 
 /// The faults of a proxy.
 #[derive(Clone, Debug)]
@@ -184,16 +181,8 @@ impl Way<'_> {
                 Kind::Note => continue,
                 kind => text.and_then(tag).unwrap_or(Cow::Borrowed(kind.name())),
             };
-            let (raw, mask) = scanner.take_bytes();
-            self.lane.frame(
-                now,
-                &Frame {
-                    kind,
-                    text,
-                    raw,
-                    mask,
-                },
-            );
+            let raw = scanner.take_bytes();
+            self.lane.frame(now, &Frame { kind, text, raw });
         }
     }
 
@@ -207,8 +196,12 @@ impl Way<'_> {
     }
 
     async fn close(&mut self, code: u16) -> io::Result<()> {
-        let mask = (self.from == Side::Client).then_some(MASK);
-        self.writes.write_all(&close(code, mask)).await?;
+        let role = match self.from {
+            Side::Client => Role::Client,
+            Side::Server => Role::Server,
+        };
+        let close = RawFrame::close(code).into_bytes(role);
+        self.writes.write_all(&close).await?;
         self.writes.flush().await?;
         self.shut().await?;
         // What is unread would reset the connection, and the Close be lost.

@@ -43,7 +43,6 @@ pub(crate) struct Scanner {
     is_lost: bool,
     /// The bytes of the messages, if they are wanted: of the last one, and of the one still coming.
     raw: Option<Box<[BytesMut; 2]>>,
-    mask: Option<[u8; 4]>,
     /// Bytes that are not a part of a message, if they are wanted.
     other: BytesMut,
 }
@@ -58,13 +57,10 @@ impl Scanner {
         }
     }
 
-    /// Returns the bytes of the last message, with all of its frames, and the mask of the last one.
-    pub(crate) fn take_bytes(&mut self) -> (Bytes, Option<[u8; 4]>) {
-        let raw = self
-            .raw
-            .as_mut()
-            .map(|raw| std::mem::take(&mut raw[0]).freeze());
-        (raw.unwrap_or_default(), self.mask)
+    /// Returns the bytes of the last message, with all of its frames.
+    pub(crate) fn take_bytes(&mut self) -> Bytes {
+        let raw = self.raw.as_mut();
+        raw.map_or_else(Bytes::new, |raw| std::mem::take(&mut raw[0]).freeze())
     }
 
     /// Returns the bytes before the next message that belong to none: of messages that are too long, and behind what
@@ -130,7 +126,6 @@ impl Scanner {
             if let Some(raw) = &mut self.raw {
                 let [done, coming] = &mut **raw;
                 let is_control = matches!(header.opcode, OpCode::Control(_));
-                self.mask = header.mask;
                 if is_control {
                     *done = BytesMut::from(whole);
                 } else {
@@ -250,15 +245,9 @@ mod tests {
         let mut scanner = Scanner::keeping_bytes();
         scanner.push(&[&start[..], &ping, &end].concat());
         assert_eq!(scanner.next_message(), Some(Message::new(Kind::Ping, "")));
-        assert_eq!(
-            scanner.take_bytes(),
-            (Bytes::from(ping.to_vec()), Some([1, 2, 3, 4]))
-        );
+        assert_eq!(scanner.take_bytes(), ping.to_vec());
         assert_eq!(scanner.next_message(), Some(Message::new(Kind::Text, "ab")));
-        assert_eq!(
-            scanner.take_bytes(),
-            (Bytes::from([start, end].concat()), None)
-        );
+        assert_eq!(scanner.take_bytes(), [start, end].concat());
     }
 
     #[test]

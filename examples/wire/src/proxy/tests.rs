@@ -18,7 +18,8 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame as TheirClose;
 
 use super::*;
-use crate::faults::Plan;
+use crate::cli::duration;
+use switchboard_faults::Plan;
 
 /// Nothing here takes that long, unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,7 +62,7 @@ async fn start_with(server: &str, plan: &str) -> Running {
     let (address, memory) = (listener.local_addr().unwrap(), Memory::default());
     let mut proxy = Proxy::new(server).unwrap();
     proxy.recorder = Some(Recorder::new(memory.clone(), &Header::new()));
-    let plan = Arc::new(Plan::parse(plan).unwrap());
+    let plan = Arc::new(Plan::parse(plan, duration).unwrap());
     proxy.faults = (!plan.is_empty()).then_some(Faults { plan, seed: 7 });
     let (stop, stopped) = oneshot::channel();
     let stopped = async {
@@ -391,7 +392,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 #[test]
 fn a_recording_says_all_rules_wherever_they_came_from() {
     let faults = |plan: &str| Faults {
-        plan: Arc::new(Plan::parse(plan).unwrap()),
+        plan: Arc::new(Plan::parse(plan, duration).unwrap()),
         seed: 7,
     };
     let note = faults(";# of a file\nc2s a drop 1/3\n\nreset #2 ;").note();

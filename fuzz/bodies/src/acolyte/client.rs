@@ -8,21 +8,16 @@ use acolyte_proto::client::{
 use acolyte_proto::frame::{ChatRequest, ClientFrame, Request};
 use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
-use rpc_core::Refused;
+use rpc_core::{Instant, Refused};
 
 use crate::calls::{Call, Calls, State};
-use crate::machine::{FEW, Model, Run, SLACK, drive, frequent_pings, readable, small};
-use crate::script::Script;
+use crate::machine::{Model, Run, Settings, readable, small};
 
-/// What may follow `{"id":"...","type":` in a frame.
-const ANSWERS: &str = include_str!("../../frames/acolyte_answers.txt");
-
-/// What the application saw of a client.
+/// What the application saw of a client: every request and every chat ends exactly once, whatever the
+/// server sends, and nothing comes after an end.
 #[derive(Default)]
-struct Client {
+pub(super) struct Client {
     calls: Calls<CallId, Kind>,
-    /// Ids on the wire.
-    sent: Vec<RpcId>,
     ready: bool,
 }
 
@@ -34,95 +29,67 @@ enum Kind {
     Task,
 }
 
-/// Runs a client through operations: every request and every chat ends exactly once, whatever the
-/// server sends, and nothing comes after an end.
-pub fn client_conn(data: &[u8]) {
-    let (settings, script) = Script::with_settings(data);
-    let (_, mut run) = drive(Client::default(), script, |now| {
-        ClientConn::new(configured(settings), 0x5eed, now)
-    });
-    let refused = run.conn.status(run.now);
-    assert_eq!(refused, Err(Refused::Closed), "a command after the end");
-}
-
-fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig {
-        limits: small(),
-        call_timeout: Duration::from_secs(10),
-        ..ClientConfig::default()
-    };
-    config.chat_idle_timeout = config.chat_idle_timeout.filter(|_| settings & 1 == 0);
-    if settings & 2 == 2 {
-        config.keep_alive = frequent_pings();
-    }
-    config
-}
-
 impl Model for Client {
     type Conn = ClientConn;
+    const OWN: u8 = 7;
     /// Aborts of chats that no one waits for follow as soon as there is room.
     const FRAMES: usize = usize::MAX;
+    const LINES: &'static str = include_str!("../../frames/acolyte_server.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ClientConn) {
+        let mut config = ClientConfig {
+            limits: small(),
+            call_timeout: Duration::from_secs(10),
+            ..ClientConfig::default()
+        };
+        settings.removes(1, &mut config.chat_idle_timeout);
+        settings.pings(2, &mut config.keep_alive);
+        (Self::default(), ClientConn::new(config, 0x5eed, now))
+    }
+
+    fn ids(&self) -> &[String] {
+        &self.calls.ids
+    }
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
-        let now = run.now;
-        match op % 18 {
-            0 => run.hear_text(),
-            1..=4 => {
-                let id = run.script.pick(&self.sent).map_or("rpc_a", RpcId::as_str);
-                let rest = run.script.pick_line(ANSWERS);
-                run.hear(&format!(r#"{{"id":"{id}","type":{rest}"#));
+        let (conn, script, now) = (&mut run.conn, &mut run.script, run.now);
+        match op {
+            0 => self.calls.made(&conn.status(now), Kind::Status),
+            1 => {
+                let status = conn.task_status(&TaskId::random(1), now);
+                self.calls.made(&status, Kind::Task);
             }
-            5 => run.hear_one_of(&[
-                r#"{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}"#,
-                r#"{"id":"rpc_unknown","type":"chat.started"}"#,
-                r#"{"type":"chat.started"}"#,
-                r#"{"id":"x","type":"error","error":"x"}"#,
-            ]),
-            6 => self.calls.made(run.conn.status(now).ok(), Kind::Status),
-            7 => self.calls.made(
-                run.conn.task_status(&TaskId::random(1), now).ok(),
-                Kind::Task,
-            ),
-            8 | 9 => {
-                let request = ChatRequest::new(run.script.text(), "m");
-                self.calls
-                    .made(run.conn.chat(&request, now).ok(), Kind::Chat);
+            2 | 3 => {
+                let request = ChatRequest::new(script.text(), "m");
+                self.calls.made(&conn.chat(&request, now), Kind::Chat);
             }
-            10 => {
-                if let Some(call) = self.calls.pick(&mut run.script) {
+            4 => {
+                if let Some(call) = self.calls.pick(script) {
                     let is_open = call.state == State::Open && call.kind == Kind::Chat;
-                    let abort = run.conn.abort(call.id, now);
+                    let abort = conn.abort(call.id, now);
                     assert!(is_open || abort.is_err(), "what is no chat was aborted");
-                    self.calls.made(abort.ok(), Kind::Abort);
+                    self.calls.made(&abort, Kind::Abort);
                 }
             }
-            11 => self
-                .calls
-                .cancel(&mut run.script, |id| run.conn.cancel(id, now)),
-            12 => run.wait(),
-            13 => run.timeout(),
-            14 => {
+            5 => self.calls.cancel(script, |id| conn.cancel(id, now)),
+            _ => {
+                let extend = |id, idle| conn.set_idle_timeout(id, idle, now);
                 let can = |kind: &Kind| *kind == Kind::Chat;
-                let extend = |id, idle| run.conn.set_idle_timeout(id, idle, now);
-                self.calls.extend(&mut run.script, can, extend);
+                self.calls.extend(script, can, extend);
             }
-            15 => run.pong(),
-            16 => run.hear_binary(b"{\xff"),
-            _ => run.line(),
         }
     }
 
     /// Requests leave, with new ids.
     fn sent(&mut self, text: &str, _: &ClientConn) {
         let frame = readable(ClientFrame::decode(text, &limits::defaults()));
-        assert!(!self.sent.contains(&frame.id), "an id is new");
         assert!(!frame.id.is_unreadable(), "an id is one of its own");
         if let Request::ChatAbort(id) = &frame.request {
             let is_chat =
                 |call: &Call<_, _>| call.kind == Kind::Chat && RpcId::from(call.id) == *id;
             assert!(self.calls.any(is_chat), "an abort is of a chat");
         }
-        self.sent.push(frame.id);
+        self.calls.sent(frame.id.as_str());
     }
 
     fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
@@ -154,10 +121,11 @@ impl Model for Client {
         }
     }
 
-    fn all_told(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {
-        // What is in flight, and a few events of the last operation.
-        let most = 2 * FEW + SLACK + self.calls.recent;
-        assert!(events <= most, "events that wait are bounded");
-        self.calls.events_taken();
+    fn all_taken(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {
+        self.calls.events_taken(events);
+    }
+
+    fn late(&mut self, conn: &mut ClientConn, now: Instant) -> Option<Refused> {
+        conn.status(now).err()
     }
 }

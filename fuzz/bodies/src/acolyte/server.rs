@@ -13,11 +13,10 @@ use acolyte_proto::id::{RpcId, TaskId};
 use acolyte_proto::limits;
 use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
-use rpc_core::{Json, Machine as _, Refused};
+use rpc_core::{Instant, Json, Machine as _, Refused};
 
 use super::OrderChecker;
-use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, readable, small};
-use crate::script::Script;
+use crate::machine::{FEW, Model, Room, Run, SLACK, Settings, readable, small};
 
 /// Most chats that wait.
 const QUEUED: usize = 3;
@@ -32,123 +31,101 @@ struct Work {
     called: bool,
 }
 
+/// What the application saw of a server: one chat runs at a time, everything that was accepted ends,
+/// and all of it in order.
 #[derive(Default)]
-struct Server {
+pub(super) struct Server {
     order: OrderChecker,
     work: Option<Work>,
     tasks: HashMap<TaskId, TaskState>,
     /// Questions that are owed an answer, and whether they are about a task.
     questions: Vec<(RpcId, bool)>,
-    /// How many chats and how many other requests were made; their ids are made of it.
-    chats: u64,
-    asked: u64,
+    /// The ids of chats.
+    chats: Vec<String>,
+    /// How many ids were made.
+    made: u64,
     room: Room,
-}
-
-/// Runs a server's connection through operations: one chat runs at a time, everything that was
-/// accepted ends, and all of it in order.
-pub fn server_conn(data: &[u8]) {
-    let (settings, script) = Script::with_settings(data);
-    let (seen, mut run) = drive(Server::default(), script, |now| {
-        ServerConn::new(configured(settings), 0x5eed, now)
-    });
-    let over = seen.tasks.values().all(|state| state.is_terminal());
-    assert!(over, "every task has an end");
-    let refused = run.conn.done(&RpcId::random(0), &Reply::default());
-    assert_eq!(refused, Err(Refused::Closed), "a command after the end");
-}
-
-fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig {
-        max_queued: QUEUED,
-        silent_aborts: settings & 1 == 1,
-        max_unanswered: FEW,
-        limits: small(),
-        ..ServerConfig::default()
-    };
-    config.limits.max_outbox_frames = FRAMES;
-    if settings & 2 == 2 {
-        config.abort_grace = Duration::ZERO;
-    }
-    if settings & 4 == 4 {
-        config.checklist = ChecklistTag::Tasklist;
-    }
-    if settings & 8 == 8 {
-        config.keep_alive = frequent_pings();
-    }
-    config
 }
 
 impl Model for Server {
     type Conn = ServerConn;
+    const OWN: u8 = 6;
     const FRAMES: usize = FRAMES;
     /// One runs, some wait, and a few more questions than may be unanswered.
     const IN_FLIGHT: usize = 1 + QUEUED + FEW + SLACK;
+    const LINES: &'static str = include_str!("../../frames/acolyte_client.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ServerConn) {
+        let mut config = ServerConfig {
+            max_queued: QUEUED,
+            silent_aborts: settings.has(1),
+            max_unanswered: FEW,
+            limits: small(),
+            ..ServerConfig::default()
+        };
+        config.limits.max_outbox_frames = FRAMES;
+        if settings.has(2) {
+            config.abort_grace = Duration::ZERO;
+        }
+        if settings.has(4) {
+            config.checklist = ChecklistTag::Tasklist;
+        }
+        settings.pings(8, &mut config.keep_alive);
+        (Self::default(), ServerConn::new(config, 0x5eed, now))
+    }
+
+    /// `$NEW` is a new id, `$ID` one that a chat has had.
+    fn line(&mut self, run: &mut Run<'_, ServerConn>) -> String {
+        let line = run.script.line(Self::LINES, &self.chats);
+        if !line.contains("$NEW") {
+            // Who looks at no events cannot tell two chats with the same id apart.
+            run.take_frames(self);
+            run.take_events(self);
+            return line;
+        }
+        let id = RpcId::random(self.made).to_string();
+        self.made += 1;
+        let line = line.replace("$NEW", &id);
+        self.chats.extend(line.contains("chat.start").then_some(id));
+        line
+    }
+
+    /// What can be read is a line, whose id is known.
+    fn allows(&self, text: &str) -> bool {
+        ClientFrame::decode(text, &limits::defaults()).is_err()
+    }
+
+    fn receive(&mut self, text: &str, run: &mut Run<'_, ServerConn>) {
+        if !run.conn.wants_input() || run.conn.is_closed() {
+            return;
+        }
+        if let Ok(frame) = ClientFrame::decode(text, &limits::defaults()) {
+            self.order.sent(&frame);
+        }
+        run.receive(text);
+    }
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        match op % 18 {
-            0 => {
-                let text = run.script.text();
-                // What can be read has operations of its own, which know its id.
-                if ClientFrame::decode(text, &limits::defaults()).is_err() {
-                    self.hear(run, text);
-                }
-            }
-            1..=3 => {
-                let id = RpcId::random(self.chats);
-                self.chats += 1;
-                self.start(run, &id);
-            }
-            4 => {
-                // Who looks at no events cannot tell two chats with the same id apart.
-                run.take_frames(self);
-                run.take_events(self);
-                let id = self.chat_id(run);
-                self.start(run, &id);
-            }
-            5 => {
-                let id = self.new_id();
-                self.hear(run, &format!(r#"{{"id":"{id}","type":"status.get"}}"#));
-            }
-            6 => {
-                let id = self.new_id();
-                let payload = r#"{"taskId":"task_a"}"#;
-                let text = format!(r#"{{"id":"{id}","type":"task.status","payload":{payload}}}"#);
-                self.hear(run, &text);
-            }
-            7 | 8 => {
-                let chat = self.chat_id(run);
-                let id = self.new_id();
-                let payload = format!(r#"{{"requestId":"{chat}"}}"#);
-                let text = format!(r#"{{"id":"{id}","type":"chat.abort","payload":{payload}}}"#);
-                self.hear(run, &text);
-            }
-            9 => self.step(run),
-            10 | 11 => {
+        let (conn, script) = (&mut run.conn, &mut run.script);
+        match op {
+            0 => self.step(run),
+            1 | 2 => {
                 if let Some(id) = self.worked_on() {
-                    let result = match run.script.byte_or_zero() % 2 {
-                        0 => run.conn.done(&id, &Reply::new(run.script.text(), "m")),
-                        _ => run.conn.fail(&id, &AppError::failed(run.script.text())),
+                    let result = match script.byte_or_zero() % 2 {
+                        0 => conn.done(&id, &Reply::new(script.text(), "m")),
+                        _ => conn.fail(&id, &AppError::failed(script.text())),
                     };
                     self.ended(&id, &result);
                 }
             }
-            about @ 12..=13 => {
+            3 | 4 => {
                 let mut questions = self.questions.iter();
-                let at = questions.position(|(_, is_task)| *is_task == (about == 13));
-                if let Some(at) = at {
-                    self.reply(at, run);
+                if let Some(at) = questions.position(|(_, is_task)| *is_task == (op == 4)) {
+                    self.reply(at, conn);
                 }
             }
-            14 => run.wait(),
-            15 => run.timeout(),
-            16 => run.pong(),
-            _ => match run.script.byte_or_zero() {
-                2 => run.conn.stop_taking(),
-                other => run.happen(other),
-            },
+            _ => conn.stop_taking(),
         }
-        assert!(run.conn.waiting() <= QUEUED, "chats that wait are bounded");
     }
 
     /// Answers leave, in order.
@@ -170,14 +147,13 @@ impl Model for Server {
                     called: false,
                 });
             }
-            ServerEvent::Abort { id } => match &mut self.work {
-                Some(work) if work.id == id => {
-                    assert!(!work.aborted, "an abort is told once");
+            ServerEvent::Abort { id } => {
+                // It may have ended meanwhile.
+                if let Some(work) = self.work.as_mut().filter(|work| work.id == id) {
+                    assert!(!work.aborted, "an abort is reported once");
                     work.aborted = true;
                 }
-                // It has ended meanwhile.
-                _ => {}
-            },
+            }
             ServerEvent::GivenUp { id } => {
                 let given_up = self.work.take_if(|work| work.id == id && work.aborted);
                 assert!(given_up.is_some(), "what is given up was aborted");
@@ -194,14 +170,15 @@ impl Model for Server {
         }
     }
 
-    fn all_told(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
+    fn all_taken(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
         // What is in flight ends with events of its own.
         let most = 4 * (FEW + QUEUED) + SLACK;
         assert!(events <= most, "events that wait are bounded: {events}");
+        assert!(run.conn.waiting() <= QUEUED, "chats that wait are bounded");
         self.room.check(run.closed);
     }
 
-    /// Answers everything. Whatever was accepted has then been told its end, unless the line is closed.
+    /// Answers everything. Whatever was accepted has an end then, unless the line is closed.
     fn settle(&mut self, run: &mut Run<'_, ServerConn>) {
         for _ in 0..FEW * FEW {
             run.take_frames(self);
@@ -211,10 +188,10 @@ impl Model for Server {
                 self.ended(&id, &result);
             }
             while !self.questions.is_empty() && !run.conn.is_closed() {
-                self.reply(0, run);
+                self.reply(0, &mut run.conn);
                 run.take_frames(self);
             }
-            run.timeout();
+            run.conn.handle_timeout(run.now);
         }
         run.take_frames(self);
         run.take_events(self);
@@ -223,37 +200,15 @@ impl Model for Server {
             assert!(finished.is_ok(), "all was answered: {finished:?}");
         }
     }
+
+    fn late(&mut self, conn: &mut ServerConn, _: Instant) -> Option<Refused> {
+        let over = self.tasks.values().all(|state| state.is_terminal());
+        assert!(over, "every task has an end");
+        conn.done(&RpcId::random(0), &Reply::default()).err()
+    }
 }
 
 impl Server {
-    fn new_id(&mut self) -> RpcId {
-        self.asked += 1;
-        RpcId::random(1_000 + self.asked)
-    }
-
-    /// An id that a chat has had, or one that none will have.
-    fn chat_id(&self, run: &mut Run<'_, ServerConn>) -> RpcId {
-        let number = u64::from(run.script.byte_or_zero()).checked_rem(self.chats);
-        RpcId::random(number.unwrap_or(u64::MAX))
-    }
-
-    /// A line is read only while the machine wants input.
-    fn hear(&mut self, run: &mut Run<'_, ServerConn>, text: &str) {
-        if !run.conn.wants_input() || run.conn.is_closed() {
-            return;
-        }
-        if let Ok(frame) = ClientFrame::decode(text, &limits::defaults()) {
-            self.order.sent(&frame);
-        }
-        run.hear(text);
-    }
-
-    fn start(&mut self, run: &mut Run<'_, ServerConn>, id: &RpcId) {
-        let payload = r#"{"request":{"message":"x","history":[],"model":"m"}}"#;
-        let text = format!(r#"{{"id":"{id}","type":"chat.start","payload":{payload}}}"#);
-        self.hear(run, &text);
-    }
-
     fn worked_on(&self) -> Option<RpcId> {
         self.work.as_ref().map(|work| work.id.clone())
     }
@@ -262,39 +217,40 @@ impl Server {
         let Some(work) = &mut self.work else {
             return;
         };
-        let args = Json::string("x");
         let event = match run.script.byte_or_zero() % 8 {
             0 => Event::Status(RunState::new(RunKind::Running)),
             1 => Event::Usage(Usage::new(1, 2)),
             2 => Event::Checklist(Checklist::new("g", "t")),
-            3 => Event::ToolCall(ToolCall::new("c", "t", args)),
+            3 => Event::ToolCall(ToolCall::new("c", "t", Json::string("x"))),
             4 => Event::ToolOutput(ToolOutput::new("c", "t", Part::NoOutput)),
             5 => Event::ToolResult(ToolResult::ok("c", "t")),
             6 => Event::Error(AppError::failed("x")),
             _ => Event::text(run.script.text()),
         };
         let result = run.conn.event(&work.id, &event);
-        let is_error = matches!(event, Event::Error(_));
-        assert!(!is_error || result.is_err(), "`error` is not a step");
-        assert!(!work.aborted || result.is_err(), "a step after an abort");
-        let is_stray = !work.called && matches!(event, Event::ToolOutput(_) | Event::ToolResult(_));
+        let is_stray = match event {
+            Event::Error(_) => true,
+            Event::ToolOutput(_) | Event::ToolResult(_) => !work.called,
+            _ => false,
+        };
         assert!(!is_stray || result.is_err(), "a result without its call");
+        assert!(!work.aborted || result.is_err(), "a step after an abort");
         work.called |= result.is_ok() && matches!(event, Event::ToolCall(_));
         self.room.note(&result);
     }
 
     fn ended(&mut self, id: &RpcId, result: &Result<(), Refused>) {
         self.room.note(result);
-        if result.is_ok() && self.worked_on().as_ref() == Some(id) {
-            self.work = None;
+        if result.is_ok() {
+            self.work.take_if(|work| work.id == *id);
         }
     }
 
-    fn reply(&mut self, at: usize, run: &mut Run<'_, ServerConn>) {
+    fn reply(&mut self, at: usize, conn: &mut ServerConn) {
         let (id, is_task) = &self.questions[at];
         let result = match is_task {
-            true => run.conn.task_status(id, None),
-            false => run.conn.status(id, &Status::new("m", "s")),
+            true => conn.task_status(id, None),
+            false => conn.status(id, &Status::new("m", "s")),
         };
         assert!(result != Err(Refused::UnknownId), "an answer is owed");
         self.room.note(&result);
@@ -304,15 +260,9 @@ impl Server {
     }
 
     fn task(&mut self, id: TaskId, state: TaskState) {
-        let Some(before) = self.tasks.get_mut(&id) else {
-            assert_eq!(state, TaskState::Accepted, "how a task begins");
-            self.tasks.insert(id, state);
-            return;
-        };
-        assert!(
-            !before.is_terminal() && state != TaskState::Accepted,
-            "a way back"
-        );
-        *before = state;
+        let is_first = state == TaskState::Accepted;
+        let before = self.tasks.insert(id, state);
+        let may_change = before.is_none_or(|before| !before.is_terminal());
+        assert!(may_change && before.is_none() == is_first, "a way back");
     }
 }

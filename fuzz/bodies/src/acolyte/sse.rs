@@ -5,42 +5,36 @@ use acolyte_proto::http::{StreamDecoder, StreamError, StreamFrame, read_body};
 use acolyte_proto::id::RpcId;
 use rpc_core::Limits;
 
-use crate::frames::{chunks, sizes_and_stream, written};
+use crate::frames::{decoded, sizes_and_stream, written};
 
 /// The first byte says how many of the next are sizes of chunks (at most 7); with its fourth bit
 /// the rest is the body of a chat, else a stream.
 pub fn sse(data: &[u8]) {
-    let Some((count, rest)) = data.split_first() else {
+    let Some((first, sizes, stream)) = sizes_and_stream(data) else {
         return;
     };
-    if count & 8 == 8 {
-        return body(rest);
+    if first & 8 == 8 {
+        return body(data.get(1..).unwrap_or_default());
     }
-    let (sizes, stream) = sizes_and_stream(*count, rest);
     let mut limits = Limits::default();
     for max in [limits.max_message_bytes, 64] {
         limits.max_message_bytes = max;
-        let whole = decoded(stream, &[], &limits);
-        let pieces = decoded(stream, sizes, &limits);
-        assert_eq!(whole, pieces, "chunks change nothing");
+        let whole = run(stream, &[], &limits);
+        assert_eq!(whole, run(stream, sizes, &limits), "chunks change nothing");
         for frame in whole.0.into_iter().flatten() {
             written_frame(frame);
         }
     }
 }
 
-type Frames = Vec<Result<StreamFrame, StreamError>>;
-
 /// Every frame, and whether a part of one was lost.
-fn decoded(stream: &[u8], sizes: &[u8], limits: &Limits) -> (Frames, bool) {
+fn run(
+    stream: &[u8],
+    sizes: &[u8],
+    limits: &Limits,
+) -> (Vec<Result<StreamFrame, StreamError>>, bool) {
     let mut decoder = StreamDecoder::new(limits);
-    let mut frames = Vec::new();
-    for mut chunk in chunks(stream, sizes) {
-        while let Some(frame) = decoder.decode(&mut chunk) {
-            frames.push(frame);
-        }
-        assert!(chunk.is_empty(), "`None` takes all bytes");
-    }
+    let frames = decoded(stream, sizes, |chunk| decoder.decode(chunk));
     (frames, decoder.end())
 }
 
@@ -54,16 +48,14 @@ fn written_frame(mut frame: StreamFrame) {
         }
     }
     let mut text = String::new();
-    assert!(
-        frame.write(&mut text).is_ok(),
-        "a decoded frame must encode"
-    );
-    let (again, cut) = decoded(text.as_bytes(), &[], &Limits::default());
+    let result = frame.write(&mut text);
+    assert!(result.is_ok(), "a decoded frame must encode");
+    let (again, cut) = run(text.as_bytes(), &[], &Limits::default());
     assert!(!cut, "a frame is written whole");
-    let json = written(&frame);
+    // White space of raw pieces becomes spaces.
+    let is_exact = !written(&frame).as_str().contains(['\n', '\r']);
     match &*again {
-        // White space of raw pieces becomes spaces.
-        [Ok(_)] if json.as_str().contains(['\n', '\r']) => {}
+        [Ok(_)] if !is_exact => {}
         again => assert_eq!(again, [Ok(frame)], "the round trip changed the frame"),
     }
 }
@@ -76,12 +68,10 @@ fn body(body: &[u8]) {
     };
     let text = written(&request);
     let again = read_body(text.as_str().as_bytes(), &limits);
-    assert!(
-        again.as_ref() == Ok(&request),
-        "the round trip changed the body"
-    );
+    let is_same = again.as_ref() == Ok(&request);
+    assert!(is_same, "the round trip changed the body");
     let strict = ChatRequest::decode(text.as_str(), &limits);
     assert_eq!(strict.is_ok(), request.validate().is_ok(), "what is valid");
-    let frame = ClientFrame::new(RpcId::random(1), Request::ChatStart(Box::new(request)));
-    written(&frame);
+    let request = Request::ChatStart(Box::new(request));
+    written(&ClientFrame::new(RpcId::random(1), request));
 }

@@ -8,20 +8,18 @@ use connectonion_proto::frame::{
     AdminAction, AdminRequest, Answer, ClientFrame, Connect, Input, Mode, ModeChange,
     OnboardSubmit, Response, ServerFrame, SessionQuery, Signed,
 };
-use rpc_core::{CallError, CallId, Delivery, Machine as _, Refused};
+use rpc_core::{CallError, CallId, Delivery, Instant, Machine as _, Refused};
 use serde::Serialize;
 
 use crate::calls::{Calls, State};
 use crate::frames::written;
-use crate::machine::{Expected, FEW, Model, Run, drive, small};
-use crate::script::Script;
+use crate::machine::{Expected, FEW, Model, Run, Settings, small};
 
-/// What a host may send.
-const FRAMES: &str = include_str!("../../frames/connectonion_server.txt");
-
-/// What is known of the client from outside.
+/// What the application saw of a client: CONNECT comes first, what was taken leaves in order,
+/// everything that was asked is answered once and by its kind, and every answer of the user leaves or
+/// comes back.
 #[derive(Default)]
-struct Client {
+pub(super) struct Client {
     expected: Expected<()>,
     /// PINGs whose PONG has not left. It may be dropped when there is no room.
     pings: usize,
@@ -44,100 +42,93 @@ enum Kind {
     Admin,
 }
 
-/// Runs a client through operations: CONNECT comes first, what was taken leaves in order, everything
-/// that was asked is answered once and by its kind, and every answer of the user leaves or comes back.
-pub fn client_conn(data: &[u8]) {
-    let (settings, script) = Script::with_settings(data);
-    let connect = Connect::new(Signed::none());
-    let mut model = Client::default();
-    model.expected.leaves(&connect);
-    let (_, mut run) = drive(model, script, |now| {
-        ClientConn::new(configured(settings), &connect, 7, now)
-    });
-    let refused = run.conn.input(&Input::new("p"), run.now);
-    assert_eq!(refused, Err(Refused::Closed), "after the end");
-}
-
-fn configured(settings: u8) -> ClientConfig {
-    let mut config = ClientConfig::default();
-    if settings & 2 == 2 {
-        config.silence_timeout = Some(Duration::from_secs(7));
-    }
-    if settings & 4 == 4 {
-        config.answer_timeout = Some(Duration::from_secs(3));
-    }
-    config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 1 == 0);
-    config.session_sync = settings & 8 == 0;
-    config.limits = small();
-    config
-}
-
 impl Model for Client {
     type Conn = ClientConn;
+    const OWN: u8 = 9;
     const IN_FLIGHT: usize = FEW + 1;
+    const LINES: &'static str = include_str!("../../frames/connectonion_server.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ClientConn) {
+        let connect = Connect::new(Signed::none());
+        let mut model = Self::default();
+        model.expected.leaves(&connect);
+        let mut config = ClientConfig {
+            session_sync: !settings.has(8),
+            limits: small(),
+            ..ClientConfig::default()
+        };
+        settings.removes(1, &mut config.handshake_timeout);
+        if settings.has(2) {
+            config.silence_timeout = Some(Duration::from_secs(7));
+        }
+        if settings.has(4) {
+            config.answer_timeout = Some(Duration::from_secs(3));
+        }
+        (model, ClientConn::new(config, &connect, 7, now))
+    }
+
+    fn receive(&mut self, text: &str, run: &mut Run<'_, ClientConn>) {
+        let is_read = run.conn.wants_input() && !run.conn.is_closed();
+        let is_ping = matches!(ServerFrame::decode(text, &small()), Ok(ServerFrame::Ping));
+        self.pings += usize::from(is_read && is_ping);
+        run.receive(text);
+    }
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
-        let now = run.now;
-        match op % 16 {
-            0 => {
-                let text = run.script.text();
-                self.hear(run, text);
+        let (conn, script, now) = (&mut run.conn, &mut run.script, run.now);
+        match op {
+            0 | 1 => {
+                let input = Input::new(script.text());
+                let asked = conn.input(&input, now);
+                self.asked(Kind::Input, &input, &asked);
             }
-            1..=5 => {
-                let text = run.script.pick_line(FRAMES);
-                self.hear(run, text);
-            }
-            6 | 7 => {
-                let input = Input::new(run.script.text());
-                let asked = run.conn.input(&input, now);
-                self.asked(Kind::Input, &input, &asked, run);
-            }
-            8 => {
+            2 => {
                 // Each is another one.
                 self.responses += 1;
-                let text = format!("{}{}", self.responses, run.script.text());
+                let text = format!("{}{}", self.responses, script.text());
                 let response = Response::new("q", Answer::PlanReview(text.into()));
-                if run.conn.respond(&response, now).is_ok() {
-                    self.expected.leaves(&response);
+                if self.took(&response, &conn.respond(&response, now)) {
                     self.receipts += 1;
-                    self.answers
-                        .push_back(written(&response).as_str().to_owned());
+                    let text = written(&response);
+                    self.answers.push_back(text.as_str().to_owned());
                 }
             }
-            9 => {
+            3 => {
                 let offer = OnboardSubmit::from(Signed::none());
-                let asked = run.conn.onboard(&offer, now);
-                self.asked(Kind::Onboarding, &offer, &asked, run);
+                let asked = conn.onboard(&offer, now);
+                self.asked(Kind::Onboarding, &offer, &asked);
             }
-            10 => {
+            4 => {
                 let mut connect = Connect::new(Signed::none());
                 connect.session_id = Some("s".into());
-                if run.conn.connect(&connect, now).is_ok() {
-                    assert!(!self.connected, "another CONNECT");
-                    self.expected.leaves(&connect);
+                let taken = self.took(&connect, &conn.connect(&connect, now));
+                assert!(!taken || !self.connected, "another CONNECT");
+            }
+            5 => {
+                let change = ModeChange::new(Mode::Plan);
+                self.took(&change, &conn.set_mode(&change, now));
+            }
+            6 => {
+                self.took(&ClientFrame::Interrupt, &conn.interrupt(now));
+            }
+            7 => {
+                let asked = conn.query("s", now);
+                self.asked(Kind::Status, &SessionQuery::new("s"), &asked);
+            }
+            _ if script.byte_or_zero() % 2 == 0 => {
+                let request = AdminRequest::new(AdminAction::Promote, Signed::none());
+                let asked = conn.admin(&request, now);
+                self.asked(Kind::Admin, &request, &asked);
+            }
+            // Its reply may lie in the queue already.
+            _ => {
+                if let Some(call) = self.calls.first_open() {
+                    let cancelled = conn.cancel(call.id);
+                    call.cancelled(cancelled);
+                    self.gave_up |= cancelled;
                 }
             }
-            11 | 12 => run.wait(),
-            13 => run.timeout(),
-            14 => self.order(run),
-            _ => match run.script.byte_or_zero() {
-                3 => self.hear(run, &"x".repeat(3000)),
-                5 => {
-                    // Its reply may lie in the queue already.
-                    if let Some(call) = self.calls.first_open() {
-                        let cancelled = run.conn.cancel(call.id);
-                        call.cancelled(cancelled);
-                        self.gave_up |= cancelled;
-                    }
-                }
-                6 => run.pong(),
-                other => run.happen(other),
-            },
         }
-        let in_flight = run.conn.in_flight();
-        // A run that begins with an abandoned prompt has no owner.
-        let is_running = run.conn.state() == ClientState::Running && !self.gave_up;
-        assert!(!is_running || in_flight > 0, "nothing is under way");
     }
 
     /// What leaves is what was taken next, or a PONG.
@@ -194,54 +185,31 @@ impl Model for Client {
             _ => {}
         }
     }
+
+    fn all_taken(&mut self, _: usize, run: &mut Run<'_, ClientConn>) {
+        // A run that begins with an abandoned prompt has no owner.
+        let is_running = run.conn.state() == ClientState::Running && !self.gave_up;
+        let is_owned = !is_running || run.conn.in_flight() > 0;
+        assert!(is_owned, "nothing is under way");
+    }
+
+    fn late(&mut self, conn: &mut ClientConn, now: Instant) -> Option<Refused> {
+        conn.input(&Input::new("p"), now).err()
+    }
 }
 
 impl Client {
-    fn hear(&mut self, run: &mut Run<'_, ClientConn>, text: &str) {
-        let is_heard = run.conn.wants_input() && !run.conn.is_closed();
-        let is_ping = matches!(ServerFrame::decode(text, &small()), Ok(ServerFrame::Ping));
-        self.pings += usize::from(is_heard && is_ping);
-        run.hear(text);
-    }
-
-    fn asked(
-        &mut self,
-        kind: Kind,
-        frame: &impl Serialize,
-        asked: &Result<CallId, Refused>,
-        run: &Run<'_, ClientConn>,
-    ) {
-        if run.took(asked, asked.is_ok()) {
+    /// Whether a command was taken; its frame has to leave then.
+    fn took<T>(&mut self, frame: &impl Serialize, result: &Result<T, Refused>) -> bool {
+        if result.is_ok() {
             self.expected.leaves(frame);
-            self.calls.made(asked.clone().ok(), kind);
         }
+        result.is_ok()
     }
 
-    /// The rest of what an application may want.
-    fn order(&mut self, run: &mut Run<'_, ClientConn>) {
-        let now = run.now;
-        match run.script.byte_or_zero() % 4 {
-            0 => {
-                let change = ModeChange::new(Mode::Plan);
-                if run.conn.set_mode(&change, now).is_ok() {
-                    self.expected.leaves(&change);
-                }
-            }
-            1 => {
-                if run.conn.interrupt(now).is_ok() {
-                    self.expected.leaves(&ClientFrame::Interrupt);
-                }
-            }
-            2 => {
-                let asked = run.conn.query("s", now);
-                self.asked(Kind::Status, &SessionQuery::new("s"), &asked, run);
-            }
-            _ => {
-                let request = AdminRequest::new(AdminAction::Promote, Signed::none());
-                let asked = run.conn.admin(&request, now);
-                self.asked(Kind::Admin, &request, &asked, run);
-            }
-        }
+    fn asked(&mut self, kind: Kind, frame: &impl Serialize, asked: &Result<CallId, Refused>) {
+        self.took(frame, asked);
+        self.calls.made(asked, kind);
     }
 }
 

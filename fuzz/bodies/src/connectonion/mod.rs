@@ -6,11 +6,20 @@ mod frames;
 mod jsonl;
 mod server;
 
+use crate::machine::drive;
 pub use canonical::canonical;
-pub use client::client_conn;
 pub use frames::{client_frames, server_frames};
 pub use jsonl::jsonl;
-pub use server::server_conn;
+
+/// Runs a client through operations: see `Client`.
+pub fn client_conn(data: &[u8]) {
+    drive::<client::Client>(data);
+}
+
+/// Runs a server's connection through operations: see `Server`.
+pub fn server_conn(data: &[u8]) {
+    drive::<server::Server>(data);
+}
 
 #[cfg(test)]
 mod tests {
@@ -77,7 +86,7 @@ mod tests {
         fn the_client_keeps_its_rules(
             settings: u8,
             // A host that lets the client in makes the rest interesting.
-            opening in prop::sample::select(vec![&[1, 0][..], &[1, 11, 9, 1, 12], &[1, 1], &[]]),
+            opening in prop::sample::select(vec![&[1, 0][..], &[1, 11, 12, 1, 12], &[1, 1], &[1, 0, 16, 16, 1, 13], &[]]),
             rest in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             client_conn(&[&[settings], opening, &rest[..]].concat());
@@ -87,7 +96,7 @@ mod tests {
         fn connections_of_servers_keep_their_rules(
             settings: u8,
             // A client that is admitted, or is at the gate, makes the rest interesting.
-            opening in prop::sample::select(vec![&[1, 0, 6][..], &[1, 0, 7], &[1, 0, 7, 1, 6, 8], &[]]),
+            opening in prop::sample::select(vec![&[1, 0, 9][..], &[1, 0, 10], &[1, 0, 10, 1, 10, 11, 9], &[1, 2, 9], &[]]),
             rest in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             server_conn(&[&[settings], opening, &rest[..]].concat());

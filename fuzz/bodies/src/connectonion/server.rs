@@ -12,18 +12,16 @@ use connectonion_proto::frame::{
 use connectonion_proto::limits;
 use connectonion_proto::limits::{AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED};
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent, ServerState};
-use rpc_core::{Json, Limits, Machine as _, Refused, Text};
+use rpc_core::{Instant, Json, Limits, Machine as _, Refused, Text};
+use serde::Serialize;
 
-use crate::machine::{Expected, Model, Run, drive, frequent_pings, name_of};
-use crate::script::Script;
+use crate::frames::written;
+use crate::machine::{Expected, Model, Run, Settings};
 
 /// Small enough for short scripts to reach.
 const FEW: usize = 6;
 
 const PING: &str = r#"{"type":"PING"}"#;
-
-/// What a client may send.
-const FRAMES: &str = include_str!("../../frames/connectonion_client.txt");
 
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Stage {
@@ -42,9 +40,11 @@ enum Command {
     Other,
 }
 
-/// What has to happen: frames are handled in order, none before what came before it is answered.
+/// What has to happen: every frame is handled once and in order, what has to be answered is answered
+/// before anything follows, nothing but answers leaves before a client is in, and nothing that a
+/// client sends ends its connection but too much of it.
 #[derive(Default)]
-struct Server {
+pub(super) struct Server {
     inbox: VecDeque<String>,
     stage: Stage,
     asked: Option<Command>,
@@ -77,12 +77,12 @@ impl Server {
         let outside = ErrorFrame::new(AUTHENTICATE_FIRST);
         let is_inside = self.stage == Stage::Inside;
         match frame {
-            ClientFrame::Pong => self.tell("Pong"),
+            ClientFrame::Pong => self.expect("Pong"),
             ClientFrame::Connect(connect) => {
                 self.wish = connect.signs_commands();
                 self.ask(Command::Connect, "Connect");
             }
-            ClientFrame::SessionQuery(_) => self.tell("SessionQuery"),
+            ClientFrame::SessionQuery(_) => self.expect("SessionQuery"),
             ClientFrame::Unknown { tag, .. } => self.object(&unknown_type(&tag), "UnknownType"),
             ClientFrame::OnboardSubmit(_) => match self.stage {
                 Stage::Gated => self.ask(Command::Onboard, "Onboard"),
@@ -98,17 +98,17 @@ impl Server {
                 let has_prompt =
                     input.prompt.is_some_and(|it| !it.is_empty()) || !signed.is_empty();
                 match (has_prompt, is_newcomer, is_inside) {
-                    (false, true, _) => self.tell("EmptyInput"),
+                    (false, true, _) => self.expect("EmptyInput"),
                     (_, _, false) => self.object(&outside, "NotConnected"),
                     (false, ..) => self.object(&ErrorFrame::new(PROMPT_REQUIRED), "NoPrompt"),
                     (true, ..) => self.ask(Command::Input, "Input"),
                 }
             }
             _ if !is_inside => self.object(&outside, "NotConnected"),
-            ClientFrame::Response(_) => self.tell("Response"),
-            ClientFrame::ModeChange(_) => self.tell("ModeChange"),
-            ClientFrame::PromptUpdate(_) => self.tell("PromptUpdate"),
-            ClientFrame::Interrupt => self.tell("Interrupt"),
+            ClientFrame::Response(_) => self.expect("Response"),
+            ClientFrame::ModeChange(_) => self.expect("ModeChange"),
+            ClientFrame::PromptUpdate(_) => self.expect("PromptUpdate"),
+            ClientFrame::Interrupt => self.expect("Interrupt"),
             other => panic!("no rule for {other:?}"),
         }
     }
@@ -148,15 +148,15 @@ impl Server {
 
     fn ask(&mut self, asked: Command, event: &'static str) {
         self.asked = Some(asked);
-        self.tell(event);
+        self.expect(event);
     }
 
-    fn tell(&mut self, event: &str) {
+    fn expect(&mut self, event: &str) {
         self.expected.events.push_back(event.to_owned());
     }
 
     fn object(&mut self, error: &ErrorFrame, event: &'static str) {
-        self.tell(event);
+        self.expect(event);
         self.expected.leaves(error);
     }
 
@@ -179,90 +179,103 @@ fn small() -> Limits {
     }
 }
 
-/// Runs a server's connection through operations: every frame is handled once and in order, what
-/// has to be answered is answered before anything follows, nothing but answers leaves before a client
-/// is in, and nothing that a client sends ends its connection but too much of it.
-pub fn server_conn(data: &[u8]) {
-    let (settings, script) = Script::with_settings(data);
-    let (_, mut run) = drive(Server::default(), script, |now| {
-        ServerConn::new(configured(settings), now)
-    });
-    assert_eq!(run.conn.begun(), Err(Refused::Closed), "after the end");
-}
-
-fn configured(settings: u8) -> ServerConfig {
-    let mut config = ServerConfig::default();
-    if settings & 1 == 1 {
-        config.handshake_timeout = Some(Duration::from_secs(20));
-    }
-    if settings & 2 == 2 {
-        config.keep_alive = frequent_pings();
-    }
-    config.ping_interval = config.ping_interval.filter(|_| settings & 4 == 0);
-    config.limits = small();
-    config
-}
-
 impl Model for Server {
     type Conn = ServerConn;
+    const OWN: u8 = 9;
     const FRAMES: usize = FEW;
+    const LINES: &'static str = include_str!("../../frames/connectonion_client.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ServerConn) {
+        let mut config = ServerConfig {
+            limits: small(),
+            ..ServerConfig::default()
+        };
+        if settings.has(1) {
+            config.handshake_timeout = Some(Duration::from_secs(20));
+        }
+        settings.pings(2, &mut config.keep_alive);
+        settings.removes(4, &mut config.ping_interval);
+        (Self::default(), ServerConn::new(config, now))
+    }
+
+    fn receive(&mut self, text: &str, run: &mut Run<'_, ServerConn>) {
+        if !run.conn.is_closed() {
+            self.inbox.push_back(text.to_owned());
+            self.go_on();
+        }
+        // It is read although the machine wants no input.
+        run.force(text);
+    }
+
+    /// What is answered to bytes is not known here.
+    fn receive_binary(&mut self, _: &[u8], _: &mut Run<'_, ServerConn>) {}
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        match op % 17 {
+        let (conn, is_inside) = (&mut run.conn, self.stage == Stage::Inside);
+        let waits = |command| self.asked == Some(command);
+        let (result, fits, frame) = match op {
             0 => {
-                let text = run.script.text();
-                self.hear(run, text);
+                let frame = Connected::new("s", SessionState::New);
+                let fits = waits(Command::Connect) || waits(Command::Onboarded);
+                (conn.accept(&frame), fits, text_of(&frame))
             }
-            1..=5 => {
-                let text = run.script.pick_line(FRAMES);
-                self.hear(run, text);
+            1 => {
+                let frame = OnboardRequired::new("0x", &[]).expect("it encodes");
+                let result = conn.gate(Address::from_bytes([7; 32]), &frame);
+                let fits = waits(Command::Connect) && !is_inside;
+                (result, fits, text_of(&frame))
             }
-            6 => self.accept(run),
-            7 => self.gate(run),
-            8 => self.welcome(run),
-            9 => {
-                let result = run.conn.begun();
-                if run.took(&result, self.asked == Some(Command::Input)) {
-                    self.answered();
-                }
+            2 => {
+                let frame = OnboardSuccess::new("0x", "contact", "hello");
+                let fits = waits(Command::Onboard);
+                (conn.welcome(&frame), fits, text_of(&frame))
             }
-            10 => {
-                let ack = RuntimeInputAck::new("s", "r");
-                let result = run.conn.acknowledge(&ack);
-                if run.took(&result, self.asked == Some(Command::Input)) {
-                    self.expected.leaves(&ack);
-                    self.answered();
-                }
+            3 => (conn.begun(), waits(Command::Input), None),
+            4 => {
+                let frame = RuntimeInputAck::new("s", "r");
+                let fits = waits(Command::Input);
+                (conn.acknowledge(&frame), fits, text_of(&frame))
             }
-            11 => {
-                let error = ErrorFrame::new("no");
-                let result = run.conn.refuse(&error);
-                if run.took(&result, self.asked.is_some()) {
-                    self.expected.leaves(&error);
-                    self.answered();
-                }
+            5 => {
+                let frame = ErrorFrame::new("no");
+                (conn.refuse(&frame), self.asked.is_some(), text_of(&frame))
             }
-            12 => {
-                let text = run.script.text();
-                let result = run.conn.send(Text::from(text.to_owned()));
-                if run.took(&result, self.stage == Stage::Inside) {
-                    self.expected.frames.push_back(text.to_owned());
-                }
+            6 => (conn.resume(), waits(Command::Other), None),
+            7 => {
+                let text = run.script.text().to_owned();
+                let result = conn.send(Text::from(text.clone()));
+                (result, is_inside, Some(text))
             }
-            13 => run.wait(),
-            14 => run.pong(),
-            15 => {
-                let result = run.conn.resume();
-                if run.took(&result, self.asked == Some(Command::Other)) {
-                    self.answered();
-                }
+            _ => {
+                conn.has_room();
+                return;
             }
-            _ => match run.script.byte_or_zero() {
-                3 => drop(run.conn.has_room()),
-                4 => run.timeout(),
-                other => run.happen(other),
-            },
+        };
+        if !run.took(&result, fits) {
+            return;
         }
+        self.expected.frames.extend(frame);
+        if op < 7 {
+            self.asked = None;
+        }
+        match op {
+            0 => {
+                self.stage = Stage::Inside;
+                self.signs |= self.wish;
+            }
+            1 => {
+                self.stage = Stage::Gated;
+                self.stash = self.wish;
+            }
+            2 => {
+                self.stage = Stage::Outside;
+                self.is_newcomer = true;
+                self.wish = self.stash;
+                self.ask(Command::Onboarded, "Onboarded");
+            }
+            _ => {}
+        }
+        self.go_on();
     }
 
     fn sent(&mut self, text: &str, _: &ServerConn) {
@@ -281,66 +294,30 @@ impl Model for Server {
         }
         match &*name_of(&event) {
             "Closed" | "Writable" => {}
-            name => self.expected.told(&name.to_owned()),
+            name => self.expected.event(&name.to_owned()),
         }
     }
 
-    fn all_told(&mut self, _: usize, run: &mut Run<'_, ServerConn>) {
+    fn all_taken(&mut self, _: usize, run: &mut Run<'_, ServerConn>) {
         if !run.closed {
             assert!(self.expected.events.is_empty(), "an event is missing");
             assert_eq!(run.conn.state(), self.state(), "where it stands");
         }
     }
+
+    fn late(&mut self, conn: &mut ServerConn, _: Instant) -> Option<Refused> {
+        conn.begun().err()
+    }
 }
 
-impl Server {
-    fn hear(&mut self, run: &mut Run<'_, ServerConn>, text: &str) {
-        if !run.conn.is_closed() {
-            self.inbox.push_back(text.to_owned());
-            self.go_on();
-        }
-        // It is read although the machine wants no input.
-        run.force(text);
-    }
+fn text_of(frame: &impl Serialize) -> Option<String> {
+    Some(written(frame).as_str().to_owned())
+}
 
-    fn answered(&mut self) {
-        self.asked = None;
-        self.go_on();
-    }
-
-    fn accept(&mut self, run: &mut Run<'_, ServerConn>) {
-        let connected = Connected::new("s", SessionState::New);
-        let fits = matches!(self.asked, Some(Command::Connect | Command::Onboarded));
-        let result = run.conn.accept(&connected);
-        if run.took(&result, fits) {
-            self.expected.leaves(&connected);
-            self.stage = Stage::Inside;
-            self.signs |= self.wish;
-            self.answered();
-        }
-    }
-
-    fn gate(&mut self, run: &mut Run<'_, ServerConn>) {
-        let required = OnboardRequired::new("0x", &[]).expect("it encodes");
-        let fits = self.asked == Some(Command::Connect) && self.stage != Stage::Inside;
-        let result = run.conn.gate(Address::from_bytes([7; 32]), &required);
-        if run.took(&result, fits) {
-            self.expected.leaves(&required);
-            self.stage = Stage::Gated;
-            self.stash = self.wish;
-            self.answered();
-        }
-    }
-
-    fn welcome(&mut self, run: &mut Run<'_, ServerConn>) {
-        let success = OnboardSuccess::new("0x", "contact", "hello");
-        let result = run.conn.welcome(&success);
-        if run.took(&result, self.asked == Some(Command::Onboard)) {
-            self.expected.leaves(&success);
-            self.stage = Stage::Outside;
-            self.is_newcomer = true;
-            self.wish = self.stash;
-            self.ask(Command::Onboarded, "Onboarded");
-        }
-    }
+/// The name of an event; of a warning, what it warns of.
+fn name_of(event: &ServerEvent) -> String {
+    let words = format!("{event:?}");
+    let words = words.strip_prefix("Warning(").unwrap_or(&words);
+    let mut words = words.split(|letter: char| !letter.is_alphanumeric());
+    words.next().unwrap_or_default().to_owned()
 }

@@ -1,16 +1,14 @@
-//! Frames and keys of sessions.
-
-use std::borrow::Cow;
+//! Frames, and keys of sessions.
 
 use exoclaw_proto::budget::Exceeded;
 use exoclaw_proto::codec;
 use exoclaw_proto::error::{ErrorKind, RpcError};
 use exoclaw_proto::frame::{ClientFrame, Request, ServerFrame, StreamEvent, Token};
-use exoclaw_proto::session::SessionKey;
 use rpc_core::Limits;
 use rpc_core::json::first_byte;
 use serde_json::value::RawValue;
 
+use super::session_keys;
 use crate::frames::{frame, round_trip};
 use crate::plain::members;
 use crate::script::Script;
@@ -74,37 +72,8 @@ pub fn session_key(data: &[u8]) {
     let mut script = Script::new(data);
     let one = [(); 4].map(|()| script.text());
     let two = [(); 4].map(|()| script.text());
-    let key =
-        |[agent, channel, account, peer]: [&str; 4]| SessionKey::new(agent, channel, account, peer);
-    let (first, second) = (key(one), key(two));
-    assert_eq!(first == second, one == two, "keys are equal if parts are");
-    assert_eq!(
-        first.as_str() == second.as_str(),
-        one == two,
-        "texts are equal if parts are"
-    );
-    for (key, parts) in [(&first, one), (&second, two)] {
-        assert_eq!(read(key), parts, "parts survive");
-        assert_eq!(
-            SessionKey::parse(&key.to_string()).as_ref(),
-            Ok(key),
-            "texts parse"
-        );
-        let json = serde_json::to_string(key).unwrap_or_default();
-        let again = serde_json::from_str::<SessionKey>(&json);
-        assert!(again.is_ok_and(|again| again == *key), "JSON parses");
-    }
-    // The whole input as the text of a key.
-    let text = std::str::from_utf8(data).unwrap_or_default();
-    if let Ok(parsed) = SessionKey::parse(text) {
-        let [agent, channel, account, peer] = read(&parsed);
-        let made = SessionKey::new(&agent, &channel, &account, &peer);
-        assert_eq!(made.as_str(), text, "a key has one text");
-    }
-}
-
-fn read(key: &SessionKey) -> [Cow<'_, str>; 4] {
-    [key.agent(), key.channel(), key.account(), key.peer()]
+    session_keys::parts(one, two);
+    session_keys::text(std::str::from_utf8(data).unwrap_or_default());
 }
 
 /// Words are distinguished, and those of a budget give its numbers back.

@@ -14,16 +14,15 @@ use super::TOKEN;
 use crate::calls::{Calls, State};
 use crate::script::Script;
 
-/// What the server knows of a request and says to it. Its place in the list is its name on the wire.
-#[derive(Default)]
+/// A request, whose place in the list is its name on the wire.
 struct Asked {
-    request: Option<RequestId>,
     is_chat: bool,
-    /// It has ended it, well or not.
+    request: Option<RequestId>,
+    /// The server has ended it, well or not.
     answer: Option<bool>,
     /// Chunks of text on both ends.
-    said: Vec<u8>,
-    heard: Vec<u8>,
+    sent: Vec<u8>,
+    received: Vec<u8>,
 }
 
 struct Line {
@@ -34,10 +33,11 @@ struct Line {
     lossy: bool,
 }
 
-/// Lets a client and a server talk. Every request ends once; without losses the client hears what
-/// the server said, in order and whole; with losses it hears nothing else.
+/// Lets a client and a server talk. Every request ends once; without losses the client receives what
+/// the server sent, in order and whole; with losses it receives nothing else.
 pub fn pair(data: &[u8]) {
-    let (settings, mut script) = Script::with_settings(data);
+    let mut script = Script::new(data);
+    let settings = script.byte_or_zero();
     let now = Instant::now();
     let (mut client, mut auth) = (ClientConfig::default(), Auth::open());
     if settings & 1 == 1 {
@@ -66,17 +66,17 @@ pub fn pair(data: &[u8]) {
     while let Some(op) = script.byte() {
         line.operate(op, &mut script);
         line.pair.settle();
-        line.look();
+        line.take_events();
     }
     // An application that was slow goes on.
     line.pair.hold_events(Side::Client, false);
     line.pair.hold_events(Side::Server, false);
     line.pair.advance(Duration::from_secs(4));
-    line.look();
+    line.take_events();
     let (in_flight, open) = (line.pair.client.in_flight(), line.calls.open());
     assert_eq!(open, in_flight, "what waits is in flight");
     line.pair.cut();
-    line.look();
+    line.take_events();
     line.calls.assert_none_open();
     // A server with enough to do reads on later, and learns of the end then.
     let (client, server) = (&line.pair.client, &line.pair.server);
@@ -90,24 +90,25 @@ impl Line {
         let sides = [Side::Client, Side::Server];
         match op % 14 {
             what @ 0..=2 => {
-                let (place, is_chat) = (self.asked.len(), what < 2);
+                let (at, is_chat) = (self.asked.len(), what < 2);
                 let client = &mut self.pair.client;
+                let session = SessionRef::new("c", at.to_string());
                 let call = match is_chat {
-                    true => client.chat_send(&ChatSend::new("c", place.to_string(), "hi"), now),
-                    false => {
-                        let session = SessionRef::new("c", place.to_string());
-                        client.request(&Call::SessionClear(session), now)
-                    }
+                    true => client.chat_send(&ChatSend::new("c", at.to_string(), "hi"), now),
+                    false => client.request(&Call::SessionClear(session), now),
                 };
-                if let Ok(id) = call {
-                    self.calls.made(Some(id), place);
-                    let asked = Asked::default();
-                    self.asked.push(Asked { is_chat, ..asked });
+                if call.is_ok() {
+                    self.calls.made(&call, at);
+                    self.asked.push(Asked {
+                        is_chat,
+                        request: None,
+                        answer: None,
+                        sent: Vec::new(),
+                        received: Vec::new(),
+                    });
                 }
             }
-            3..=5 => self.step(script),
-            6 | 7 => self.answer(script, true),
-            8 => self.answer(script, false),
+            what @ 3..=8 => self.work(what, script),
             9 => self.calls.cancel(script, |id| self.pair.client.cancel(id)),
             10 => {
                 let wait = u64::from(script.byte_or_zero());
@@ -116,15 +117,13 @@ impl Line {
             11 => {
                 self.lossy = true;
                 let lost = usize::from(script.byte_or_zero() % 3) + 1;
-                if let Some(side) = script.pick(&sides) {
-                    self.pair.drop_next(*side, lost);
-                }
+                let side = script.pick(&sides).copied();
+                self.pair.drop_next(side.unwrap_or(Side::Client), lost);
             }
             12 => {
-                if let Some(side) = script.pick(&sides) {
-                    let hold = script.byte_or_zero() % 2 == 1;
-                    self.pair.hold_events(*side, hold);
-                }
+                let side = script.pick(&sides).copied();
+                let hold = script.byte_or_zero() % 2 == 1;
+                self.pair.hold_events(side.unwrap_or(Side::Client), hold);
             }
             _ => {
                 let what = script.byte_or_zero();
@@ -146,34 +145,24 @@ impl Line {
         }
     }
 
-    /// A request that the server works on.
-    fn open(&mut self, script: &mut Script<'_>) -> Option<(usize, RequestId)> {
-        let asked = self.asked.iter().enumerate();
-        let open = asked.filter(|(_, it)| it.answer.is_none());
-        let open: Vec<_> = open
-            .filter_map(|(at, it)| Some((at, it.request?)))
-            .collect();
-        script.pick(&open).copied()
-    }
-
-    fn step(&mut self, script: &mut Script<'_>) {
-        let Some((at, id)) = self.open(script) else {
+    /// The server works on a request: it sends a step, or ends it well or not.
+    fn work(&mut self, op: u8, script: &mut Script<'_>) {
+        let asked = self.asked.iter_mut().enumerate();
+        let mut open: Vec<_> = asked.filter(|(_, it)| it.is_open()).collect();
+        let Some(place) = usize::from(script.byte_or_zero()).checked_rem(open.len()) else {
             return;
         };
-        let server = &mut self.pair.server;
-        match script.byte_or_zero() {
-            0 => drop(server.event(id, &StreamEvent::Usage(Usage::new(1, 2)))),
-            chunk if server.text(id, &chunk.to_string()).is_ok() => self.asked[at].said.push(chunk),
-            _ => {}
-        }
-    }
-
-    fn answer(&mut self, script: &mut Script<'_>, well: bool) {
-        let Some((at, id)) = self.open(script) else {
-            return;
-        };
-        let (server, asked) = (&mut self.pair.server, &mut self.asked[at]);
+        let (at, asked) = open.swap_remove(place);
+        let Some(id) = asked.request else { return };
+        let (server, well) = (&mut self.pair.server, op < 8);
         let result = match (asked.is_chat, well) {
+            _ if op < 6 => match script.byte_or_zero() {
+                0 => return drop(server.event(id, &StreamEvent::Usage(Usage::new(1, 2)))),
+                chunk => {
+                    let sent = server.text(id, &chunk.to_string());
+                    return asked.sent.extend(sent.ok().map(|()| chunk));
+                }
+            },
             (true, true) => server.done(id),
             (true, false) => server.error(id, "provider error: x"),
             (false, true) => server.reply(id, &cleared(at)),
@@ -183,7 +172,7 @@ impl Line {
     }
 
     /// Takes the events of both ends and compares.
-    fn look(&mut self) {
+    fn take_events(&mut self) {
         for event in self.pair.take_server_events() {
             let ServerEvent::Request { id, call } = event else {
                 continue;
@@ -195,9 +184,9 @@ impl Line {
             };
             let at: usize = name.parse().expect("nobody asked this");
             let asked = &mut self.asked[at];
-            let is_new = asked.is_chat == is_chat && asked.request.is_none();
+            let before = asked.request.replace(id);
+            let is_new = asked.is_chat == is_chat && before.is_none();
             assert!(is_new, "a request came twice");
-            asked.request = Some(id);
         }
         for event in self.pair.take_client_events() {
             self.on_event(event);
@@ -208,30 +197,28 @@ impl Line {
         match event {
             ClientEvent::Reply { id, result } => {
                 let at = self.end(id);
-                let value = self.well(at, result);
-                let cleared = value.map(|value| value.parse::<Cleared>());
-                let is_own = |cleared| cleared == Ok(self::cleared(at));
-                assert!(cleared.is_none_or(is_own), "another's answer");
+                if let Some(value) = self.well(at, result) {
+                    let value = value.parse::<Cleared>();
+                    assert_eq!(value, Ok(cleared(at)), "another's answer");
+                }
             }
             ClientEvent::Chat { id, event } => {
                 let at = *self.calls.kind(id);
                 self.calls.goes_on(id, &at);
                 if let StreamEvent::Text(text) = event {
                     let chunk = text.parse().unwrap_or_default();
-                    self.asked[at].heard.push(chunk);
+                    self.asked[at].received.push(chunk);
                 }
             }
             ClientEvent::ChatEnded { id, result } => {
                 let at = self.end(id);
                 let is_done = self.well(at, result).is_some();
-                let Asked { said, heard, .. } = &self.asked[at];
-                assert!(
-                    !is_done || self.lossy || heard == said,
-                    "the text of a chat"
-                );
-                let mut said = said.iter();
-                let in_order = heard.iter().all(|it| said.any(|other| other == it));
-                assert!(in_order, "a chunk that nobody said");
+                let Asked { sent, received, .. } = &self.asked[at];
+                let is_whole = !is_done || self.lossy || received == sent;
+                assert!(is_whole, "the text of a chat");
+                let mut sent = sent.iter();
+                let in_order = received.iter().all(|it| sent.any(|other| other == it));
+                assert!(in_order, "a chunk that nobody sent");
             }
             ClientEvent::Warning(error) => panic!("a frame of the server is bad: {error}"),
             _ => {}
@@ -246,22 +233,24 @@ impl Line {
 
     /// What ends well or with an error was ended so; who loses frames may miss the error of a chat.
     fn well<T>(&self, at: usize, result: Result<T, CallError<RpcError>>) -> Option<T> {
-        let Asked {
-            answer, is_chat, ..
-        } = &self.asked[at];
-        match result {
-            Ok(value) => {
-                let is_lost = self.lossy && *is_chat && answer.is_some();
-                assert!(*answer == Some(true) || is_lost, "nobody answered that");
-                return Some(value);
-            }
-            Err(CallError::Remote(error)) => {
-                assert_eq!(*answer, Some(false), "nobody failed that");
-                assert_eq!(error.kind(), ErrorKind::Provider, "another's error");
-            }
-            Err(_) => {}
+        let asked = &self.asked[at];
+        if let Err(CallError::Remote(error)) = &result {
+            assert_eq!(asked.answer, Some(false), "nobody failed that");
+            assert_eq!(error.kind(), ErrorKind::Provider, "another's error");
         }
-        None
+        let value = result.ok()?;
+        let is_lost = self.lossy && asked.is_chat && asked.answer.is_some();
+        assert!(
+            asked.answer == Some(true) || is_lost,
+            "nobody answered that"
+        );
+        Some(value)
+    }
+}
+
+impl Asked {
+    const fn is_open(&self) -> bool {
+        self.answer.is_none() && self.request.is_some()
     }
 }
 

@@ -5,13 +5,13 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{
     Call, Method, Request, ServerFrame, StreamEvent, Token, ToolResult, ToolUse, Usage,
 };
-use exoclaw_proto::id::{UNREADABLE_ID, WireId};
+use exoclaw_proto::id::UNREADABLE_ID;
 use exoclaw_proto::limits::AUTH_FAILED_CODE;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent, ServerState};
-use rpc_core::{Json, Limits, Machine as _, Outgoing, Refused};
+use rpc_core::{Instant, Json, Limits, Machine as _, Outgoing, Refused};
 
 use super::TOKEN;
-use crate::machine::{FEW, Model, Room, Run, SLACK, drive, frequent_pings, readable, small};
+use crate::machine::{FEW, Model, Room, Run, SLACK, Settings, readable, small};
 use crate::script::Script;
 
 /// Most requests that are worked on.
@@ -26,9 +26,8 @@ struct Open {
 }
 
 /// How far the answer to a request has come on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Answered {
-    #[default]
     No,
     Begun,
     /// An `error` step, which `done` follows.
@@ -36,13 +35,15 @@ enum Answered {
     Over,
 }
 
+/// What the application saw of a server: no one gets in without the token, every request is answered
+/// at most once and nothing follows the end of its stream.
 #[derive(Default)]
-struct Server {
+pub(super) struct Server {
     in_order: bool,
     extensions: bool,
     open: Vec<Open>,
     ids: Vec<RequestId>,
-    /// One for each request that this script made up itself, by the number in its id.
+    /// One for each request that is a line, by the number in its id.
     asked: Vec<Answered>,
     /// The latest of them that was answered.
     latest: usize,
@@ -56,111 +57,127 @@ struct Server {
     room: Room,
 }
 
-/// Runs a server's connection through operations: no one gets in without the token, every request
-/// is answered at most once and nothing follows the end of its stream.
-pub fn server_conn(data: &[u8]) {
-    let (settings, script) = Script::with_settings(data);
-    let with_token = settings & 1 == 1;
-    let model = Server {
-        may_enter: !with_token,
-        in_order: settings & 2 == 2,
-        extensions: settings & 4 == 4,
-        ..Server::default()
-    };
-    let (seen, mut run) = drive(model, script, |now| {
-        let auth = match Auth::token(TOKEN) {
-            Ok(auth) if with_token => auth,
-            _ => Auth::open(),
-        };
-        let conn = ServerConn::new(configured(settings), auth, now);
-        let is_awaited = conn.state() == ServerState::AwaitToken;
-        assert_eq!(is_awaited, with_token, "a token is awaited");
-        conn
-    });
-    for open in &seen.open {
-        let refused = run.conn.done(open.id);
-        assert_eq!(refused, Err(Refused::Closed), "an answer after the end");
-    }
-}
-
-fn configured(settings: u8) -> ServerConfig {
-    let extensions = Method::EXTENSIONS.into_iter();
-    let mut config = ServerConfig {
-        in_order: settings & 2 == 2,
-        extensions: extensions.filter(|_| settings & 4 == 4).collect(),
-        echo_numbers: settings & 8 == 8,
-        limits: small(),
-        max_requests: REQUESTS,
-        ..ServerConfig::default()
-    };
-    config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 32 == 0);
-    if settings & 16 == 16 {
-        config.keep_alive = frequent_pings();
-    }
-    config
-}
-
 fn step(script: &mut Script<'_>, conn: &mut ServerConn, id: RequestId) -> Result<(), Refused> {
-    match script.byte_or_zero() % 6 {
-        0 | 1 => conn.text(id, script.text()),
-        2 => conn.event(id, &StreamEvent::Usage(Usage::new(150, 42))),
-        3 => {
-            let tool = ToolUse::new("c", "echo", Json::NULL);
-            conn.event(id, &StreamEvent::ToolUse(tool))
-        }
-        4 => {
-            let result = ToolResult::new("c", "x", true);
-            conn.event(id, &StreamEvent::ToolResult(result))
-        }
-        _ => {
-            let event = StreamEvent::Unknown {
-                tag: "later".into(),
-                content: None,
-            };
-            conn.event(id, &event)
-        }
-    }
-}
-
-/// Whether a text that was written by hand has an id of those that are counted.
-fn has_own_id(text: &str) -> bool {
-    let limits = Limits::default();
-    let own = |id: &WireId| id.text().starts_with('q');
-    match Request::decode(text, &limits) {
-        Ok(request) => own(&request.id),
-        Err(_) => Request::id_of(text, &limits).is_some_and(|id| own(&id)),
-    }
+    let event = match script.byte_or_zero() % 6 {
+        0 | 1 => return conn.text(id, script.text()),
+        2 => StreamEvent::Usage(Usage::new(150, 42)),
+        3 => StreamEvent::ToolUse(ToolUse::new("c", "echo", Json::NULL)),
+        4 => StreamEvent::ToolResult(ToolResult::new("c", "x", true)),
+        _ => StreamEvent::Unknown {
+            tag: "later".into(),
+            content: None,
+        },
+    };
+    conn.event(id, &event)
 }
 
 impl Model for Server {
     type Conn = ServerConn;
+    const OWN: u8 = 6;
     const IN_FLIGHT: usize = REQUESTS;
+    const LINES: &'static str = include_str!("../../frames/exoclaw_client.txt");
 
+    fn new(settings: Settings, now: Instant) -> (Self, ServerConn) {
+        let with_token = settings.has(1);
+        let model = Self {
+            may_enter: !with_token,
+            in_order: settings.has(2),
+            extensions: settings.has(4),
+            ..Self::default()
+        };
+        let extensions = Method::EXTENSIONS.into_iter();
+        let mut config = ServerConfig {
+            in_order: model.in_order,
+            extensions: extensions.filter(|_| model.extensions).collect(),
+            echo_numbers: settings.has(8),
+            limits: small(),
+            max_requests: REQUESTS,
+            ..ServerConfig::default()
+        };
+        settings.pings(16, &mut config.keep_alive);
+        settings.removes(32, &mut config.handshake_timeout);
+        let auth = match Auth::token(TOKEN) {
+            Ok(auth) if with_token => auth,
+            _ => Auth::open(),
+        };
+        let conn = ServerConn::new(config, auth, now);
+        let is_awaited = conn.state() == ServerState::AwaitToken;
+        assert_eq!(is_awaited, with_token, "a token is awaited");
+        (model, conn)
+    }
+
+    /// `$NEW` is the number of the request.
+    fn line(&mut self, run: &mut Run<'_, ServerConn>) -> String {
+        let line = run.script.line(Self::LINES, &[]);
+        line.replace("$NEW", &format!("q{}", self.asked.len()))
+    }
+
+    /// Only lines have ids with a number.
+    fn allows(&self, text: &str) -> bool {
+        let limits = Limits::default();
+        let id = match Request::decode(text, &limits) {
+            Ok(request) => Some(request.id),
+            Err(_) => Request::id_of(text, &limits),
+        };
+        id.is_none_or(|id| !id.text().starts_with('q'))
+    }
+
+    fn receive(&mut self, text: &str, run: &mut Run<'_, ServerConn>) {
+        if !run.conn.wants_input() {
+            return;
+        }
+        if run.conn.state() == ServerState::AwaitToken {
+            let token = Token::decode(text, &Limits::default());
+            self.may_enter = token.is_ok_and(|token| token.expose() == TOKEN);
+        }
+        run.receive(text);
+        if text.starts_with(r#"{"id":"q"#) {
+            self.asked.push(Answered::No);
+            // It may be answered under another id.
+            self.forgot |= Request::decode(text, &Limits::default()).is_err();
+        }
+    }
+
+    /// The application works on one of the open requests.
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        match op % 18 {
-            0 => {
-                let text = run.script.text();
-                if !has_own_id(text) {
-                    self.hear(run, text);
-                }
+        let (conn, script) = (&mut run.conn, &mut run.script);
+        let Some(at) = usize::from(script.byte_or_zero()).checked_rem(self.open.len()) else {
+            return;
+        };
+        let Open { id, begun, is_chat } = self.open[at];
+        let result = match op {
+            0 => conn.reply(id, &"value"),
+            1 => {
+                let result = conn.fail(id, &RpcError::provider(script.text()));
+                assert!(!begun || result.is_err(), "an answer within a stream");
+                result
             }
-            1 => drop(self.hear(run, r#"{"token":"s3cret-token"}"#)),
-            2 => drop(self.hear(run, r#"{"token":"s3cret-toke"}"#)),
-            3..=5 => {
-                let method = run.script.pick(&Method::ALL).map_or("nope", |it| it.name());
-                let params = r#"{"channel":"c","account":"a","content":"hi"}"#;
-                self.request(run, method, params);
+            2 | 3 => step(script, conn, id),
+            4 if script.byte_or_zero() % 2 == 0 => conn.done(id),
+            4 => conn.error(id, "provider error: x"),
+            _ => {
+                self.open.swap_remove(at);
+                self.forgot = true;
+                // Whoever waits has its turn then, and may find no room: that ends the connection.
+                let was_open = !conn.is_closed();
+                assert_eq!(conn.forget(id), was_open, "an open request is known");
+                return;
             }
-            6 => {
-                let params = run.script.text();
-                self.request(run, "chat.send", params);
+        };
+        self.room.note(&result);
+        assert_ne!(result, Err(Refused::UnknownId), "an open request is known");
+        match op {
+            _ if result.is_err() => {}
+            2 | 3 => {
+                assert!(is_chat, "a step of what is no chat");
+                self.open[at].begun = true;
             }
-            7 => self.request(run, "status", "null"),
-            8..=13 => self.work(op % 18, run),
-            14 => run.wait(),
-            15 => run.timeout(),
-            16 => run.pong(),
-            _ => run.line(),
+            _ => {
+                self.open.swap_remove(at);
+                let again = [conn.reply(id, &1), conn.done(id), conn.text(id, "x")];
+                assert!(again.iter().all(Result::is_err), "answered twice");
+                assert!(!conn.forget(id), "it is over");
+            }
         }
     }
 
@@ -168,31 +185,29 @@ impl Model for Server {
     fn sent(&mut self, text: &str, _: &ServerConn) {
         assert!(!self.refused, "a frame after a refusal");
         let frame = readable(ServerFrame::decode(text, &Limits::default()));
-        match &frame {
+        let is_greeting = match &frame {
             ServerFrame::Hello(_) => {
-                assert_eq!(self.frames, 0, "the hello comes first");
                 assert!(self.may_enter, "a hello without the token");
+                true
             }
             ServerFrame::AuthFailed { .. } => {
-                assert_eq!(self.frames, 0, "a refusal comes first");
                 self.refused = true;
+                true
             }
-            _ => assert!(self.frames > 0, "an answer before the hello"),
-        }
+            _ => false,
+        };
+        assert_eq!(is_greeting, self.frames == 0, "a hello or a refusal first");
         self.frames += 1;
-        let next = match &frame {
-            ServerFrame::Result { .. } | ServerFrame::Error { .. } => Answered::Over,
+        let (next, is_step) = match &frame {
+            ServerFrame::Result { .. } | ServerFrame::Error { .. } => (Answered::Over, false),
             ServerFrame::Stream { event, .. } => match event {
-                StreamEvent::Done => Answered::Over,
-                StreamEvent::Error(_) => Answered::Failed,
-                _ => Answered::Begun,
+                StreamEvent::Done => (Answered::Over, true),
+                StreamEvent::Error(_) => (Answered::Failed, true),
+                _ => (Answered::Begun, true),
             },
             _ => return,
         };
-        let Some(id) = frame.id() else {
-            panic!("an answer without an id")
-        };
-        let is_step = matches!(frame, ServerFrame::Stream { .. });
+        let id = frame.id().unwrap_or_else(|| panic!("no id: {text}"));
         let number = id.strip_prefix('q').and_then(|id| id.parse::<usize>().ok());
         match number.filter(|number| *number < self.asked.len()) {
             Some(number) => self.answered(number, next, is_step),
@@ -226,117 +241,41 @@ impl Model for Server {
         for _ in 0..FEW * FEW {
             run.take_frames(self);
             run.take_events(self);
-            while let Some(open) = self.open.pop() {
-                let _ = match open.is_chat {
-                    true => run.conn.done(open.id),
-                    false => run.conn.reply(open.id, &"value"),
+            while let Some(Open { id, is_chat, .. }) = self.open.pop() {
+                let _ = match is_chat {
+                    true => run.conn.done(id),
+                    false => run.conn.reply(id, &"value"),
                 };
                 run.take_frames(self);
             }
         }
         let over = self.asked.iter().all(|it| *it == Answered::Over);
-        assert!(
-            over || self.forgot || run.left || run.conn.is_closed(),
-            "all is answered"
-        );
+        let is_excused = self.forgot || run.left || run.conn.is_closed();
+        assert!(over || is_excused, "all is answered");
     }
 
-    fn all_told(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
+    fn all_taken(&mut self, events: usize, run: &mut Run<'_, ServerConn>) {
         // And one each for the token, room and the end.
         assert!(events <= FEW + SLACK + 3, "events that wait are bounded");
         self.room.check(run.closed);
     }
+
+    fn late(&mut self, conn: &mut ServerConn, _: Instant) -> Option<Refused> {
+        let done = |id: &RequestId| conn.done(*id).err();
+        self.ids.last().map_or(Some(Refused::Closed), done)
+    }
 }
 
 impl Server {
-    /// A line is read only while the machine wants input.
-    fn hear(&mut self, run: &mut Run<'_, ServerConn>, text: &str) -> bool {
-        let wants = run.conn.wants_input();
-        if wants {
-            if run.conn.state() == ServerState::AwaitToken {
-                let token = Token::decode(text, &Limits::default());
-                self.may_enter = token.is_ok_and(|token| token.expose() == TOKEN);
-            }
-            run.hear(text);
-        }
-        wants
-    }
-
-    /// A request with an id of its own.
-    fn request(&mut self, run: &mut Run<'_, ServerConn>, method: &str, params: &str) {
-        let number = self.asked.len();
-        let text = format!(r#"{{"id":"q{number}","method":"{method}","params":{params}}}"#);
-        if self.hear(run, &text) {
-            self.asked.push(Answered::No);
-            // It may be answered under another id.
-            self.forgot |= Request::decode(&text, &Limits::default()).is_err();
-        }
-    }
-
-    /// The application works on one of the open requests.
-    fn work(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let Some(at) = usize::from(run.script.byte_or_zero()).checked_rem(self.open.len()) else {
-            return;
-        };
-        let Open { id, begun, .. } = self.open[at];
-        let (conn, script) = (&mut run.conn, &mut run.script);
-        let result = match op {
-            8 => conn.reply(id, &"value"),
-            9 => {
-                let result = conn.fail(id, &RpcError::provider(script.text()));
-                assert!(!begun || result.is_err(), "an answer within a stream");
-                result
-            }
-            10 | 11 => {
-                let result = step(script, conn, id);
-                return self.stepped(at, &result);
-            }
-            12 if script.byte_or_zero() % 2 == 0 => conn.done(id),
-            12 => conn.error(id, "provider error: x"),
-            _ => {
-                self.open.swap_remove(at);
-                self.forgot = true;
-                // Whoever waits has its turn then, and may find no room: that ends the connection.
-                let was_open = !conn.is_closed();
-                assert_eq!(conn.forget(id), was_open, "an open request is known");
-                return;
-            }
-        };
-        self.ended(at, &result, run);
-    }
-
-    fn stepped(&mut self, at: usize, result: &Result<(), Refused>) {
-        let open = &mut self.open[at];
-        self.room.note(result);
-        assert_ne!(*result, Err(Refused::UnknownId), "an open request is known");
-        assert!(result.is_err() || open.is_chat, "a step of what is no chat");
-        open.begun |= result.is_ok();
-    }
-
-    fn ended(&mut self, at: usize, result: &Result<(), Refused>, run: &mut Run<'_, ServerConn>) {
-        self.room.note(result);
-        assert_ne!(*result, Err(Refused::UnknownId), "an open request is known");
-        if result.is_ok() {
-            let id = self.open.swap_remove(at).id;
-            let conn = &mut run.conn;
-            let again = [conn.reply(id, &1), conn.done(id), conn.text(id, "x")];
-            assert!(again.iter().all(Result::is_err), "answered twice");
-            assert!(!conn.forget(id), "it is over");
-        }
-    }
-
     fn answered(&mut self, number: usize, next: Answered, is_step: bool) {
-        let before = std::mem::replace(&mut self.asked[number], next);
-        match before {
+        match std::mem::replace(&mut self.asked[number], next) {
             Answered::No => {}
             Answered::Begun => assert!(is_step, "an answer within a stream"),
             Answered::Failed => assert!(is_step && next == Answered::Over, "only `done` follows"),
             Answered::Over => panic!("an answer after the end"),
         }
-        assert!(
-            !self.in_order || number >= self.latest,
-            "answers out of order"
-        );
+        let is_next = !self.in_order || number >= self.latest;
+        assert!(is_next, "answers out of order");
         self.latest = number;
     }
 
@@ -344,18 +283,14 @@ impl Server {
         assert!(self.authenticated, "a request before the token");
         assert!(!self.ids.contains(&id), "an id was given twice");
         self.ids.push(id);
-        let Some(method) = call.method() else {
-            panic!("an unknown method")
-        };
+        let method = call.method();
+        let method = method.unwrap_or_else(|| panic!("an unknown method"));
         assert!(method != Method::Ping, "a ping is answered already");
-        assert!(
-            !method.is_future() || (self.extensions && Method::EXTENSIONS.contains(&method)),
-            "a method that is not offered"
-        );
-        assert!(
-            !self.in_order || self.open.is_empty(),
-            "requests have to take turns"
-        );
+        let is_offered = self.extensions && Method::EXTENSIONS.contains(&method);
+        let may_come = !method.is_future() || is_offered;
+        assert!(may_come, "a method that is not offered");
+        let has_turn = !self.in_order || self.open.is_empty();
+        assert!(has_turn, "requests have to take turns");
         self.open.push(Open {
             id,
             is_chat: method == Method::ChatSend,

@@ -1,6 +1,7 @@
 //! The client's machine.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::take;
 use std::time::Duration;
 
 use rpc_core::{Instant, Json, Machine as _, Outgoing, Refused};
@@ -9,24 +10,20 @@ use smarthole_proto::frame::{Answer, ClientFrame, Notification, Registration, Re
 use smarthole_proto::limits::REGISTRATION_FAILED_CODE;
 
 use crate::frames::written;
-use crate::machine::{FEW, Model, Run, drive, frequent_pings, small};
-use crate::script::Script;
+use crate::machine::{Expected, FEW, Model, Run, Settings, small};
 
 /// How long a message waits for its response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Messages that a server may send.
-const IDS: [&str; 6] = ["m0", "m1", "m2", "m3", "m4", "m5"];
-
-/// What else a server may send.
-const FRAMES: &str = include_str!("../../frames/smarthole_server.txt");
-
+/// What the application saw of a client: the registration comes first and once, messages only after
+/// the answer to it, every response that was taken leaves, and nothing is overdue that was answered.
 #[derive(Default)]
-struct Client {
+pub(super) struct Client {
+    /// Messages that a server may send.
+    ids: Vec<String>,
     /// Messages without a response, as the application knows them.
     open: BTreeMap<String, Instant>,
-    /// What has to leave, in order.
-    frames: VecDeque<String>,
+    expected: Expected<()>,
     /// Responses that leave when there is room.
     owed: VecDeque<String>,
     /// Which messages they are about. These are answered at some time until the last one leaves.
@@ -35,89 +32,69 @@ struct Client {
     refused: bool,
 }
 
-/// Runs a client through operations: the registration comes first and once, messages only after the
-/// answer to it, every response that was taken leaves, and nothing is overdue that was answered.
-pub fn client_conn(data: &[u8]) {
-    let (settings, script) = Script::with_settings(data);
-    let mut registration = Registration::new("notes", "Keeps notes.");
-    registration.capabilities = vec!["lists".into()];
-    let first = written(&registration.frame()).as_str().to_owned();
-    let config = ClientConfig::new(registration).expect("a good registration");
-    let model = Client {
-        frames: [first].into(),
-        ..Client::default()
-    };
-    let (_, mut run) = drive(model, script, |now| {
-        ClientConn::new(configured(config.clone(), settings), now)
-    });
-    assert_eq!(run.conn.in_flight(), 0, "nothing is open after the end");
-    assert_eq!(
-        run.conn.respond("m0", Answer::Ack),
-        Err(Refused::Closed),
-        "after the end"
-    );
-}
-
-fn configured(mut config: ClientConfig, settings: u8) -> ClientConfig {
-    config.limits = small();
-    config.response_timeout = PATIENCE;
-    config.handshake_timeout = config.handshake_timeout.filter(|_| settings & 1 == 0);
-    if settings & 2 == 2 {
-        config.keep_alive = frequent_pings();
-    }
-    config
-}
-
 impl Model for Client {
     type Conn = ClientConn;
+    const OWN: u8 = 4;
     /// What is promised follows as soon as there is room.
     const FRAMES: usize = 2 * FEW;
+    const LINES: &'static str = include_str!("../../frames/smarthole_server.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ClientConn) {
+        let mut registration = Registration::new("notes", "Keeps notes.");
+        registration.capabilities = vec!["lists".into()];
+        let mut model = Self {
+            ids: (0..6).map(|number| format!("m{number}")).collect(),
+            ..Self::default()
+        };
+        model.expected.leaves(&registration.frame());
+        let mut config = ClientConfig {
+            limits: small(),
+            response_timeout: PATIENCE,
+            ..ClientConfig::new(registration).expect("a good registration")
+        };
+        settings.removes(1, &mut config.handshake_timeout);
+        settings.pings(2, &mut config.keep_alive);
+        (model, ClientConn::new(config, now))
+    }
+
+    fn ids(&self) -> &[String] {
+        &self.ids
+    }
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
-        match op % 16 {
-            0 => run.hear_text(),
-            1 | 2 => {
-                let text = run.script.pick_line(FRAMES);
-                run.hear(text);
-            }
-            3..=6 => {
-                let id = run.script.pick_text(&IDS);
-                run.hear(&format!(
-                    r#"{{"type":"message","payload":{{"id":"{id}","text":"t","timestamp":"z","x":[1]}}}}"#
-                ));
-            }
-            7..=9 => {
-                let id = run.script.pick_text(&IDS);
-                let answer = match run.script.byte_or_zero() % 5 {
-                    0 => Answer::Ack,
-                    1 => Answer::reject(Some("no".into())),
-                    2 => Answer::reject(None),
-                    3 => Answer::Notification(Notification::new(run.script.text())),
-                    _ => Answer::Unknown {
-                        tag: "later".into(),
-                        content: Json::new("[1]").ok(),
-                    },
-                };
-                self.respond(run, &Response::new(id, answer));
-            }
-            10 => {
-                let id = run.script.pick_text(&IDS);
-                self.respond_later(run, id);
-            }
-            11 | 12 => run.wait(),
-            13 => run.timeout(),
-            14 => run.hear_binary(b"x"),
-            _ => match run.script.byte_or_zero() {
-                3 => run.hear(&"x".repeat(3000)),
-                4 => run.pong(),
-                other => run.happen(other),
+        // What a command changes is known only if no event waits.
+        run.take_events(self);
+        let id = run.script.pick(&self.ids).cloned().unwrap_or_default();
+        if op == 3 {
+            return self.respond_later(run, id);
+        }
+        let answer = match run.script.byte_or_zero() % 5 {
+            0 => Answer::Ack,
+            1 => Answer::reject(Some("no".into())),
+            2 => Answer::reject(None),
+            3 => Answer::Notification(Notification::new(run.script.text())),
+            _ => Answer::Unknown {
+                tag: "later".into(),
+                content: Json::new("[1]").ok(),
             },
+        };
+        let is_known = !matches!(answer, Answer::Unknown { .. });
+        let frame = ClientFrame::Response(Response::new(&*id, answer.clone()));
+        let result = run.conn.respond(&*id, answer);
+        if run.took(&result, self.registered) {
+            // What is owed leaves first.
+            self.expected.frames.append(&mut self.owed);
+            self.expected.leaves(&frame);
+            if is_known {
+                assert!(!run.conn.is_open(&id), "it is answered");
+                self.open.remove(&id);
+            }
         }
     }
 
     /// What leaves is what was promised next.
     fn sent(&mut self, text: &str, _: &ClientConn) {
-        let next = self.frames.pop_front();
+        let next = self.expected.frames.pop_front();
         let next = next.or_else(|| self.owed.pop_front());
         assert_eq!(Some(text), next.as_deref(), "what leaves");
     }
@@ -130,11 +107,12 @@ impl Model for Client {
     }
 
     fn all_sent(&mut self, conn: &ClientConn) {
-        if !conn.is_closed() {
-            let held = conn.state() == ClientState::AwaitRegistered;
-            assert!(self.frames.is_empty(), "a frame is missing");
-            assert!(held || self.owed.is_empty(), "what was promised is kept");
-        }
+        self.expected.all_sent(conn);
+        let waits = matches!(
+            conn.state(),
+            ClientState::AwaitRegistered | ClientState::Closed
+        );
+        assert!(waits || self.owed.is_empty(), "what was promised is kept");
     }
 
     fn event(&mut self, event: ClientEvent, run: &Run<'_, ClientConn>) {
@@ -166,10 +144,10 @@ impl Model for Client {
         }
     }
 
-    fn all_told(&mut self, _: usize, run: &mut Run<'_, ClientConn>) {
+    fn all_taken(&mut self, _: usize, run: &mut Run<'_, ClientConn>) {
         let conn = &run.conn;
         if self.owed.is_empty() {
-            let promised = std::mem::take(&mut self.promised);
+            let promised = take(&mut self.promised);
             self.open
                 .retain(|id, _| !promised.contains(id) || conn.is_open(id));
         }
@@ -179,36 +157,22 @@ impl Model for Client {
             assert!(all, "what is open");
         }
     }
+
+    fn late(&mut self, conn: &mut ClientConn, _: Instant) -> Option<Refused> {
+        assert_eq!(conn.in_flight(), 0, "nothing is open after the end");
+        conn.respond("m0", Answer::Ack).err()
+    }
 }
 
 impl Client {
-    /// A command: what it changes is known only if nothing is left to be told.
-    fn respond(&mut self, run: &mut Run<'_, ClientConn>, response: &Response) {
-        run.take_events(self);
-        let text = written(&ClientFrame::Response(response.clone()));
-        let (id, answer) = (response.message_id.clone(), response.answer.clone());
-        let result = run.conn.respond(id, answer);
-        if run.took(&result, self.registered) {
-            // What is owed leaves first.
-            self.frames.append(&mut self.owed);
-            self.frames.push_back(text.as_str().to_owned());
-            if !matches!(response.answer, Answer::Unknown { .. }) {
-                let id = response.message_id.as_str();
-                assert!(!run.conn.is_open(id), "it is answered");
-                self.open.remove(id);
-            }
-        }
-    }
-
-    fn respond_later(&mut self, run: &mut Run<'_, ClientConn>, id: &'static str) {
-        run.take_events(self);
+    fn respond_later(&mut self, run: &mut Run<'_, ClientConn>, id: String) {
         if run.conn.is_closed() || self.owed.len() >= FEW {
             return;
         }
-        let response = Response::new(id, Answer::reject(None));
+        let response = Response::new(&*id, Answer::reject(None));
         let text = written(&ClientFrame::Response(response.clone()));
         self.owed.push_back(text.as_str().to_owned());
-        self.promised.insert(id.to_owned());
+        self.promised.insert(id);
         run.conn.respond_later(response);
     }
 }

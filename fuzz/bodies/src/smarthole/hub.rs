@@ -8,8 +8,8 @@ use super::hub_naive::{Kind, NAMES};
 /// Runs a hub and its naive model through the same operations: both report and send the same, and
 /// every message settles once.
 pub fn hub(data: &[u8]) {
-    let (settings, mut script) = Script::with_settings(data);
-    let mut both = Both::new(3, settings & 1 == 1, 5);
+    let mut script = Script::new(data);
+    let mut both = Both::new(3, script.byte_or_zero() & 1 == 1, 5);
     while let Some(op) = script.byte() {
         both.perform(read(op, &mut script));
     }

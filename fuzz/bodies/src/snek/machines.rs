@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use rpc_core::{CallId, Limits, Text};
+use rpc_core::{CallId, Instant, Limits, Refused, Text};
 use snek_proto::client::{ClientConfig, ClientConn, ClientEvent};
 use snek_proto::frame::{ClientFrame, Final, ServerFrame, User};
 use snek_proto::id::WireId;
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 
 use crate::calls::{Calls, State};
-use crate::machine::{FEW, Model, Run, drive, readable, small};
-use crate::script::Script;
+use crate::machine::{FEW, Model, Run, Settings, readable, small};
 
 fn limits() -> Limits {
     Limits {
@@ -19,75 +18,49 @@ fn limits() -> Limits {
     }
 }
 
-/// What the application saw of a client.
+/// What the application saw of a client: every call ends exactly once.
 #[derive(Default)]
-struct Client {
+pub(super) struct Client {
     calls: Calls<CallId, ()>,
-    /// Ids on the wire.
-    ids: Vec<String>,
-}
-
-/// Runs a client through operations. Every call must end exactly once.
-pub fn client_conn(data: &[u8]) {
-    drive(Client::default(), Script::new(data), |now| {
-        let mut config = ClientConfig::new("mybot", "mypassword");
-        config.limits = limits();
-        config.call_timeout = Duration::from_secs(10);
-        ClientConn::new(config, 0x5eed, now)
-    });
-}
-
-impl Client {
-    fn answer(id: &str, data: &str, run: &mut Run<'_, ClientConn>) {
-        let text = format!(r#"{{"callId":"{id}","data":{data}}}"#);
-        run.hear(&text);
-    }
 }
 
 impl Model for Client {
     type Conn = ClientConn;
+    const OWN: u8 = 4;
+    const LINES: &'static str = include_str!("../../frames/snek_server.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ClientConn) {
+        let mut config = ClientConfig {
+            limits: limits(),
+            call_timeout: Duration::from_secs(10),
+            ..ClientConfig::new("mybot", "mypassword")
+        };
+        settings.pings(1, &mut config.keep_alive);
+        (Self::default(), ClientConn::new(config, 0x5eed, now))
+    }
+
+    fn ids(&self) -> &[String] {
+        &self.calls.ids
+    }
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ClientConn>) {
-        let now = run.now;
-        match op % 12 {
-            0 => run.hear_text(),
-            1 => {
-                let data = run.script.text();
-                let id = run.script.pick(&self.ids).cloned().unwrap_or_default();
-                Self::answer(&id, data, run);
+        let (conn, script, now) = (&mut run.conn, &mut run.script, run.now);
+        match op {
+            0 | 1 => {
+                let sent = conn.send_message("ch1", script.text(), Final::No, now);
+                self.calls.made(&sent, ());
             }
-            step @ 2..=4 => {
-                // The answer that the opening waits for, most of the time.
-                let id = self.ids.last().cloned().unwrap_or_default();
-                let data = match step {
-                    2 => "{}",
-                    3 => r#"{"username":"mybot","nick":"MyBot"}"#,
-                    _ => r#"[{"uid":"ch1"}]"#,
-                };
-                Self::answer(&id, data, run);
-            }
-            5 | 6 => {
-                let sent = run
-                    .conn
-                    .send_message("ch1", run.script.text(), Final::No, now);
-                self.calls.made(sent.ok(), ());
-            }
-            7 => self.calls.cancel(&mut run.script, |id| run.conn.cancel(id)),
-            8 => run.wait(),
-            9 => run.timeout(),
-            10 => {
-                let _ = run.conn.set_typing(run.script.text(), "#FF0000");
-                run.pong();
-            }
-            _ => run.line(),
+            2 => self.calls.cancel(script, |id| conn.cancel(id)),
+            _ => drop(conn.set_typing(script.text(), "#FF0000")),
         }
     }
 
     fn sent(&mut self, text: &str, _: &ClientConn) {
         let frame = readable(ClientFrame::decode(text, &Limits::default()));
         assert!(frame.call().is_ok(), "a request must be valid");
-        let id = frame.call_id.as_ref().and_then(WireId::as_text);
-        self.ids.extend(id.map(String::from));
+        if let Some(id) = frame.call_id.as_ref().and_then(WireId::as_text) {
+            self.calls.sent(id);
+        }
     }
 
     fn event(&mut self, event: ClientEvent, _: &Run<'_, ClientConn>) {
@@ -100,60 +73,57 @@ impl Model for Client {
             _ => {}
         }
     }
+
+    fn all_taken(&mut self, events: usize, _: &mut Run<'_, ClientConn>) {
+        self.calls.events_taken(events);
+    }
+
+    fn late(&mut self, conn: &mut ClientConn, now: Instant) -> Option<Refused> {
+        conn.send_message("ch1", "late", Final::No, now).err()
+    }
 }
 
+/// What the application saw of a server: every open request is answered once.
 #[derive(Default)]
-struct Server {
+pub(super) struct Server {
     logins: Vec<RequestId>,
     open: Vec<RequestId>,
 }
 
-/// Runs a server's connection through operations. Every open request can be answered once.
-pub fn server_conn(data: &[u8]) {
-    drive(Server::default(), Script::new(data), |now| {
-        let config = ServerConfig {
+impl Model for Server {
+    type Conn = ServerConn;
+    const OWN: u8 = 4;
+    const LINES: &'static str = include_str!("../../frames/snek_client.txt");
+
+    fn new(settings: Settings, now: Instant) -> (Self, ServerConn) {
+        let mut config = ServerConfig {
             limits: limits(),
             max_requests: FEW,
             ..ServerConfig::default()
         };
-        ServerConn::new(config, now)
-    });
-}
-
-impl Model for Server {
-    type Conn = ServerConn;
+        settings.pings(1, &mut config.keep_alive);
+        (Self::default(), ServerConn::new(config, now))
+    }
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        match op % 11 {
-            0 => run.hear_text(),
-            1 => run.hear(r#"{"method":"login","args":["a","b"],"callId":"L"}"#),
-            step @ 2..=3 => {
+        let conn = &mut run.conn;
+        match op {
+            0 | 1 => {
                 let login = self.logins.pop();
-                let _ = login.map(|id| match step {
-                    2 => run.conn.accept_login(id, User::new("a", "A")),
-                    _ => run.conn.fail(id, "no"),
+                let _ = login.map(|id| match op {
+                    0 => conn.accept_login(id, User::new("a", "A")),
+                    _ => conn.fail(id, "no"),
                 });
             }
-            4 | 5 => {
-                let args = run.script.text();
-                let text = format!(r#"{{"method":"search_user","args":[{args}],"callId":7}}"#);
-                run.hear(&text);
-            }
-            6 => {
+            2 => {
                 if let Some(id) = self.open.pop()
-                    && run.conn.reply(id, &"value").is_ok()
+                    && conn.reply(id, &"value").is_ok()
                 {
-                    let again = run.conn.reply(id, &"again");
+                    let again = conn.reply(id, &"again");
                     assert!(again.is_err(), "a request was answered twice");
                 }
             }
-            7 => drop(run.conn.push(Text::from(r#"{"event":"x"}"#))),
-            8 => run.wait(),
-            9 => {
-                run.timeout();
-                run.pong();
-            }
-            _ => run.line(),
+            _ => drop(conn.push(Text::from(r#"{"event":"x"}"#))),
         }
     }
 
@@ -167,5 +137,9 @@ impl Model for Server {
             ServerEvent::Request { id, .. } => self.open.push(id),
             _ => {}
         }
+    }
+
+    fn late(&mut self, conn: &mut ServerConn, _: Instant) -> Option<Refused> {
+        conn.push(Text::from(r#"{"event":"x"}"#)).err()
     }
 }

@@ -1,4 +1,4 @@
-//! [`check_all`]: a list of faults, each of which is checked by its name.
+//! [`check_all`]: a list of promises, each of which is checked by its name.
 
 use std::future::Future;
 use std::sync::Mutex;
@@ -9,13 +9,13 @@ use tokio::runtime::Builder;
 
 use crate::fail;
 
-/// A fault, by the name of what is promised.
-pub(super) struct Fault {
+/// What has to hold in spite of a fault, by its name.
+pub(super) struct Promise {
     name: &'static str,
     check: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Fault {
+impl Promise {
     pub(super) fn new<F: Future>(
         name: &'static str,
         check: impl Fn() -> F + Send + Sync + 'static,
@@ -49,27 +49,27 @@ impl Fault {
     }
 }
 
-/// Checks every fault, as many at once as there are processors, and fails with the names of those whose
-/// promise does not hold. A thread of that name has said what exactly does not.
+/// Checks every promise, as many at once as there are processors, and fails with the names of those that do
+/// not hold. A thread of that name has said what exactly does not.
 ///
 /// With `FAULT` in the environment, only those with that in their names.
 #[track_caller]
-pub(super) fn check_all(faults: Vec<Fault>) {
+pub(super) fn check_all(promises: Vec<Promise>) {
     let part = env::var("FAULT").unwrap_or_default();
-    let faults = faults.into_iter().filter(|it| it.name.contains(&part));
-    let queue = Mutex::new(faults);
+    let promises = promises.into_iter().filter(|it| it.name.contains(&part));
+    let queue = Mutex::new(promises);
     let next = || queue.lock().ok()?.next();
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let mut broken: Vec<_> = thread::scope(|scope| {
         let work = || {
             let mut broken = Vec::new();
-            while let Some(fault) = next() {
-                let named = thread::Builder::new().name(fault.name.to_owned());
+            while let Some(promise) = next() {
+                let named = thread::Builder::new().name(promise.name.to_owned());
                 let checked = named
-                    .spawn_scoped(scope, fault.check)
+                    .spawn_scoped(scope, promise.check)
                     .map(ScopedJoinHandle::join);
                 if !matches!(checked, Ok(Ok(()))) {
-                    broken.push(fault.name);
+                    broken.push(promise.name);
                 }
             }
             broken
@@ -86,16 +86,16 @@ pub(super) fn check_all(faults: Vec<Fault>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, check_all};
+    use super::{Promise, check_all};
 
     #[test]
     #[should_panic(expected = "broken promises: a_third, another")]
     fn every_broken_promise_is_named() {
         let broken = async || panic!("it does not hold");
         check_all(vec![
-            Fault::new("one", async || ()),
-            Fault::new("another", broken),
-            Fault::new("a_third", broken),
+            Promise::new("one", async || ()),
+            Promise::new("another", broken),
+            Promise::new("a_third", broken),
         ]);
     }
 }

@@ -4,13 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use rpc_core::net::ws::Role;
+use switchboard_faults::{Fault, RawFrame, Received};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::frame::parse;
-pub use super::frame::{RawFrame, Received};
-use rpc_core::net::ws::Role;
+use crate::fail;
 
 /// A WebSocket's upgrade request: `path`, and further header lines that each end in `\r\n`.
 #[must_use]
@@ -56,13 +56,8 @@ impl RawPeer {
     /// # Errors
     /// What the system says.
     pub async fn connect_narrow(address: SocketAddr) -> io::Result<Self> {
-        let socket = if address.is_ipv4() {
-            TcpSocket::new_v4()
-        } else {
-            TcpSocket::new_v6()
-        }?;
-        socket.set_recv_buffer_size(4096)?;
-        Ok(Self::new(socket.connect(address).await?, Role::Client))
+        let line = narrow_socket()?.connect(address).await?;
+        Ok(Self::new(line, Role::Client))
     }
 
     fn new(tcp: TcpStream, role: Role) -> Self {
@@ -173,7 +168,7 @@ impl RawPeer {
     /// What the system says, or `UnexpectedEof` if the line ends within a frame.
     pub async fn receive(&mut self) -> io::Result<Option<Received>> {
         loop {
-            if let Some((frame, len)) = parse(&self.buffer) {
+            if let Some((frame, len)) = Received::parse(&self.buffer) {
                 self.buffer.drain(..len);
                 return Ok(Some(frame));
             }
@@ -210,20 +205,43 @@ impl RawPeer {
         }
     }
 
+    /// Lets a fault happen to what this side sends. Gives what is left of the connection, and how it
+    /// ended, if it has.
+    ///
+    /// # Panics
+    /// If the fault is one of frames that pass.
+    pub async fn inject(mut self, fault: &Fault) -> (Option<Self>, Option<End>) {
+        // Whatever is sent, the other end may have ended the line already.
+        match fault {
+            Fault::HalfOpen => return (Some(self), None),
+            Fault::End => return (None, None),
+            Fault::Reset => {
+                self.reset();
+                return (None, None);
+            }
+            Fault::HalfClose => drop(self.tcp.shutdown().await),
+            Fault::Close(code) => drop(self.frame(RawFrame::close(*code)).await),
+            Fault::Bytes(bytes) => drop(self.bytes(bytes).await),
+            Fault::Refuse(status) => {
+                let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
+                drop(self.bytes(answer.as_bytes()).await);
+                return (Some(self), None);
+            }
+            Fault::Frames(frames) => {
+                for frame in frames {
+                    let _ = self.frame(frame.clone()).await;
+                }
+            }
+            other => fail(&format!("{other:?} is a fault of frames that pass")),
+        }
+        let end = self.end().await;
+        (Some(self), Some(end))
+    }
+
     /// Reads whatever comes to the end of the connection, answers nothing, and says how it ended.
     /// What the last words were counts more than how the line ended after them.
     pub async fn end(&mut self) -> End {
-        let mut said = None;
-        loop {
-            match self.receive().await {
-                Ok(Some(frame)) => said = frame.close_code().map(End::Said).or(said),
-                Ok(None) => return said.unwrap_or(End::Fin),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    return said.unwrap_or(End::Fin);
-                }
-                Err(_) => return said.unwrap_or(End::Reset),
-            }
-        }
+        end_of(&mut self.tcp, &mut self.buffer).await
     }
 
     /// Sends a frame again and again, at most so many times, while it reads; then it goes on reading
@@ -238,22 +256,7 @@ impl RawPeer {
                 }
             }
         };
-        let buffer = &mut self.buffer;
-        let reading = async {
-            let mut said = None;
-            loop {
-                while let Some((frame, len)) = parse(buffer) {
-                    said = frame.close_code().map(End::Said).or(said);
-                    buffer.drain(..len);
-                }
-                match from.read_buf(buffer).await {
-                    Ok(0) => return said.unwrap_or(End::Fin),
-                    Ok(_) => {}
-                    Err(_) => return said.unwrap_or(End::Reset),
-                }
-            }
-        };
-        tokio::join!(reading, writing).0
+        tokio::join!(end_of(&mut from, &mut self.buffer), writing).0
     }
 
     /// As [`end`](Self::end), before the upgrade: reads an HTTP answer, if one comes, to the end.
@@ -270,31 +273,6 @@ impl RawPeer {
             .strip_prefix("HTTP/1.1 ")
             .and_then(|rest| rest.get(..3)?.parse().ok());
         status.map_or(ended, End::Said)
-    }
-
-    /// Reads and forgets everything that has come by now.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn discard(&mut self) -> io::Result<()> {
-        self.buffer.clear();
-        let mut rest = [0; 4096];
-        loop {
-            match self.tcp.try_read(&mut rest) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Ends the sending side; what comes can still be read.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub async fn shutdown(&mut self) -> io::Result<()> {
-        self.tcp.shutdown().await
     }
 
     /// Cuts the connection with a reset, as a machine does that knows it no longer.
@@ -325,7 +303,10 @@ impl RawListener {
     /// # Errors
     /// What the system says.
     pub async fn bind() -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::new(TcpListener::bind("127.0.0.1:0").await?)
+    }
+
+    fn new(listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }
@@ -336,12 +317,9 @@ impl RawListener {
     /// # Errors
     /// What the system says.
     pub fn bind_narrow() -> io::Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_recv_buffer_size(4096)?;
+        let socket = narrow_socket()?;
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        let listener = socket.listen(16)?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        Self::new(socket.listen(16)?)
     }
 
     /// Where it listens.
@@ -367,6 +345,29 @@ impl RawListener {
         let mut peer = self.accept().await?;
         let request = peer.accept_upgrade().await?;
         Ok((peer, request))
+    }
+}
+
+/// A socket with little room for what comes.
+fn narrow_socket() -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(4096)?;
+    Ok(socket)
+}
+
+/// Reads to the end of the line, and says how it ended.
+async fn end_of(line: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> End {
+    let mut code = None;
+    loop {
+        while let Some((frame, len)) = Received::parse(buffer) {
+            code = frame.close_code().map(End::Said).or(code);
+            buffer.drain(..len);
+        }
+        match line.read_buf(buffer).await {
+            Ok(0) => return code.unwrap_or(End::Fin),
+            Ok(_) => {}
+            Err(_) => return code.unwrap_or(End::Reset),
+        }
     }
 }
 

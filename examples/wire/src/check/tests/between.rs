@@ -10,7 +10,9 @@ use rpc_core::testing::Side;
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, duplex, split};
 use tokio::sync::{Notify, mpsc};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame as WsFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
@@ -424,11 +426,9 @@ async fn send(way: &mut Way, from: Side, frame: Frame) -> io::Result<()> {
         Frame::Ping(bytes) => WsFrame::ping(bytes),
         Frame::Pong(bytes) => WsFrame::pong(bytes),
         Frame::Close(code) => {
-            let mask = (from == Side::Client).then_some([0; 4]);
-            way.writes
-                .write_all(&crate::faults::close(code, mask))
-                .await?;
-            return way.writes.flush().await;
+            let code = code.into();
+            let reason = Utf8Bytes::default();
+            WsFrame::close(Some(CloseFrame { code, reason }))
         }
         Frame::End(_) => return way.writes.shutdown().await,
     };

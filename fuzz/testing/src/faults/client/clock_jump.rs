@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::advance;
 
-use super::harness::{check, soon};
+use super::super::{check, soon};
 use super::{ClientUnderTest, Ended, Line, Terms};
 use rpc_core::CloseReason;
 use rpc_core::Outgoing;
@@ -44,7 +44,7 @@ impl Line for MemTransport {
 pub(super) async fn clock_jump<C: ClientUnderTest>(client: &C) {
     for answers in [true, false] {
         let (dialer, mut listener) = mem::listen(64);
-        let terms = Terms::new().without_reconnects();
+        let terms = Terms::new().reconnecting(false);
         let silence = terms.silence;
         let (handle, events, _task) = client.start(dialer, terms);
         let events = Mutex::new(events);

@@ -1,43 +1,34 @@
 //! Ends with a Close: the server's, the client's, and the ends of whole clients.
 
-use super::super::raw::{End, RawFrame};
-use super::harness::{Harness, arrive, befalls, check, hang_up, soon};
-use super::{ClientUnderTest, Ended, PATIENCE, SHORT, Terms};
 use futures_util::future::join;
 use rpc_core::CloseReason;
 use rpc_core::net::LinkState;
+use switchboard_faults::{Fault, RawFrame};
+
+use super::super::{End, PATIENCE, check, soon};
+use super::harness::{Harness, arrive, befall, hang_up};
+use super::{ClientUnderTest, Ended, SHORT, Terms};
 
 /// It closes, with a code and without.
 ///
 /// The Close is answered, reported, and followed by another attempt.
 pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
+    let terms = Terms::new();
     for code in [1000, 1001, 1011, 4000] {
-        let said =
-            |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
-        befalls(test, Terms::new(), said, async |mut line| {
-            let _ = line.frame(RawFrame::close(code)).await;
-            let end = soon(line.end()).await;
-            check(end == End::Said(code), "a Close is answered", &end);
-            line
-        })
-        .await;
+        let why = |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
+        let end = Some(End::Said(code));
+        befall(test, &terms, why, &[Fault::Close(code)], end).await;
     }
     let lost = |why: &CloseReason| *why == CloseReason::Lost;
-    befalls(test, Terms::new(), lost, async |mut line| {
-        let _ = line.frame(RawFrame::new(0x88, "")).await;
-        let end = soon(line.end()).await;
-        check(end == End::Said(1005), "a Close is answered", &end);
-        line
-    })
-    .await;
+    let without = Fault::Frames(vec![RawFrame::new(0x88, "")]);
+    befall(test, &terms, lost, &[without], Some(End::Said(1005))).await;
 }
 
 /// It does not answer the client's Close.
 ///
 /// The line is dropped after the closing handshake's deadline.
 pub(super) async fn unanswered<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     harness.link().close();
     harness.gave_up(|why| *why == CloseReason::Local).await;
     let end = soon(line.end()).await;
@@ -50,8 +41,7 @@ pub(super) async fn unanswered<C: ClientUnderTest>(test: &C) {
 pub(super) async fn drain_in_a_call<C: ClientUnderTest>(test: &C) {
     let drained = |why: &CloseReason| *why == CloseReason::Drained;
     for ends_in_time in [true, false] {
-        let mut harness = Harness::start(test, Terms::new()).await;
-        let mut line = harness.ready().await;
+        let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
         let server = async {
             let call = harness.test.called(&mut line).await;
             arrive(&mut line).await;
@@ -75,12 +65,7 @@ pub(super) async fn drain_in_a_call<C: ClientUnderTest>(test: &C) {
             harness.check_end(&ended, |why| drained(why) || *why == CloseReason::Local);
             check(counted == (0, 1), "a drain counts", &counted);
         }
-        harness.gave_up(drained).await;
-        check(
-            harness.accepted == 1,
-            "nobody dials again",
-            &harness.accepted,
-        );
+        harness.gave_up_at_once(drained).await;
     }
 }
 
@@ -114,33 +99,30 @@ pub(super) async fn without_a_line<C: ClientUnderTest>(test: &C) {
             drop(line);
         }
         // Between two attempts.
-        let mut harness = Harness::start(test, Terms::new().with_pause(PATIENCE)).await;
+        let terms = Terms::new().with(|it| it.link.reconnect.backoff.initial = PATIENCE);
+        let mut harness = Harness::start(test, terms).await;
         drop(harness.accept().await);
         let mut states = harness.link().states();
         let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
         check(soon(lost).await.is_ok(), "a lost line is told", &drains);
         stop(&harness).await;
-        check(
-            harness.accepted == 1,
-            "nobody dials again",
-            &harness.accepted,
-        );
+        let accepted = harness.accepted;
+        check(accepted == 1, "nobody dials again", &accepted);
     }
 }
 
 /// The client closes with a call in flight.
 pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let server = async {
         harness.test.called(&mut line).await;
         arrive(&mut line).await;
         harness.link().close();
         hang_up(line).await;
     };
-    let (ended, ()) = soon(join(harness.call(), server)).await;
-    harness.check_end(&ended, |why| *why == CloseReason::Local);
-    harness.gave_up(|why| *why == CloseReason::Local).await;
+    let local = |why: &CloseReason| *why == CloseReason::Local;
+    harness.call_ends(local, server).await;
+    harness.gave_up(local).await;
 }
 
 /// The connection's task is dropped with a call in flight.
@@ -148,16 +130,14 @@ pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
 /// No one waits for a task that is gone, and the server sees the end of the line.
 pub(super) async fn task_dropped<C: ClientUnderTest>(test: &C) {
     let gone = |why: &CloseReason| *why == CloseReason::TaskGone;
-    let mut harness = Harness::start(test, Terms::new()).await;
-    let mut line = harness.ready().await;
+    let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
     let server = async {
         harness.test.called(&mut line).await;
         arrive(&mut line).await;
         harness.task.abort();
         soon(line.end()).await
     };
-    let (ended, end) = soon(join(harness.call(), server)).await;
-    harness.check_end(&ended, gone);
+    let end = harness.call_ends(gone, server).await;
     check(end != End::Said(1000), "no Close was said", &end);
     harness.gave_up(gone).await;
 }

@@ -1,30 +1,14 @@
 //! Lines that end without a Close, wherever the connection stands.
 
-use futures_util::future::join;
-
-use super::super::raw::{RawFrame, RawPeer};
-use super::harness::{Harness, befalls, check, soon};
-use super::{ClientUnderTest, Terms};
 use rpc_core::CloseReason;
 use rpc_core::net::ws::Role;
+use switchboard_faults::{Fault, RawFrame};
 
-/// How a line ends.
-#[derive(Clone, Copy, Debug)]
-enum Cut {
-    Fin,
-    Reset,
-}
+use super::super::{RawPeer, check, soon};
+use super::harness::{Harness, befalls};
+use super::{ClientUnderTest, Terms};
 
-const CUTS: [Cut; 2] = [Cut::Fin, Cut::Reset];
-
-impl Cut {
-    fn make(self, line: RawPeer) {
-        match self {
-            Self::Fin => drop(line),
-            Self::Reset => line.reset(),
-        }
-    }
-}
+const CUTS: [Fault; 2] = [Fault::End, Fault::Reset];
 
 fn is_cut(why: &CloseReason) -> bool {
     matches!(why, CloseReason::Lost | CloseReason::Transport { .. })
@@ -56,19 +40,16 @@ async fn cut_after<C: ClientUnderTest>(
                 _ = ended.closed() => break,
             };
             soon(place(&harness, &mut line)).await;
-            cut.make(line);
+            line.inject(&cut).await;
         }
-        check(
-            harness.accepted == 3,
-            "two attempts follow the first",
-            &harness.accepted,
-        );
+        let accepted = harness.accepted;
+        check(accepted == 3, "two attempts follow the first", &accepted);
         harness.gave_up(why).await;
 
         let mut harness = Harness::start(test, Terms::new()).await;
         let mut line = harness.accept().await;
         soon(place(&harness, &mut line)).await;
-        cut.make(line);
+        line.inject(&cut).await;
         harness.recovers().await;
     }
 }
@@ -108,34 +89,23 @@ pub(super) async fn in_the_handshake<C: ClientUnderTest>(test: &C) {
 ///
 /// What an HTTP status says about another attempt is believed.
 pub(super) async fn upgrade_refused<C: ClientUnderTest>(test: &C) {
-    let refuse = async |line: &mut RawPeer, status: &str| {
-        let _ = soon(line.head()).await;
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        let _ = line.bytes(answer.as_bytes()).await;
-    };
-    for (status, is_about_the_key) in [("401 Unauthorized", true), ("404 Not Found", false)] {
+    for status in [401, 404, 503, 200] {
         let mut harness = Harness::start(test, Terms::new()).await;
         let mut line = harness.accept().await;
-        refuse(&mut line, status).await;
+        let _ = soon(line.head()).await;
+        let kept = line.inject(&Fault::Refuse(status)).await;
+        if matches!(status, 503 | 200) {
+            drop(kept);
+            harness.recovers().await;
+            continue;
+        }
         harness
-            .gave_up(|why| match why {
-                CloseReason::Authentication { .. } => is_about_the_key,
-                CloseReason::Connect { retryable, .. } => !retryable && !is_about_the_key,
+            .gave_up_at_once(|why| match why {
+                CloseReason::Authentication { .. } => status == 401,
+                CloseReason::Connect { retryable, .. } => !retryable && status == 404,
                 _ => false,
             })
             .await;
-        check(
-            harness.accepted == 1,
-            "nobody dials again",
-            &harness.accepted,
-        );
-    }
-    for status in ["503 Service Unavailable", "200 OK"] {
-        let mut harness = Harness::start(test, Terms::new()).await;
-        let mut line = harness.accept().await;
-        refuse(&mut line, status).await;
-        drop(line);
-        harness.recovers().await;
     }
 }
 
@@ -143,7 +113,7 @@ pub(super) async fn upgrade_refused<C: ClientUnderTest>(test: &C) {
 pub(super) async fn while_idle<C: ClientUnderTest>(test: &C) {
     for cut in CUTS {
         let mut harness = Harness::start(test, Terms::new()).await;
-        cut.make(harness.ready().await);
+        harness.ready().await.inject(&cut).await;
         harness.recovers().await;
     }
 }
@@ -153,19 +123,20 @@ pub(super) async fn while_idle<C: ClientUnderTest>(test: &C) {
 /// Before anything was answered, and in the middle of the answer.
 pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
     for cut in CUTS {
-        befalls(test, Terms::new(), is_cut, async |line| cut.make(line)).await;
+        befalls(test, &Terms::new(), is_cut, async |line| {
+            line.inject(&cut).await
+        })
+        .await;
 
-        let terms = Terms::new().without_reconnects();
-        let mut harness = Harness::start(test, terms).await;
-        let mut line = harness.ready().await;
+        let terms = Terms::new().reconnecting(false);
+        let (harness, mut line) = Harness::ready_on(test, terms).await;
         let server = async {
             if let Some(call) = harness.test.called(&mut line).await {
                 harness.test.progress(&mut line, &call).await;
             }
-            cut.make(line);
+            line.inject(&cut).await;
         };
-        let (ended, ()) = join(harness.call(), server).await;
-        harness.check_end(&ended, is_cut);
+        harness.call_ends(is_cut, server).await;
         harness.gave_up(is_cut).await;
     }
 }
@@ -177,9 +148,9 @@ pub(super) async fn in_a_frame<C: ClientUnderTest>(test: &C) {
     for cut in CUTS {
         for len in [1, frame.len() / 2, frame.len() - 1] {
             let half = frame.get(..len).unwrap_or_default();
-            befalls(test, Terms::new(), is_cut, async |mut line| {
+            befalls(test, &Terms::new(), is_cut, async |mut line| {
                 let _ = line.bytes(half).await;
-                cut.make(line);
+                line.inject(&cut).await;
             })
             .await;
         }
@@ -191,17 +162,13 @@ pub(super) async fn in_a_frame<C: ClientUnderTest>(test: &C) {
 /// The reason is the client's own: it has closed.
 pub(super) async fn while_the_client_closes<C: ClientUnderTest>(test: &C) {
     for cut in CUTS {
-        let mut harness = Harness::start(test, Terms::new()).await;
-        let mut line = harness.ready().await;
+        let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
         harness.link().close();
         // Its Close is on its way, or has come.
         let _ = soon(line.receive()).await;
-        cut.make(line);
-        harness.gave_up(|why| *why == CloseReason::Local).await;
-        check(
-            harness.accepted == 1,
-            "nobody dials again",
-            &harness.accepted,
-        );
+        line.inject(&cut).await;
+        harness
+            .gave_up_at_once(|why| *why == CloseReason::Local)
+            .await;
     }
 }

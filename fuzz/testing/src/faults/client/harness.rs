@@ -1,38 +1,14 @@
 //! [`Harness`]: one client, the port that it dials, and what has to hold at the end of every fault.
 
-use std::fmt::Debug;
-use std::future::Future;
-
 use futures_util::future::join;
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
-
-use super::super::raw::{RawFrame, RawListener, RawPeer};
-use super::{ATTEMPTS, ClientUnderTest, Ended, PATIENCE, SharedEvents, Terms};
 use rpc_core::net::{Link, LinkState};
 use rpc_core::{CloseReason, Delivery};
+use switchboard_faults::{Fault, RawFrame};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
-/// What has to come, on any machine.
-pub(super) async fn soon<F: Future>(future: F) -> F::Output {
-    match timeout(PATIENCE, future).await {
-        Ok(output) => output,
-        Err(_) => broken("nothing hangs", &PATIENCE),
-    }
-}
-
-#[track_caller]
-pub(super) fn check(holds: bool, promise: &str, detail: &dyn Debug) {
-    if !holds {
-        broken(promise, detail);
-    }
-}
-
-#[track_caller]
-#[expect(clippy::panic, reason = "an assertion of a test tool")]
-pub(super) fn broken(promise: &str, detail: &dyn Debug) -> ! {
-    panic!("promise broken: {promise} ({detail:?})");
-}
+use super::super::{End, RawListener, RawPeer, broken, check, must, soon};
+use super::{ATTEMPTS, ClientUnderTest, Ended, SharedEvents, Terms};
 
 /// One client, and the port that it dials.
 pub(super) struct Harness<'c, C: ClientUnderTest> {
@@ -47,10 +23,15 @@ pub(super) struct Harness<'c, C: ClientUnderTest> {
 
 impl<'c, C: ClientUnderTest> Harness<'c, C> {
     pub(super) async fn start(test: &'c C, terms: Terms) -> Self {
-        match RawListener::bind().await {
-            Ok(listener) => Self::on(listener, test, terms),
-            Err(error) => broken("a free port", &error),
-        }
+        let listener = must("a free port", RawListener::bind().await);
+        Self::on(listener, test, terms)
+    }
+
+    /// A client that is ready, and the connection on which it is.
+    pub(super) async fn ready_on(test: &'c C, terms: Terms) -> (Self, RawPeer) {
+        let mut harness = Self::start(test, terms).await;
+        let line = harness.ready().await;
+        (harness, line)
     }
 
     pub(super) fn on(listener: RawListener, test: &'c C, terms: Terms) -> Self {
@@ -79,13 +60,9 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
 
     /// The next connection, of which nothing was read.
     pub(super) async fn accept(&mut self) -> RawPeer {
-        match soon(self.listener.accept()).await {
-            Ok(line) => {
-                self.accepted += 1;
-                line
-            }
-            Err(error) => broken("a connection", &error),
-        }
+        let line = soon(self.listener.accept()).await;
+        self.accepted += 1;
+        must("a connection", line)
     }
 
     /// The next connection, upgraded, with so many steps of the handshake behind it.
@@ -133,10 +110,8 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
 
     /// A connection on which the client is ready.
     pub(super) async fn ready(&mut self) -> RawPeer {
-        match self.try_ready().await {
-            Some(line) => line,
-            None => broken("a healthy server is worked with", &self.link().state()),
-        }
+        let ready = self.try_ready().await;
+        ready.unwrap_or_else(|| broken("a healthy server is worked with", &self.link().state()))
     }
 
     pub(super) async fn call(&self) -> Ended {
@@ -157,27 +132,18 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
     pub(super) async fn works(&self, line: &mut RawPeer) {
         let before = self.generation();
         let answered = self.exchange(line).await.is_some();
-        let unchanged = before.is_some() && before == self.generation();
-        check(
-            answered && unchanged,
-            "the connection goes on",
-            &self.link().state(),
-        );
+        let works = answered && before.is_some() && before == self.generation();
+        check(works, "the connection goes on", &self.link().state());
     }
 
     /// The client comes back to a healthy server on the same port, works, and leaves when told to.
     pub(super) async fn recovers(mut self) {
-        let line = loop {
-            let mut line = self.ready().await;
-            if self.exchange(&mut line).await.is_some() {
-                break line;
-            }
-            check(
-                self.accepted < ATTEMPTS,
-                "a healthy server is worked with",
-                &self.accepted,
-            );
-        };
+        let mut line = self.ready().await;
+        while self.exchange(&mut line).await.is_none() {
+            let may_fail = self.accepted < ATTEMPTS;
+            check(may_fail, "a healthy server is worked with", &self.accepted);
+            line = self.ready().await;
+        }
         self.link().close();
         hang_up(line).await;
         let reason = soon(self.link().closed()).await;
@@ -195,6 +161,23 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
             _ => false,
         };
         check(not_sent, "no call is taken after the end", &late);
+    }
+
+    /// As [`gave_up`](Self::gave_up), on its first line.
+    pub(super) async fn gave_up_at_once(&self, why: impl Fn(&CloseReason) -> bool) {
+        self.gave_up(why).await;
+        check(self.accepted == 1, "nobody dials again", &self.accepted);
+    }
+
+    /// A call that is in flight while the server does something, and ends for this reason.
+    pub(super) async fn call_ends<T>(
+        &self,
+        why: impl Fn(&CloseReason) -> bool,
+        server: impl Future<Output = T>,
+    ) -> T {
+        let (ended, outcome) = soon(join(self.call(), server)).await;
+        self.check_end(&ended, why);
+        outcome
     }
 
     /// A call that was in flight on a line that ended for this reason.
@@ -232,25 +215,38 @@ pub(super) async fn hang_up(mut line: RawPeer) {
     }
 }
 
-/// Lets `fault` happen on a ready line with a call in flight: once to a client that does not dial
-/// again, which has to give the reason, and once to one that does, which has to come back.
+/// Lets each of these faults happen on a ready line with a call in flight: once to a client that does
+/// not dial again, which has to give the reason, and once to one that does, which has to come back.
+/// The line ends so, if the client has anything to say to the fault.
+pub(super) async fn befall<C: ClientUnderTest>(
+    test: &C,
+    terms: &Terms,
+    why: impl Fn(&CloseReason) -> bool + Copy,
+    faults: &[Fault],
+    ends: Option<End>,
+) {
+    for fault in faults {
+        befalls(test, terms, why, async |line| {
+            let (kept, end) = line.inject(fault).await;
+            let as_promised = end.is_none() || ends.is_none() || end == ends;
+            check(as_promised, "the client says what was wrong", &(end, fault));
+            kept
+        })
+        .await;
+    }
+}
+
+/// As [`befall`], for a fault that needs more than one side.
 ///
 /// `fault` gives back what of the line has to stay open meanwhile.
-pub(super) async fn befalls<C, K>(
+pub(super) async fn befalls<C: ClientUnderTest, K>(
     test: &C,
-    terms: Terms,
+    terms: &Terms,
     why: impl Fn(&CloseReason) -> bool + Copy,
     fault: impl AsyncFn(RawPeer) -> K,
-) where
-    C: ClientUnderTest,
-{
+) {
     for dials_again in [false, true] {
-        let terms = terms.clone();
-        let terms = if dials_again {
-            terms
-        } else {
-            terms.without_reconnects()
-        };
+        let terms = terms.clone().reconnecting(dials_again);
         let (harness, mut line) = loop {
             let mut harness = Harness::start(test, terms.clone()).await;
             match harness.try_ready().await {
@@ -260,33 +256,25 @@ pub(super) async fn befalls<C, K>(
             }
         };
         let server = async {
-            let heard = harness.test.called(&mut line).await;
-            (heard.is_some(), soon(fault(line)).await)
+            let received = harness.test.called(&mut line).await;
+            (received.is_some(), soon(fault(line)).await)
         };
         let before = harness.generation();
         let call = async {
             let ended = harness.call().await;
             let is_over = matches!(ended, Ended::Closed { .. });
-            check(
-                !is_over || before.is_none() || harness.generation() != before,
-                "a line whose calls have ended is not ready",
-                &harness.link().state(),
-            );
+            let is_new = before.is_none() || harness.generation() != before;
+            let promise = "a line whose calls have ended is not ready";
+            check(!is_over || is_new, promise, &harness.link().state());
             ended
         };
-        let (ended, (heard, kept)) = join(call, server).await;
-        if heard {
+        let (ended, (received, kept)) = join(call, server).await;
+        if received {
             harness.check_end(&ended, why);
         }
-        if dials_again {
-            harness.recovers().await;
-        } else {
-            harness.gave_up(why).await;
-            check(
-                harness.accepted == 1,
-                "nobody dials again",
-                &harness.accepted,
-            );
+        match dials_again {
+            true => harness.recovers().await,
+            false => harness.gave_up_at_once(why).await,
         }
         drop(kept);
     }

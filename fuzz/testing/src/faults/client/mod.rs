@@ -30,11 +30,11 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Refused};
 
 use self::clock_jump::clock_jump;
-use super::list::{self, Fault};
+use super::breach::Breach;
+use super::list::{self, Promise};
 use super::raw::RawPeer;
+use super::{PATIENCE, soon};
 
-/// A deadline that must not pass. In the good case no test waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A deadline that has to pass.
 const SHORT: Duration = Duration::from_millis(150);
 /// Between two attempts.
@@ -85,33 +85,20 @@ impl Terms {
         KeepAlive::every(half, half)
     }
 
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     const fn with_attempts(mut self, attempts: u32) -> Self {
         self.link.reconnect.backoff.max_attempts = Some(attempts);
         self
     }
 
-    const fn with_pause(mut self, pause: Duration) -> Self {
-        self.link.reconnect.backoff.initial = pause;
-        self
-    }
-
-    fn without_reconnects(mut self) -> Self {
-        self.link.reconnect = ReconnectPolicy::off();
-        self
-    }
-
-    fn with_link(mut self, change: impl FnOnce(&mut LinkConfig)) -> Self {
-        change(&mut self.link);
-        self
-    }
-
-    const fn with_handshake(mut self, deadline: Duration) -> Self {
-        self.handshake = deadline;
-        self
-    }
-
-    const fn with_silence(mut self, deadline: Duration) -> Self {
-        self.silence = deadline;
+    fn reconnecting(mut self, dials_again: bool) -> Self {
+        if !dials_again {
+            self.link.reconnect = ReconnectPolicy::off();
+        }
         self
     }
 }
@@ -175,7 +162,7 @@ pub trait Line: Send {
 #[async_trait]
 impl Line for RawPeer {
     async fn hear(&mut self) -> Option<Value> {
-        let text = harness::soon(self.next_text()).await.ok()?;
+        let text = soon(self.next_text()).await.ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -264,12 +251,12 @@ pub fn check_all<C: ClientUnderTest + 'static>(client: &'static C) {
         fault(client, "trickling_bytes_move_no_deadline", pace::slow_writer),
         fault(client, "a_flood_of_events_is_dropped_and_counted", pace::event_flood),
         fault(client, "a_flood_of_events_ends_the_connection_if_so_configured", pace::event_flood_that_closes),
-        fault(client, "a_message_over_the_limit_is_refused_with_1009", frames::oversized_incoming),
+        fault(client, "a_message_over_the_limit_is_refused_with_1009", |it| frames::breach(it, Breach::Size)),
         fault(client, "a_message_over_the_limit_is_not_sent", frames::oversized_outgoing),
-        fault(client, "invalid_utf8_is_refused_with_1007", frames::invalid_utf8),
+        fault(client, "invalid_utf8_is_refused_with_1007", |it| frames::breach(it, Breach::Text)),
         fault(client, "deep_json_is_skipped_or_passed_through", frames::deep_json),
-        fault(client, "masked_frames_are_refused_with_1002", frames::masked),
-        fault(client, "broken_frames_are_refused_with_1002", frames::broken),
+        fault(client, "masked_frames_are_refused_with_1002", |it| frames::breach(it, Breach::Mask)),
+        fault(client, "broken_frames_are_refused_with_1002", |it| frames::breach(it, Breach::Frame)),
         fault(client, "a_flood_of_pings_is_read_as_fast_as_its_pongs_are_taken", frames::ping_flood),
         fault(client, "a_close_of_the_server_is_answered_and_reported", closes::by_the_server),
         fault(client, "an_unanswered_close_ends_in_time", closes::unanswered),
@@ -277,7 +264,7 @@ pub fn check_all<C: ClientUnderTest + 'static>(client: &'static C) {
         fault(client, "a_shutdown_without_a_connection_ends_at_once", closes::without_a_line),
         fault(client, "a_close_ends_the_calls_in_flight", closes::in_a_call),
         fault(client, "calls_end_when_the_connection_task_is_dropped", closes::task_dropped),
-        Fault::on_a_paused_clock("a_clock_that_jumps_gives_one_fresh_chance", move || clock_jump(client)),
+        Promise::on_a_paused_clock("a_clock_that_jumps_gives_one_fresh_chance", move || clock_jump(client)),
     ]);
 }
 
@@ -285,6 +272,6 @@ fn fault<C: ClientUnderTest, F: Future>(
     client: &'static C,
     name: &'static str,
     check: impl Fn(&'static C) -> F + Send + Sync + 'static,
-) -> Fault {
-    Fault::new(name, move || check(client))
+) -> Promise {
+    Promise::new(name, move || check(client))
 }

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{join, join_all};
-use serde_json::Value;
-
-use super::super::raw::{RawFrame, RawListener, RawPeer, agree};
-use super::harness::{Harness, arrive, befalls, broken, check, hang_up, soon};
-use super::{ClientUnderTest, Ended, Line, MAX_MESSAGE, SHORT, Terms};
 use rpc_core::net::ws::Role;
 use rpc_core::net::{LagPolicy, LinkEvent, QueueConfig};
 use rpc_core::{CloseReason, Refused};
+use serde_json::Value;
+use switchboard_faults::RawFrame;
+
+use super::super::raw::{RawListener, RawPeer, agree};
+use super::super::{check, must, soon};
+use super::harness::{Harness, arrive, befalls, hang_up};
+use super::{ClientUnderTest, Ended, Line, MAX_MESSAGE, SHORT, Terms};
 
 /// More than a line takes whose other end never reads.
 const LOADS: usize = 400;
@@ -30,44 +32,30 @@ fn is_slow(why: &CloseReason) -> bool {
 /// What does not leave in time ends the line, and with it every call.
 pub(super) async fn slow_reader<C: ClientUnderTest>(test: &C) {
     for dials_again in [false, true] {
-        let terms = Terms::new().with_link(|link| link.driver.write_timeout = SHORT);
-        let terms = if dials_again {
-            terms
-        } else {
-            terms.without_reconnects()
-        };
-        let listener = match RawListener::bind_narrow() {
-            Ok(listener) => listener,
-            Err(error) => broken("a free port", &error),
-        };
+        let terms = Terms::new().with(|it| it.link.driver.write_timeout = SHORT);
+        let terms = terms.reconnecting(dials_again);
+        let listener = must("a free port", RawListener::bind_narrow());
         let mut harness = Harness::on(listener, test, terms);
         let line = harness.ready().await;
         let loads = (0..LOADS).map(|_| load_until_the_end(test, &harness.handle));
         let ends = soon(join_all(loads)).await;
-        let mut ended_with_the_line = !C::CALLS;
+        let promise = "what cannot leave ends with the line";
         for ended in &ends {
             let as_promised = match ended {
-                Ended::Closed { reason, .. } => {
-                    ended_with_the_line = true;
-                    is_slow(reason)
-                }
+                Ended::Closed { reason, .. } => is_slow(reason),
                 Ended::Refused(refused) => matches!(
                     refused,
                     Refused::NotConnected | Refused::NotReady | Refused::Closed
                 ),
                 _ => false,
             };
-            check(as_promised, "what cannot leave ends with the line", ended);
+            check(as_promised, promise, ended);
         }
-        check(
-            ended_with_the_line,
-            "what cannot leave ends with the line",
-            &ends.len(),
-        );
-        if dials_again {
-            harness.recovers().await;
-        } else {
-            harness.gave_up(is_slow).await;
+        let with_line = |ended: &Ended| !C::CALLS || matches!(ended, Ended::Closed { .. });
+        check(ends.iter().any(with_line), promise, &ends.len());
+        match dials_again {
+            true => harness.recovers().await,
+            false => harness.gave_up(is_slow).await,
         }
         drop(line);
     }
@@ -87,29 +75,26 @@ async fn load_until_the_end<C: ClientUnderTest>(test: &C, handle: &C::Handle) ->
     }
 }
 
-/// A healthy server that writes byte by byte.
-struct Slow<'l> {
-    line: &'l mut RawPeer,
-    pause: Duration,
-}
+/// A healthy server that writes byte by byte, with this pause before each.
+struct Slow<'l>(&'l mut RawPeer, Duration);
 
 #[async_trait]
 impl Line for Slow<'_> {
     async fn hear(&mut self) -> Option<Value> {
-        self.line.hear().await
+        self.0.hear().await
     }
 
     async fn say(&mut self, frame: Value) -> Option<()> {
         let bytes = RawFrame::text(frame.to_string()).into_bytes(Role::Server);
-        self.line.trickle(&bytes, self.pause).await.ok()
+        self.0.trickle(&bytes, self.1).await.ok()
     }
 }
 
 impl Slow<'_> {
     async fn accept_upgrade(&mut self) -> Option<()> {
-        let request = soon(self.line.head()).await.ok()?;
+        let request = soon(self.0.head()).await.ok()?;
         let answer = agree(&request);
-        self.line.trickle(answer.as_bytes(), self.pause).await.ok()
+        self.0.trickle(answer.as_bytes(), self.1).await.ok()
     }
 }
 
@@ -119,10 +104,7 @@ impl Slow<'_> {
 pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
     let mut harness = Harness::start(test, Terms::new()).await;
     let mut line = harness.accept().await;
-    let mut slow = Slow {
-        line: &mut line,
-        pause: STEP,
-    };
+    let mut slow = Slow(&mut line, STEP);
     let serve = async {
         slow.accept_upgrade().await?;
         for step in 0..C::STEPS {
@@ -138,12 +120,8 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
     };
     let served = soon(serve).await;
     check(served.is_some(), "a slow server is waited for", &served);
-    let generation = harness.generation();
-    check(
-        generation == Some(1),
-        "a slow server is waited for",
-        &generation,
-    );
+    let is_first = harness.generation() == Some(1);
+    check(is_first, "a slow server is waited for", &is_first);
 }
 
 /// It writes byte by byte, and a deadline passes: that of the dial, of the handshake, or of the
@@ -153,24 +131,18 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
 /// of a frame.
 pub(super) async fn slow_writer<C: ClientUnderTest>(test: &C) {
     let pause = SHORT / 4;
-    let slow_upgrade = Terms::new().with_link(|link| link.connect_timeout = SHORT);
+    let slow_upgrade = Terms::new().with(|it| it.link.connect_timeout = SHORT);
     let mut harness = Harness::start(test, slow_upgrade).await;
     let mut line = harness.accept().await;
-    let mut slow = Slow {
-        line: &mut line,
-        pause,
-    };
+    let mut slow = Slow(&mut line, pause);
     let upgraded = soon(slow.accept_upgrade()).await;
     check(upgraded.is_none(), "a dial has one deadline", &upgraded);
     harness.recovers().await;
 
     if C::STEPS > 0 {
-        let mut harness = Harness::start(test, Terms::new().with_handshake(SHORT)).await;
+        let mut harness = Harness::start(test, Terms::new().with(|it| it.handshake = SHORT)).await;
         let mut line = harness.accept_after(0).await;
-        let mut slow = Slow {
-            line: &mut line,
-            pause,
-        };
+        let mut slow = Slow(&mut line, pause);
         let stepped = soon(test.step(&mut slow, 0)).await;
         check(stepped.is_none(), "a handshake has one deadline", &stepped);
         harness.recovers().await;
@@ -181,8 +153,8 @@ pub(super) async fn slow_writer<C: ClientUnderTest>(test: &C) {
     let frame = RawFrame::text(format!("{}{event}", " ".repeat(1_000)));
     let frame = frame.into_bytes(Role::Server);
     let dead = |why: &CloseReason| matches!(why, CloseReason::KeepAlive { .. });
-    let terms = Terms::new().with_silence(SHORT);
-    befalls(test, terms, dead, async |mut line| {
+    let terms = Terms::new().with(|it| it.silence = SHORT);
+    befalls(test, &terms, dead, async |mut line| {
         let _ = line.trickle(&frame, pause).await;
         line
     })
@@ -208,9 +180,8 @@ async fn flood<C: ClientUnderTest>(test: &C, line: &mut RawPeer) -> Option<()> {
 ///
 /// Events are dropped and counted; calls are answered all the same.
 pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
-    let terms = Terms::new().with_link(|link| link.events = queue(LagPolicy::DropOldest));
-    let mut harness = Harness::start(test, terms).await;
-    let mut line = harness.ready().await;
+    let terms = Terms::new().with(|it| it.link.events = queue(LagPolicy::DropOldest));
+    let (harness, mut line) = Harness::ready_on(test, terms).await;
     let sent = soon(flood(test, &mut line)).await;
     check(sent.is_some(), "a flood does not end the line", &sent);
     // Behind the flood, so that all of it has been read when the answer has come.
@@ -236,9 +207,8 @@ pub(super) async fn event_flood<C: ClientUnderTest>(test: &C) {
 pub(super) async fn event_flood_that_closes<C: ClientUnderTest>(test: &C) {
     let policies = [LagPolicy::Close, LagPolicy::Block { deadline: SHORT }];
     for policy in policies {
-        let terms = Terms::new().with_link(|link| link.events = queue(policy));
-        let mut harness = Harness::start(test, terms.clone().without_reconnects()).await;
-        let mut line = harness.ready().await;
+        let terms = Terms::new().with(|it| it.link.events = queue(policy));
+        let (harness, mut line) = Harness::ready_on(test, terms.clone().reconnecting(false)).await;
         let server = async {
             flood(test, &mut line).await;
             hang_up(line).await;

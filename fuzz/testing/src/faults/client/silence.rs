@@ -1,14 +1,17 @@
 //! Servers that say nothing: before the upgrade, in the handshake, and all of a sudden.
 
-use super::harness::{Harness, befalls, check, soon};
-use super::{ClientUnderTest, SHORT, Terms};
 use rpc_core::CloseReason;
+use switchboard_faults::Fault;
+
+use super::super::{check, soon};
+use super::harness::{Harness, befall};
+use super::{ClientUnderTest, SHORT, Terms};
 
 /// It accepts and says nothing: the dial times out.
 ///
 /// The dial has a deadline; the attempts are counted, and the last one says why there is no next.
 pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {
-    let terms = Terms::new().with_link(|link| link.connect_timeout = SHORT);
+    let terms = Terms::new().with(|it| it.link.connect_timeout = SHORT);
     let mut harness = Harness::start(test, terms.clone().with_attempts(2)).await;
     let mut kept = Vec::new();
     let ended = harness.link().clone();
@@ -22,11 +25,8 @@ pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {
     let timed_out =
         |why: &CloseReason| matches!(why, CloseReason::Connect { retryable, .. } if *retryable);
     harness.gave_up(timed_out).await;
-    check(
-        kept.len() <= 3,
-        "two attempts follow the first",
-        &kept.len(),
-    );
+    let count = kept.len();
+    check(count <= 3, "two attempts follow the first", &count);
 
     let mut harness = Harness::start(test, terms).await;
     let silent = harness.accept().await;
@@ -40,18 +40,18 @@ pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {
 pub(super) async fn in_the_handshake<C: ClientUnderTest>(test: &C) {
     let late = |why: &CloseReason| matches!(why, CloseReason::HandshakeTimeout { .. });
     for steps in 0..C::STEPS {
-        let terms = Terms::new().with_handshake(SHORT);
-        let mut harness = Harness::start(test, terms.clone().without_reconnects()).await;
-        let mut silent = harness.accept().await;
-        let _ = harness.welcome(&mut silent, steps).await;
-        harness.gave_up(late).await;
-        drop(silent);
-
-        let mut harness = Harness::start(test, terms).await;
-        let mut silent = harness.accept().await;
-        let _ = harness.welcome(&mut silent, steps).await;
-        harness.recovers().await;
-        drop(silent);
+        for dials_again in [false, true] {
+            let terms = Terms::new().with(|it| it.handshake = SHORT);
+            let terms = terms.reconnecting(dials_again);
+            let mut harness = Harness::start(test, terms).await;
+            let mut silent = harness.accept().await;
+            let _ = harness.welcome(&mut silent, steps).await;
+            match dials_again {
+                true => harness.recovers().await,
+                false => harness.gave_up(late).await,
+            }
+            drop(silent);
+        }
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn in_the_handshake<C: ClientUnderTest>(test: &C) {
 ///
 /// Nothing is read and nothing is said, but the line stays: it is given up by the clock.
 pub(super) async fn half_open<C: ClientUnderTest>(test: &C) {
-    let terms = Terms::new().with_silence(SHORT);
+    let terms = Terms::new().with(|it| it.silence = SHORT);
     let dead = |why: &CloseReason| matches!(why, CloseReason::KeepAlive { .. });
-    soon(befalls(test, terms, dead, async |line| line)).await;
+    soon(befall(test, &terms, dead, &[Fault::HalfOpen], None)).await;
 }

@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::super::{End, RawFrame, RawPeer};
-use super::{
-    PATIENCE, SHORT, ServerUnderTest, Terms, check, check_end, client, is_served, must, soon,
-    survives, upgraded,
-};
 use rpc_core::net::DrainReport;
 use rpc_core::net::ws::Role;
+use switchboard_faults::RawFrame;
+use tokio::time::Instant;
+
+use super::super::{End, PATIENCE, RawPeer, check, must, soon};
+use super::{
+    SHORT, ServerUnderTest, Terms, check_end, client, connected, is_served, peer_in, survives,
+};
 
 /// A handler that panics: its client gets an error, keeps its connection and is served on.
 pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "panic").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "panic").await;
         for _ in 0..2 {
-            let told = soon("a panic is told", server.panic(&mut peer, "panic")).await;
-            must("a panic is told", told);
-            is_served(&server, &mut peer, "panic").await;
+            let reported = soon(server.panic(&mut peer, "panic")).await;
+            must("a panic is reported", reported);
+            is_served(server, &mut peer, "panic").await;
         }
     })
     .await;
@@ -29,12 +28,11 @@ pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
 /// A handler that never returns: everything else goes on, on its own connection too. When that ends,
 /// nothing is left of it.
 pub(super) async fn a_handler_that_never_returns<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "hang").await;
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "hang").await;
         must("hanging", server.hang(&mut peer, "hang").await);
         for _ in 0..2 {
-            is_served(&server, &mut peer, "hang").await;
+            is_served(server, &mut peer, "hang").await;
         }
     })
     .await;
@@ -45,7 +43,7 @@ pub(super) async fn a_handler_that_never_returns<S: ServerUnderTest>() {
 async fn everything<S: ServerUnderTest>(server: &S) -> (Vec<RawPeer>, Vec<RawPeer>) {
     let mut strangers = Vec::new();
     for part in [0, 40] {
-        let mut peer = must("connecting", RawPeer::connect(server.address()).await);
+        let mut peer = connected(server).await;
         let request = server.upgrade();
         let (sent, _) = request.as_bytes().split_at(part);
         must("writing", peer.bytes(sent).await);
@@ -53,10 +51,7 @@ async fn everything<S: ServerUnderTest>(server: &S) -> (Vec<RawPeer>, Vec<RawPee
     }
     let mut peers = Vec::new();
     for state in server.states() {
-        let mut peer = upgraded(server).await;
-        let brought = soon(state, server.bring_to(&mut peer, state, state)).await;
-        must(state, brought);
-        peers.push(peer);
+        peers.push(peer_in(server, state, state).await);
     }
     let mut hanging = client(server, "hang").await;
     must("hanging", server.hang(&mut hanging, "hang").await);
@@ -82,16 +77,12 @@ pub(super) async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
     let server = S::start(terms).await;
     let (mut strangers, mut peers) = everything(&server).await;
     let open = strangers.len() + peers.len();
-    let report = soon("a drain ends", server.drain(PATIENCE)).await;
+    let report = soon(server.drain(PATIENCE)).await;
     check_report(report, open);
     check(report.aborted == 0, "nobody has to be cut", &report);
     for peer in &mut peers {
-        let end = soon("an end", peer.end()).await;
-        check_end(
-            "the server says that it goes",
-            end,
-            End::Said(server.going()),
-        );
+        let end = soon(peer.end()).await;
+        check_end("the server says so", end, End::Said(server.going()));
     }
     for peer in &mut strangers {
         check_end("a stranger is hung up on", peer.http_end().await, End::Fin);
@@ -105,10 +96,10 @@ pub(super) async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>()
     let server = S::start(Terms::default()).await;
     let (mut strangers, mut peers) = everything(&server).await;
     let open = strangers.len() + peers.len();
-    let report = soon("a drain ends", server.drain(Duration::ZERO)).await;
+    let report = soon(server.drain(Duration::ZERO)).await;
     check_report(report, open);
     for peer in strangers.iter_mut().chain(&mut peers) {
-        soon("an end", peer.end()).await;
+        soon(peer.end()).await;
     }
 }
 

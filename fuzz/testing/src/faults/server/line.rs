@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::{End, RawFrame, RawPeer};
-use super::{
-    SHORT, ServerUnderTest, Terms, check_end, client, is_served, must, soon, survives, until_open,
-    upgrade, upgraded,
-};
 use rpc_core::net::ws::Role;
+use switchboard_faults::{Fault, RawFrame};
+
+use super::super::{End, must, soon};
+use super::{
+    SHORT, ServerUnderTest, Terms, check_end, client, is_served, narrow_client, peer_in, survives,
+    until_open, upgraded,
+};
 
 /// A silent peer: it is upgraded and never becomes a client. It is dismissed at the deadline, unless
 /// being upgraded is enough.
@@ -16,9 +18,8 @@ pub(super) async fn a_stranger_that_says_nothing<S: ServerUnderTest>() {
         opening: SHORT,
         ..Terms::default()
     };
-    let server = S::start(hurried).await;
-    survives(&server, async {
-        let mut peer = upgraded(&server).await;
+    survives(hurried, async |server: &S| {
+        let mut peer = upgraded(server).await;
         if let Some(expected) = server.stranger() {
             check_end("a stranger is dismissed", peer.end().await, expected);
         }
@@ -28,9 +29,8 @@ pub(super) async fn a_stranger_that_says_nothing<S: ServerUnderTest>() {
 
 /// A silent peer: it reads, and answers no ping. It is given up.
 pub(super) async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
-    let server = S::start(Terms::with_pings()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "silent").await;
+    survives(Terms::with_pings(), async |server: &S| {
+        let mut peer = client(server, "silent").await;
         check_end("it is given up", peer.end().await, End::Said(1001));
     })
     .await;
@@ -39,15 +39,12 @@ pub(super) async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
 /// A half-open line: the socket stays, and nothing is read or written any more, in every state. The
 /// server gives it up without the peer's help.
 pub(super) async fn a_half_open_line<S: ServerUnderTest>() {
-    let server = S::start(Terms::with_pings()).await;
-    survives(&server, async {
+    survives(Terms::with_pings(), async |server: &S| {
         let mut held = Vec::new();
         for state in server.states() {
-            let mut peer = upgraded(&server).await;
-            must(state, server.bring_to(&mut peer, state, state).await);
-            held.push(peer);
+            held.push(peer_in(server, state, state).await);
         }
-        until_open(&server, 1).await;
+        until_open(server, 1).await;
         drop(held);
     })
     .await;
@@ -60,13 +57,10 @@ pub(super) async fn a_peer_that_reads_nothing<S: ServerUnderTest>() {
         write: SHORT,
         ..Terms::default()
     };
-    let server = S::start(impatient).await;
-    survives(&server, async {
-        let narrow = RawPeer::connect_narrow(server.address()).await;
-        let mut peer = upgrade(&server, must("connecting", narrow)).await;
-        must("entering", server.enter(&mut peer, "deaf").await);
+    survives(impatient, async |server: &S| {
+        let mut peer = narrow_client(server, "deaf").await;
         must("pouring", server.pour(&mut peer, "deaf").await);
-        until_open(&server, 1).await;
+        until_open(server, 1).await;
         drop(peer);
     })
     .await;
@@ -75,64 +69,37 @@ pub(super) async fn a_peer_that_reads_nothing<S: ServerUnderTest>() {
 /// A slow writer: byte by byte. A client whose message ends is served; one that is slower
 /// than the server's patience, which it cannot tell from a dead one, is given up within its message.
 pub(super) async fn a_peer_that_writes_slowly<S: ServerUnderTest>() {
-    let patient = S::start(Terms::default()).await;
-    survives(&patient, async {
-        let mut peer = client(&patient, "slow").await;
-        let message = RawFrame::text(patient.small_text()).into_bytes(Role::Client);
+    survives(Terms::default(), async |server: &S| {
+        let mut peer = client(server, "slow").await;
+        let message = RawFrame::text(server.small_text()).into_bytes(Role::Client);
         must(
             "a slow message is taken",
             peer.trickle(&message, Duration::from_millis(2)).await,
         );
-        is_served(&patient, &mut peer, "slow").await;
+        is_served(server, &mut peer, "slow").await;
     })
     .await;
-    let server = S::start(Terms::with_pings()).await;
-    survives(&server, async {
-        let mut peer = client(&server, "slower").await;
+    survives(Terms::with_pings(), async |server: &S| {
+        let mut peer = client(server, "slower").await;
         let message = RawFrame::text(vec![b' '; 60_000]).into_bytes(Role::Client);
         // Until the line fails.
         let _ = peer.trickle(&message, SHORT / 10).await;
-        until_open(&server, 1).await;
+        until_open(server, 1).await;
     })
     .await;
 }
 
-/// How a peer ends a connection without a Close.
-#[derive(Clone, Copy, Debug)]
-enum Cut {
-    /// It closes its socket.
-    Fin,
-    /// It is gone and resets the line.
-    Reset,
-    /// It ends its sending side and goes on reading.
-    Half,
-}
-
-const CUTS: [Cut; 3] = [Cut::Fin, Cut::Reset, Cut::Half];
-
-async fn cut(mut peer: RawPeer, how: Cut) {
-    match how {
-        Cut::Fin => drop(peer),
-        Cut::Reset => peer.reset(),
-        Cut::Half => {
-            // The server may have ended the line in the meantime.
-            let _ = peer.shutdown().await;
-            soon("the other side ends", peer.end()).await;
-        }
-    }
-}
+/// How a peer ends a connection without a Close: at last its sending side only.
+const CUTS: [Fault; 3] = [Fault::End, Fault::Reset, Fault::HalfClose];
 
 /// A close without a Close, in every state of a connection.
 pub(super) async fn a_cut_in_every_state<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
+    survives(Terms::default(), async |server: &S| {
         for state in server.states() {
-            for how in CUTS {
-                let mut peer = upgraded(&server).await;
-                let brought = soon(state, server.bring_to(&mut peer, "cut", state)).await;
-                must(state, brought);
-                cut(peer, how).await;
-                until_open(&server, 1).await;
+            for cut in CUTS {
+                let peer = peer_in(server, "cut", state).await;
+                soon(peer.inject(&cut)).await;
+                until_open(server, 1).await;
             }
         }
     })
@@ -141,27 +108,27 @@ pub(super) async fn a_cut_in_every_state<S: ServerUnderTest>() {
 
 /// A line that ends inside a frame: in its header, and in its payload; as a stranger and as a client.
 pub(super) async fn an_end_inside_a_frame<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
+    survives(Terms::default(), async |server: &S| {
         let message = RawFrame::text(server.small_text()).into_bytes(Role::Client);
         for is_client in [false, true] {
-            for how in CUTS {
+            for cut in CUTS {
                 for at in [1, 3, message.len() - 1] {
-                    let mut peer = upgraded(&server).await;
+                    let mut peer = upgraded(server).await;
                     if is_client {
                         must("entering", server.enter(&mut peer, "broken").await);
                     }
                     let (sent, _) = message.split_at(at);
                     must("writing", peer.bytes(sent).await);
-                    cut(peer, how).await;
-                    until_open(&server, 1).await;
+                    soon(peer.inject(&cut)).await;
+                    until_open(server, 1).await;
                 }
             }
         }
         // Told by the peer itself, it is the same with a Close.
-        let mut peer = client(&server, "polite").await;
-        must("closing", peer.frame(RawFrame::close(1000)).await);
-        check_end("a Close is answered", peer.end().await, End::Said(1000));
+        let peer = client(server, "polite").await;
+        let (_, end) = peer.inject(&Fault::Close(1000)).await;
+        let end = end.unwrap_or(End::Fin);
+        check_end("a Close is answered", end, End::Said(1000));
     })
     .await;
 }

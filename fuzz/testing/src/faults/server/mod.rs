@@ -10,8 +10,6 @@ mod frames;
 mod line;
 mod opening;
 
-use std::fmt::Debug;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,18 +17,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
-
-use super::list::{self, Fault};
-use super::{End, RawFrame, RawPeer};
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Counters, HttpConfig};
 use rpc_core::net::{DriverConfig, LinkConfig};
+use tokio::time::{Instant, sleep, timeout_at};
 
-/// For what has to happen: never waited for where all is well.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::breach::Breach;
+use super::list::{self, Promise};
+use super::{End, PATIENCE, RawFrame, RawPeer, broken, check, must, soon};
+
 /// For deadlines that have to pass.
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -200,57 +197,30 @@ pub trait ServerUnderTest: Send + Sync + Sized {
 #[rustfmt::skip]
 pub fn check_all<S: ServerUnderTest + 'static>() {
     list::check_all(vec![
-        Fault::new("a_peer_without_a_request_is_disconnected", opening::a_peer_that_asks_for_nothing::<S>),
-        Fault::new("a_slow_upgrade_request_is_disconnected", opening::a_request_that_trickles::<S>),
-        Fault::new("a_cut_before_the_upgrade_leaves_nothing_behind", opening::a_cut_before_the_upgrade::<S>),
-        Fault::new("a_peer_that_never_logs_in_is_disconnected", line::a_stranger_that_says_nothing::<S>),
-        Fault::new("a_peer_that_answers_no_ping_is_disconnected", line::a_peer_that_answers_no_ping::<S>),
-        Fault::new("a_half_open_connection_is_dropped_in_every_state", line::a_half_open_line::<S>),
-        Fault::new("a_peer_that_reads_nothing_is_disconnected", line::a_peer_that_reads_nothing::<S>),
-        Fault::new("a_slow_writer_is_served_unless_it_seems_dead", line::a_peer_that_writes_slowly::<S>),
-        Fault::new("a_cut_in_every_state_leaves_nothing_behind", line::a_cut_in_every_state::<S>),
-        Fault::new("an_end_inside_a_frame_leaves_nothing_behind", line::an_end_inside_a_frame::<S>),
-        Fault::new("a_flood_of_messages_ends_with_1008", frames::a_flood_of_messages::<S>),
-        Fault::new("a_flood_of_pings_is_answered_or_disconnected", frames::a_flood_of_pings::<S>),
-        Fault::new("oversized_frames_end_with_1009", frames::oversized_frames::<S>),
-        Fault::new("oversized_answers_are_refused", frames::oversized_answers::<S>),
-        Fault::new("invalid_utf8_ends_with_1007", frames::invalid_utf8::<S>),
-        Fault::new("deep_json_is_refused_or_ignored", frames::deep_json::<S>),
-        Fault::new("a_frame_without_a_mask_ends_with_1002", frames::a_frame_without_a_mask::<S>),
-        Fault::new("broken_framing_ends_with_1002", frames::broken_framing::<S>),
-        Fault::new("a_panicking_handler_ends_its_request_only", end::a_panicking_handler::<S>),
-        Fault::new("a_handler_that_never_returns_delays_nothing", end::a_handler_that_never_returns::<S>),
-        Fault::new("a_drain_in_the_middle_of_everything_ends_in_time", end::a_drain_ends_everything_in_time::<S>),
-        Fault::new("a_peer_that_ignores_the_close_does_not_hold_up_the_end", end::a_drain_past_a_peer_that_ignores_the_close::<S>),
-        Fault::new("a_drain_without_time_cuts_what_is_left", end::a_drain_without_time_cuts_what_is_left::<S>),
+        Promise::new("a_peer_without_a_request_is_disconnected", opening::a_peer_that_asks_for_nothing::<S>),
+        Promise::new("a_slow_upgrade_request_is_disconnected", opening::a_request_that_trickles::<S>),
+        Promise::new("a_cut_before_the_upgrade_leaves_nothing_behind", opening::a_cut_before_the_upgrade::<S>),
+        Promise::new("a_peer_that_never_logs_in_is_disconnected", line::a_stranger_that_says_nothing::<S>),
+        Promise::new("a_peer_that_answers_no_ping_is_disconnected", line::a_peer_that_answers_no_ping::<S>),
+        Promise::new("a_half_open_connection_is_dropped_in_every_state", line::a_half_open_line::<S>),
+        Promise::new("a_peer_that_reads_nothing_is_disconnected", line::a_peer_that_reads_nothing::<S>),
+        Promise::new("a_slow_writer_is_served_unless_it_seems_dead", line::a_peer_that_writes_slowly::<S>),
+        Promise::new("a_cut_in_every_state_leaves_nothing_behind", line::a_cut_in_every_state::<S>),
+        Promise::new("an_end_inside_a_frame_leaves_nothing_behind", line::an_end_inside_a_frame::<S>),
+        Promise::new("a_flood_of_messages_ends_with_1008", frames::a_flood_of_messages::<S>),
+        Promise::new("a_flood_of_pings_is_answered_or_disconnected", frames::a_flood_of_pings::<S>),
+        Promise::new("oversized_frames_end_with_1009", || frames::breach::<S>(Breach::Size)),
+        Promise::new("oversized_answers_are_refused", frames::oversized_answers::<S>),
+        Promise::new("invalid_utf8_ends_with_1007", || frames::breach::<S>(Breach::Text)),
+        Promise::new("deep_json_is_refused_or_ignored", frames::deep_json::<S>),
+        Promise::new("a_frame_without_a_mask_ends_with_1002", || frames::breach::<S>(Breach::Mask)),
+        Promise::new("broken_framing_ends_with_1002", || frames::breach::<S>(Breach::Frame)),
+        Promise::new("a_panicking_handler_ends_its_request_only", end::a_panicking_handler::<S>),
+        Promise::new("a_handler_that_never_returns_delays_nothing", end::a_handler_that_never_returns::<S>),
+        Promise::new("a_drain_in_the_middle_of_everything_ends_in_time", end::a_drain_ends_everything_in_time::<S>),
+        Promise::new("a_peer_that_ignores_the_close_does_not_hold_up_the_end", end::a_drain_past_a_peer_that_ignores_the_close::<S>),
+        Promise::new("a_drain_without_time_cuts_what_is_left", end::a_drain_without_time_cuts_what_is_left::<S>),
     ]);
-}
-
-#[track_caller]
-fn check(holds: bool, rule: &str, detail: &dyn Debug) {
-    if !holds {
-        broken(rule, detail);
-    }
-}
-
-#[track_caller]
-#[expect(clippy::panic, reason = "an assertion of a test tool")]
-fn broken(rule: &str, detail: &dyn Debug) -> ! {
-    panic!("does not hold: {rule} ({detail:?})");
-}
-
-/// What came of something that has to work.
-#[track_caller]
-fn must<T>(what: &str, outcome: io::Result<T>) -> T {
-    outcome.unwrap_or_else(|error| broken(what, &error))
-}
-
-/// Waits for what has to happen soon.
-async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match timeout(PATIENCE, future).await {
-        Ok(output) => output,
-        Err(_) => broken(what, &"it does not happen"),
-    }
 }
 
 /// Checks how a connection ended; a reset is as good as an end where nothing was to be said.
@@ -261,13 +231,16 @@ fn check_end(what: &str, end: End, expected: End) {
     check(holds, what, &(end, "instead of", expected));
 }
 
+async fn connected<S: ServerUnderTest>(server: &S) -> RawPeer {
+    must("connecting", RawPeer::connect(server.address()).await)
+}
+
 async fn upgraded<S: ServerUnderTest>(server: &S) -> RawPeer {
-    let peer = must("connecting", RawPeer::connect(server.address()).await);
-    upgrade(server, peer).await
+    upgrade(server, connected(server).await).await
 }
 
 async fn upgrade<S: ServerUnderTest>(server: &S, mut peer: RawPeer) -> RawPeer {
-    let answer = soon("an upgrade", peer.upgrade(&server.upgrade())).await;
+    let answer = soon(peer.upgrade(&server.upgrade())).await;
     let answer = must("upgrading", answer);
     check(answer.starts_with("HTTP/1.1 101 "), "upgraded", &answer);
     peer
@@ -275,20 +248,33 @@ async fn upgrade<S: ServerUnderTest>(server: &S, mut peer: RawPeer) -> RawPeer {
 
 async fn client<S: ServerUnderTest>(server: &S, name: &str) -> RawPeer {
     let mut peer = upgraded(server).await;
-    let entered = soon("entering", server.enter(&mut peer, name)).await;
-    must("entering", entered);
+    must("entering", soon(server.enter(&mut peer, name)).await);
+    peer
+}
+
+/// A client with little room for what comes.
+async fn narrow_client<S: ServerUnderTest>(server: &S, name: &str) -> RawPeer {
+    let narrow = RawPeer::connect_narrow(server.address()).await;
+    let mut peer = upgrade(server, must("connecting", narrow)).await;
+    must("entering", server.enter(&mut peer, name).await);
+    peer
+}
+
+/// A peer in one of the server's states.
+async fn peer_in<S: ServerUnderTest>(server: &S, name: &str, state: &str) -> RawPeer {
+    let mut peer = upgraded(server).await;
+    must(state, soon(server.bring_to(&mut peer, name, state)).await);
     peer
 }
 
 async fn is_served<S: ServerUnderTest>(server: &S, peer: &mut RawPeer, name: &str) {
-    let answered = soon("an answer", server.exchange(peer, name)).await;
-    must("an exchange", answered);
+    must("an exchange", soon(server.exchange(peer, name)).await);
 }
 
 /// Waits until so many connections are open.
 async fn until_open<S: ServerUnderTest>(server: &S, open: usize) {
     let counters = server.counters();
-    soon("all other connections end", async {
+    soon(async {
         while counters.open() != open {
             sleep(Duration::from_millis(1)).await;
         }
@@ -310,15 +296,16 @@ async fn rest(peer: &mut RawPeer) {
     }
 }
 
-/// Lets a fault happen while a healthy client is served; afterwards the server has to be as it was.
-async fn survives<S: ServerUnderTest, T>(server: &S, fault: impl Future<Output = T>) -> T {
+/// Lets a fault happen to a server on these terms while a healthy client is served; afterwards the
+/// server has to be as it was.
+async fn survives<S: ServerUnderTest>(terms: Terms, fault: impl AsyncFnOnce(&S)) {
+    let server = &S::start(terms).await;
     let mut witness = client(server, "witness").await;
     let is_over = AtomicBool::new(false);
     let fault = async {
-        let outcome = soon("the fault passes", fault).await;
+        soon(fault(server)).await;
         until_open(server, 1).await;
         is_over.store(true, Ordering::Relaxed);
-        outcome
     };
     let going_on = async {
         while !is_over.load(Ordering::Relaxed) {
@@ -326,12 +313,11 @@ async fn survives<S: ServerUnderTest, T>(server: &S, fault: impl Future<Output =
             rest(&mut witness).await;
         }
     };
-    let (outcome, ()) = tokio::join!(fault, going_on);
+    tokio::join!(fault, going_on);
     is_served(server, &mut witness, "witness").await;
     let mut other = client(server, "other").await;
     is_served(server, &mut other, "other").await;
     drop((witness, other));
     until_open(server, 0).await;
     check(server.counters().panicked() == 0, "nothing panicked", &());
-    outcome
 }

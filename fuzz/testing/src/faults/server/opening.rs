@@ -1,7 +1,9 @@
 //! Faults before a connection is a WebSocket.
 
-use super::super::{End, RawPeer};
-use super::{SHORT, ServerUnderTest, Terms, check_end, must, soon, survives, until_open};
+use switchboard_faults::Fault;
+
+use super::super::{End, must, soon};
+use super::{SHORT, ServerUnderTest, Terms, check_end, connected, survives, until_open};
 
 /// The terms on which a request has to come soon. Only one of two deadlines is short: a server that
 /// forgot the other one would not be noticed.
@@ -14,9 +16,8 @@ fn hurried() -> Terms {
 
 /// A silent peer: it connects and asks for nothing. It is hung up on at the deadline.
 pub(super) async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
-    let server = S::start(hurried()).await;
-    survives(&server, async {
-        let mut peer = must("connecting", RawPeer::connect(server.address()).await);
+    survives(hurried(), async |server: &S| {
+        let mut peer = connected(server).await;
         check_end("it is hung up on", peer.http_end().await, End::Fin);
     })
     .await;
@@ -25,9 +26,8 @@ pub(super) async fn a_peer_that_asks_for_nothing<S: ServerUnderTest>() {
 /// A slow writer: its request comes byte by byte and is not complete at the deadline. It is hung up
 /// on, although it goes on writing.
 pub(super) async fn a_request_that_trickles<S: ServerUnderTest>() {
-    let server = S::start(hurried()).await;
-    survives(&server, async {
-        let mut peer = must("connecting", RawPeer::connect(server.address()).await);
+    survives(hurried(), async |server: &S| {
+        let mut peer = connected(server).await;
         // More than a hundred bytes: ten times the deadline.
         let written = peer.trickle(server.upgrade().as_bytes(), SHORT / 10).await;
         if written.is_ok() {
@@ -40,29 +40,19 @@ pub(super) async fn a_request_that_trickles<S: ServerUnderTest>() {
 
 /// A cut within the request, after it, and within what is read of the answer.
 pub(super) async fn a_cut_before_the_upgrade<S: ServerUnderTest>() {
-    let server = S::start(Terms::default()).await;
-    survives(&server, async {
+    survives(Terms::default(), async |server: &S| {
         let request = server.upgrade();
         let len = request.len();
         for cut in [0, 1, len / 2, len - 1, len] {
-            for reset in [false, true] {
-                let mut peer = must("connecting", RawPeer::connect(server.address()).await);
+            // At last its sending side only: the answer could still be read.
+            for fault in [Fault::End, Fault::Reset, Fault::HalfClose] {
+                let mut peer = connected(server).await;
                 let (sent, _) = request.as_bytes().split_at(cut);
                 must("writing", peer.bytes(sent).await);
-                if reset {
-                    peer.reset();
-                } else {
-                    drop(peer);
-                }
+                soon(peer.inject(&fault)).await;
             }
-            // Its sending side only: the answer could still be read.
-            let mut peer = must("connecting", RawPeer::connect(server.address()).await);
-            let (sent, _) = request.as_bytes().split_at(cut);
-            must("writing", peer.bytes(sent).await);
-            must("ending", peer.shutdown().await);
-            soon("an end", peer.http_end()).await;
         }
-        until_open(&server, 1).await;
+        until_open(server, 1).await;
     })
     .await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rpc_core::testing::Side;
 
-use super::{Chance, Fault, Plan, Rule, When};
+use crate::lane::{Chance, Fault, Plan, Rule, When};
 
 /// Most rules of a plan.
 const MAX_RULES: usize = 100;
@@ -13,11 +13,14 @@ const MAX_RULES: usize = 100;
 const FAULTS: &str = "drop, duplicate, delay TIME, delay TIME..TIME, reorder, corrupt MEMBER, \
     truncate [BYTES], half-open, reset, slow BYTES, bandwidth BYTES, close CODE, refuse [STATUS]";
 
-pub(super) fn plan(text: &str) -> Result<Plan, String> {
+/// Reads a time, such as `50ms`.
+pub(crate) type ReadTime = fn(&str) -> Result<Duration, String>;
+
+pub(crate) fn plan(text: &str, duration: ReadTime) -> Result<Plan, String> {
     let lines = text.split([';', '\n']).map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let rules = lines.zip(0..).map(|(line, id)| {
-        let (when, fault) = rule(line).map_err(|why| format!("{line:?}: {why}"))?;
+        let (when, fault) = rule(line, duration).map_err(|why| format!("{line:?}: {why}"))?;
         Ok(Rule {
             id,
             text: line.to_owned(),
@@ -27,19 +30,19 @@ pub(super) fn plan(text: &str) -> Result<Plan, String> {
     });
     let rules: Vec<_> = rules.collect::<Result<_, String>>()?;
     match rules.len() {
-        0..=MAX_RULES => Ok(Plan { rules }),
+        0..=MAX_RULES => Ok(Plan(rules)),
         _ => Err(format!("there are more than {MAX_RULES} rules")),
     }
 }
 
-fn rule(line: &str) -> Result<(When, Fault), String> {
+fn rule(line: &str, duration: ReadTime) -> Result<(When, Fault), String> {
     let mut words: Vec<_> = line.split_whitespace().collect();
     if let ["at", at, rest @ ..] = &words[..] {
         let mut rest = rest.to_vec();
-        let fault = fault(&mut rest)?;
+        let fault = fault(&mut rest, duration)?;
         let fits = matches!(fault, Fault::Reset | Fault::Close(_) | Fault::HalfOpen);
         return match (fits, &rest[..]) {
-            (true, []) => Ok((When::At(time(at)?), fault)),
+            (true, []) => Ok((When::At(time(at, duration)?), fault)),
             (true, [word, ..]) => Err(format!("{word:?} is too much")),
             (false, _) => Err("only reset, half-open and close CODE happen at a moment".to_owned()),
         };
@@ -58,7 +61,7 @@ fn rule(line: &str) -> Result<(When, Fault), String> {
         true => words.remove(0).to_owned(),
         false => "*".to_owned(),
     };
-    let fault = fault(&mut words)?;
+    let fault = fault(&mut words, duration)?;
     let chance = match words[..] {
         [] => Chance::Always,
         [word] => chance(word)?,
@@ -74,7 +77,7 @@ fn is_fault(word: &str) -> bool {
 }
 
 /// Takes a fault and what belongs to it from the words.
-fn fault(words: &mut Vec<&str>) -> Result<Fault, String> {
+fn fault(words: &mut Vec<&str>, duration: ReadTime) -> Result<Fault, String> {
     let unknown = || format!("a fault is missing: {FAULTS}");
     if words.first().is_none_or(|word| !is_fault(word)) {
         return Err(unknown());
@@ -87,7 +90,10 @@ fn fault(words: &mut Vec<&str>) -> Result<Fault, String> {
     Ok(match name {
         "drop" => Fault::Drop,
         "duplicate" => Fault::Duplicate,
-        "delay" => Fault::Delay(range(next("a time, such as 50ms or 50..200ms")?)?),
+        "delay" => {
+            let word = next("a time, such as 50ms or 50..200ms")?;
+            Fault::Delay(range(word, duration)?)
+        }
         "reorder" => Fault::Reorder,
         "corrupt" => Fault::Corrupt(next("the name of a member")?.to_owned()),
         "truncate" => Fault::Truncate(number(words)?),
@@ -144,28 +150,28 @@ fn chance(word: &str) -> Result<Chance, String> {
     }
 }
 
-fn time(word: &str) -> Result<Duration, String> {
-    let time = crate::cli::duration(word)?;
+fn time(word: &str, duration: ReadTime) -> Result<Duration, String> {
+    let time = duration(word)?;
     match time <= Duration::from_secs(86_400) {
         true => Ok(time),
         false => Err(format!("{word} is more than a day")),
     }
 }
 
-fn range(word: &str) -> Result<Range<Duration>, String> {
+fn range(word: &str, duration: ReadTime) -> Result<Range<Duration>, String> {
     let Some((start, end)) = word.split_once("..") else {
-        let time = time(word)?;
+        let time = time(word, duration)?;
         return Ok(time..time);
     };
     // The unit stands behind the second one for both.
     let unit = end.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let has_unit = start.ends_with(|c: char| c.is_ascii_alphabetic());
     let start = if has_unit {
-        time(start)?
+        time(start, duration)?
     } else {
-        time(&format!("{start}{unit}"))?
+        time(&format!("{start}{unit}"), duration)?
     };
-    let end = time(end)?;
+    let end = time(end, duration)?;
     match start <= end {
         true => Ok(start..end),
         false => Err(format!("{word:?} ends before it begins")),

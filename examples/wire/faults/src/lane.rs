@@ -1,8 +1,6 @@
 //! [`Lane`]: what goes wrong on purpose with the frames of one direction, decided without IO: the same
 //! seed and the same frames give the same faults, whatever else happens at the time.
 
-mod parse;
-
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,14 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rpc_core::json::each_member;
+use rpc_core::net::ws::Role;
 use rpc_core::testing::Side;
 use rpc_core::testing::schedule::Rng;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::Frame as WsFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use crate::frame::member;
+use crate::frame::RawFrame;
+use crate::parse;
 
 /// Bytes that may wait in a lane before it takes no more.
 const MAX_QUEUED: usize = 1024 * 1024;
@@ -26,25 +23,23 @@ const OVERTAKEN: Duration = Duration::from_secs(1);
 /// What a member is replaced with.
 const CORRUPT: [&str; 6] = ["null", "true", "-1", "\"\\u0000\"", "[]", "{}"];
 
-/// The faults of a run.
+/// The faults of a run: the rules in their order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
-    rules: Vec<Rule>,
-}
+pub struct Plan(pub(crate) Vec<Rule>);
 
 /// One fault, and when it happens.
 #[derive(Clone, Debug)]
-struct Rule {
+pub(crate) struct Rule {
     /// What its randomness comes from.
-    id: u32,
+    pub(crate) id: u32,
     /// As the user wrote it.
-    text: String,
-    when: When,
-    fault: Fault,
+    pub(crate) text: String,
+    pub(crate) when: When,
+    pub(crate) fault: Fault,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum When {
+pub(crate) enum When {
     /// With a frame of this direction and kind.
     Frame {
         from: Option<Side>,
@@ -57,7 +52,7 @@ enum When {
 
 /// With which of the frames a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chance {
+pub(crate) enum Chance {
     Always,
     /// With so many of so many.
     Of(u64, u64),
@@ -65,40 +60,57 @@ enum Chance {
     Nth(u64),
 }
 
+/// What goes wrong: with a frame that passes, or with a connection.
 #[derive(Clone, Debug, PartialEq)]
-enum Fault {
+pub enum Fault {
+    /// The frame is lost.
     Drop,
+    /// It arrives twice.
     Duplicate,
+    /// It arrives this much later.
     Delay(Range<Duration>),
+    /// The next one overtakes it.
     Reorder,
+    /// This member is replaced.
     Corrupt(String),
+    /// The text ends after so many bytes, or somewhere.
     Truncate(Option<usize>),
+    /// Nothing of this direction arrives any more, and the connection stays.
     HalfOpen,
+    /// The connection is reset; a frame that passes is cut in two.
     Reset,
+    /// The connection ends without a Close.
+    End,
+    /// One direction ends, and the other one is still read.
+    HalfClose,
     /// Bytes a second that are read.
     Slow(u64),
     /// Bytes a second that are sent.
     Bandwidth(u64),
+    /// A Close with this code.
     Close(u16),
+    /// The upgrade is answered with this status.
     Refuse(u16),
+    /// Frames that were not asked for, right or wrong.
+    Frames(Vec<RawFrame>),
+    /// Bytes that were not asked for.
+    Bytes(Bytes),
 }
 
 /// A frame that came.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame<'a> {
+pub struct Frame<'a> {
     /// Its kind: that of the protocol, or `text`, `binary`, `ping`, `pong`, `close`.
     pub kind: Cow<'a, str>,
     /// The text of a text message.
     pub text: Option<&'a str>,
     /// Its bytes.
     pub raw: Bytes,
-    /// The mask of a client's frame.
-    pub mask: Option<[u8; 4]>,
 }
 
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     /// Send these bytes.
     Send(Bytes),
     /// The sender has ended.
@@ -111,7 +123,7 @@ pub(crate) enum Action {
 
 /// The frames of one direction of one connection.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub struct Lane {
     plan: Arc<Plan>,
     from: Side,
     /// For each rule, how often it could have happened, and its own randomness.
@@ -131,28 +143,31 @@ pub(crate) struct Lane {
 }
 
 impl Plan {
-    /// Parses rules, separated by semicolons or line ends.
+    /// Parses rules, separated by semicolons or line ends, whose times `duration` reads.
     ///
     /// # Errors
     /// What is wrong with which rule.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        parse::plan(text)
+    pub fn parse(
+        text: &str,
+        duration: fn(&str) -> Result<Duration, String>,
+    ) -> Result<Self, String> {
+        parse::plan(text, duration)
     }
 
     /// Returns whether there are no faults.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns the rules that hold, in one line.
-    pub(crate) fn rules(&self) -> String {
-        let rules: Vec<_> = self.rules.iter().map(|rule| &*rule.text).collect();
+    pub fn rules(&self) -> String {
+        let rules: Vec<_> = self.0.iter().map(|rule| &*rule.text).collect();
         rules.join("; ")
     }
 
     /// Returns the status with which this connection is refused, if it is.
-    pub(crate) fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
-        self.rules.iter().find_map(|rule| {
+    pub fn refusal(&self, seed: u64, conn: u32) -> Option<u16> {
+        self.0.iter().find_map(|rule| {
             let (When::Frame { chance, .. }, Fault::Refuse(status)) = (&rule.when, &rule.fault)
             else {
                 return None;
@@ -183,9 +198,9 @@ fn happens(chance: Chance, count: u64, rng: &mut Rng) -> bool {
 
 impl Lane {
     /// Creates the lane of what `from` sends on this connection, opened now.
-    pub(crate) fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
+    pub fn new(plan: &Arc<Plan>, seed: u64, conn: u32, from: Side, now: Instant) -> Self {
         let mut moments: Vec<_> = plan
-            .rules
+            .0
             .iter()
             .enumerate()
             .filter_map(|(index, rule)| match rule.when {
@@ -198,7 +213,7 @@ impl Lane {
             plan: Arc::clone(plan),
             from,
             rules: plan
-                .rules
+                .0
                 .iter()
                 .map(|rule| (0, rng(seed, conn, from, rule.id)))
                 .collect(),
@@ -214,14 +229,14 @@ impl Lane {
     }
 
     /// Takes a frame that came.
-    pub(crate) fn frame(&mut self, now: Instant, frame: &Frame<'_>) {
+    pub fn frame(&mut self, now: Instant, frame: &Frame<'_>) {
         if self.is_lost {
             return;
         }
         let plan = Arc::clone(&self.plan);
         let (mut due, mut raw, mut copies, mut waits) = (now, frame.raw.clone(), 1, false);
         let mut rate = None;
-        for (index, rule) in plan.rules.iter().enumerate() {
+        for (index, rule) in plan.0.iter().enumerate() {
             let When::Frame { from, kind, chance } = &rule.when else {
                 continue;
             };
@@ -257,7 +272,7 @@ impl Lane {
                     let with = rng.pick(&CORRUPT).copied().unwrap_or("null");
                     let text = frame.text.and_then(|text| corrupt(text, path, with));
                     let Some(text) = text else { continue };
-                    raw = encode(text.as_bytes(), frame.mask);
+                    raw = encode(self.from, RawFrame::text(text));
                     format!("`{path}` replaced with {with}")
                 }
                 Fault::Truncate(len) => {
@@ -266,7 +281,7 @@ impl Lane {
                         usize::try_from(rng.below(text.len() as u64)).unwrap_or(0)
                     });
                     let cut = rpc_core::text::beginning(text, at);
-                    raw = encode(cut.as_bytes(), frame.mask);
+                    raw = encode(self.from, RawFrame::text(cut));
                     format!("cut to {} bytes", cut.len())
                 }
                 Fault::HalfOpen => {
@@ -287,6 +302,22 @@ impl Lane {
                     self.is_lost = true;
                     copies = 0;
                     format!("closed with {code}")
+                }
+                Fault::End | Fault::HalfClose => {
+                    self.push(due, Action::End);
+                    self.is_lost = true;
+                    copies = 0;
+                    "ended".to_owned()
+                }
+                Fault::Frames(frames) => {
+                    for frame in frames {
+                        self.push(due, Action::Send(encode(self.from, frame.clone())));
+                    }
+                    "behind frames of nobody".to_owned()
+                }
+                Fault::Bytes(bytes) => {
+                    self.push(due, Action::Send(bytes.clone()));
+                    "behind bytes of nobody".to_owned()
                 }
                 Fault::Slow(rate) => {
                     self.reads = self.reads.max(now) + time(raw.len(), *rate);
@@ -317,14 +348,14 @@ impl Lane {
     }
 
     /// Takes bytes that are not a frame.
-    pub(crate) fn other(&mut self, now: Instant, bytes: Bytes) {
+    pub fn other(&mut self, now: Instant, bytes: Bytes) {
         if !self.is_lost && !bytes.is_empty() {
             self.push(now, Action::Send(bytes));
         }
     }
 
     /// Takes the end of the connection.
-    pub(crate) fn end(&mut self, now: Instant) {
+    pub fn end(&mut self, now: Instant) {
         if !self.is_lost {
             self.release(now);
             self.push(now, Action::End);
@@ -349,12 +380,12 @@ impl Lane {
     }
 
     /// Returns what is to be done by now.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Action> {
+    pub fn poll(&mut self, now: Instant) -> Option<Action> {
         if let Some((at, index)) = self.moments.last().copied()
             && at <= now
         {
             self.moments.pop();
-            match self.plan.rules.get(index).map(|rule| &rule.fault) {
+            match self.plan.0.get(index).map(|rule| &rule.fault) {
                 Some(Fault::Reset) => {
                     self.notes.push("the connection: reset".to_owned());
                     return Some(Action::Reset);
@@ -389,7 +420,7 @@ impl Lane {
     }
 
     /// Returns when [`poll`](Self::poll) has something next.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         let front = self.queue.front().map(|(due, _)| *due);
         let held = self.held.as_ref().map(|(at, _)| *at);
         let moment = self.moments.last().map(|(at, _)| *at);
@@ -397,17 +428,17 @@ impl Lane {
     }
 
     /// Returns whether the lane has room for more.
-    pub(crate) const fn has_room(&self) -> bool {
+    pub const fn has_room(&self) -> bool {
         self.queued < MAX_QUEUED
     }
 
     /// Returns from when on more may be read.
-    pub(crate) const fn reads_from(&self) -> Instant {
+    pub const fn reads_from(&self) -> Instant {
         self.reads
     }
 
     /// Returns what has been done on purpose since the last call.
-    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+    pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 }
@@ -435,28 +466,24 @@ fn corrupt(text: &str, path: &str, with: &str) -> Option<String> {
     Some(format!("{before}{with}{behind}"))
 }
 
-/// Encodes a text message.
-fn encode(payload: &[u8], mask: Option<[u8; 4]>) -> Bytes {
-    let payload = Bytes::copy_from_slice(payload);
-    bytes(
-        WsFrame::message(payload, OpCode::Data(Data::Text), true),
-        mask,
-    )
+fn encode(from: Side, frame: RawFrame) -> Bytes {
+    let role = match from {
+        Side::Client => Role::Client,
+        Side::Server => Role::Server,
+    };
+    frame.into_bytes(role).into()
 }
 
-/// Encodes a Close.
-pub(crate) fn close(code: u16, mask: Option<[u8; 4]>) -> Bytes {
-    let (code, reason) = (code.into(), Utf8Bytes::default());
-    bytes(WsFrame::close(Some(CloseFrame { code, reason })), mask)
-}
-
-fn bytes(mut frame: WsFrame, mask: Option<[u8; 4]>) -> Bytes {
-    frame.header_mut().mask = mask;
-    let mut bytes = Vec::with_capacity(frame.len());
-    // Writing to memory does not fail.
-    let _ = frame.format(&mut bytes);
-    bytes.into()
+/// Returns the raw value of a member below an object, by the names on the way.
+fn member<'t>(text: &'t str, path: &[&str]) -> Option<&'t str> {
+    path.iter().try_fold(text, |value, name| {
+        let mut found = None;
+        let take = |other: Cow<'_, str>, raw| found = (other == *name).then_some(raw).or(found);
+        each_member(value, take).ok()?;
+        found
+    })
 }
 
 #[cfg(test)]
+#[path = "tests.rs"]
 mod tests;

@@ -1,18 +1,26 @@
 //! Tests of the faults in virtual time.
 
+use switchboard_cli::duration;
+
 use super::*;
+use crate::frame::Received;
 
 fn lane(plan: &str, seed: u64, from: Side, now: Instant) -> Lane {
-    Lane::new(&Arc::new(Plan::parse(plan).unwrap()), seed, 1, from, now)
+    Lane::new(
+        &Arc::new(Plan::parse(plan, duration).unwrap()),
+        seed,
+        1,
+        from,
+        now,
+    )
 }
 
 fn give(lane: &mut Lane, now: Instant, kind: &str, text: &str) {
-    let raw = encode(text.as_bytes(), None);
+    let raw = encode(Side::Server, RawFrame::text(text));
     let frame = Frame {
         kind: kind.into(),
         text: Some(text),
         raw,
-        mask: None,
     };
     lane.frame(now, &frame);
 }
@@ -23,7 +31,9 @@ fn all(lane: &mut Lane, start: Instant) -> Vec<(u128, String)> {
     loop {
         while let Some(action) = lane.poll(now) {
             let words = match action {
-                Action::Send(raw) => String::from_utf8_lossy(raw.get(2..).unwrap()).into_owned(),
+                Action::Send(raw) => Received::parse(&raw)
+                    .and_then(|(frame, _)| frame.text().map(str::to_owned))
+                    .unwrap_or_default(),
                 other => format!("{other:?}"),
             };
             done.push(((now - start).as_millis(), words));
@@ -142,7 +152,7 @@ fn kinds_match_with_a_star_and_before_a_slash() {
 
 #[test]
 fn a_connection_is_refused_by_number_or_by_chance() {
-    let plan = |text: &str| Plan::parse(text).unwrap();
+    let plan = |text: &str| Plan::parse(text, duration).unwrap();
     let refused = |text: &str| {
         (1..=300)
             .filter(|conn| plan(text).refusal(7, *conn).is_some())
@@ -172,9 +182,28 @@ fn a_wrong_rule_is_named_with_a_correction() {
         ("at 5s drop", "only reset"),
         ("drop; at noon reset", "write seconds"),
     ] {
-        let error = Plan::parse(text).unwrap_err();
+        let error = Plan::parse(text, duration).unwrap_err();
         assert!(error.contains(why), "{text}: {error}");
     }
-    let commented = Plan::parse("# nothing\n\n drop 1/3 ; \n").unwrap();
-    assert_eq!(commented.rules.len(), 1);
+    let commented = Plan::parse("# nothing\n\n drop 1/3 ; \n", duration).unwrap();
+    assert_eq!(commented.0.len(), 1);
+}
+
+#[test]
+fn faults_without_words_have_the_effect_of_their_names() {
+    let stranger = Fault::Frames(vec![RawFrame::text("xyz")]);
+    let bytes = Fault::Bytes(encode(Side::Server, RawFrame::text("uvw")));
+    for (fault, expected) in [
+        (Fault::End, &[(0, "End")][..]),
+        (Fault::HalfClose, &[(0, "End")]),
+        (stranger, &[(0, "xyz"), (0, "abc")]),
+        (bytes, &[(0, "uvw"), (0, "abc")]),
+    ] {
+        let mut plan = Plan::parse("drop", duration).unwrap();
+        plan.0[0].fault = fault;
+        let now = Instant::now();
+        let mut lane = Lane::new(&Arc::new(plan), 1, 1, Side::Client, now);
+        give(&mut lane, now, "k", "abc");
+        assert_eq!(all(&mut lane, now), said(expected));
+    }
 }

@@ -1,4 +1,0 @@
-//! A text gets its canonical forms.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|text: &str| bodies::connectonion::canonical(text));

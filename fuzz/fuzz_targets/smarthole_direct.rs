@@ -1,4 +1,0 @@
-//! A text is split by direct routing, and its client found.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|text: &str| bodies::smarthole::direct(text));
