@@ -1,4 +1,4 @@
-"""WebSockets of other people's libraries, all alike: `Python` and `Node` open clients and servers.
+"""WebSockets of other people's libraries, all alike: `Python`, `Aiohttp` and `Node` open clients and servers.
 
     async with library() as peer:            # Python() or Node()
         socket = await peer.connect(url)     # or Refused(status, headers, text)
@@ -13,9 +13,11 @@ import asyncio
 import contextlib
 import itertools
 import json
+from socket import SHUT_RDWR
 
 import aiohttp
 import websockets
+from aiohttp import WSMsgType, web
 from harness import Failed, Inbox, Program, expect, node_folder
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
@@ -175,7 +177,6 @@ class Python:
             server.port = running.sockets[0].getsockname()[1]
             yield server
 
-
     async def fetch(self, url, method="GET", headers=None, body=None):
         """One request over HTTP, with aiohttp. Returns its status, its headers and its text."""
         async with aiohttp.ClientSession() as session:
@@ -300,6 +301,100 @@ class Node:
         event = await answered
         expect(event["event"] == "answer", f"a request has failed: {event}")
         return event["status"], event["headers"], event["text"]
+
+
+# It would keep pongs for itself otherwise.
+PLAIN = {"max_msg_size": 0, "autoping": False}
+
+
+class AiohttpSocket(Socket):
+    """A connection of aiohttp."""
+
+    def __init__(self, line):
+        super().__init__()
+        self.line = line
+        self.pongs = Inbox()
+        self.reader = asyncio.create_task(self.read())
+
+    async def read(self):
+        reason = ""
+        while (got := await self.line.receive()).type not in (WSMsgType.CLOSED, WSMsgType.ERROR):
+            match got.type:
+                case WSMsgType.CLOSING:
+                    # `close` knows how this ends.
+                    return
+                case WSMsgType.CLOSE:
+                    reason = got.extra or ""
+                case WSMsgType.PING:
+                    await self.line.pong(got.data)
+                case WSMsgType.PONG:
+                    await self.pongs.put(got.data.decode())
+                case _:
+                    await self.received(got.data)
+        await self.ended(self.line.close_code or 1006, reason)
+
+    async def transmit(self, data):
+        await (self.line.send_str(data) if isinstance(data, str) else self.line.send_bytes(data))
+
+    async def ping(self, text="are you there"):
+        """Waits for the pong."""
+        await self.line.ping(text.encode())
+        await self.pongs.next(lambda pong: pong == text, "a pong")
+
+    async def close(self, code=1000, reason=""):
+        await self.line.close(code=code, message=reason.encode())
+        await self.ended(self.line.close_code or 1006, "")
+        return await self.closed()
+
+    async def cut(self):
+        """Drops the line without a goodbye."""
+        if raw := self.line.get_extra_info("socket"):
+            raw.shutdown(SHUT_RDWR)
+
+
+class Aiohttp:
+    """Python's `aiohttp`."""
+
+    name = "aiohttp"
+
+    async def __aenter__(self):
+        self.session = aiohttp.ClientSession()
+        return self
+
+    async def __aexit__(self, *_):
+        await self.session.close()
+
+    async def connect(self, url, headers=None, compression=None):
+        """`compression="deflate"` offers it."""
+        how = PLAIN | {"headers": headers, "compress": 15 if compression else 0}
+        try:
+            return AiohttpSocket(await self.session.ws_connect(url, **how))
+        except aiohttp.WSServerHandshakeError as error:
+            raise Refused(error.status, dict(error.headers or {}), error.message) from None
+
+    @contextlib.asynccontextmanager
+    async def serve(self):
+        """A server on a free port."""
+        server = Server()
+
+        async def accept(request):
+            line = web.WebSocketResponse(compress=False, **PLAIN)
+            await line.prepare(request)
+            socket = AiohttpSocket(line)
+            await server.sockets.put(socket)
+            await socket.closed()
+            return line
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", accept)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            server.port = runner.addresses[0][1]
+            yield server
+        finally:
+            await runner.cleanup()
 
 
 LIBRARIES = (Python, Node)

@@ -4,8 +4,8 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, EMPTY, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask,
-    chats_are_kept_in_a_list, equals, has, host, many, say, texts,
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask,
+    chats_are_kept_in_a_list, equals, fresh, has, host, many, say, texts,
 )
 from chrome import browser
 from harness import call, expect, main, same, switchboard, until
@@ -91,7 +91,7 @@ async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
         await say(page, call("write_file", path="a.txt", text="bread"))
         await page.click(ALWAYS, f"{DONE} && {has(ANSWER, 'wrote 5 bytes')}")
         await ask(page, call("write_file", path="a.txt", text="cheese"), "wrote 6 bytes")
-        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await fresh(page)
         await page.run("const it = document.getElementById('mode'); it.value = 'accept_edits';"
                        " it.dispatchEvent(new Event('change'))")
         await ask(page, call("write_file", path="a.txt", text="oranges"), "wrote 7 bytes")
@@ -173,6 +173,12 @@ async def strangers_need_an_invite_code(chrome):
         same(len((real.folder / "contacts.txt").read_text().split()), 1, "how many are remembered")
 
 
+async def again(page):
+    """Asks the last question again, which begins a session of its own: its answer may be there at once."""
+    before = (await page.run(SESSIONS))[0]
+    await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
+
+
 async def two_pages_see_the_same_conversation(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await ask(page, "count to 2", "1 2")
@@ -182,8 +188,7 @@ async def two_pages_see_the_same_conversation(chrome):
             await other.until(f"{READY} && {has(ANSWER, '1 2')}")
             await ask(page, "count to 3", "1 2 3")
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
-            before = (await page.run(SESSIONS))[0]
-            await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
+            await again(page)
             await other.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
             await ask(other, "count to 4", "1 2 3 4")
             await page.until(f"{DONE} && {many('#log .user', 3)} && {has(ANSWER, '1 2 3 4')}")
@@ -204,8 +209,8 @@ async def images_and_files_are_sent(chrome):
         same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved: the model has seen the image")
         await page.until(f"{KEPT}.includes('data:image/png;base64,iVA=')")
         # They go along again, and stay until the chat is deleted.
-        await page.click("#log article:last-child .again", ANSWERING)
-        await page.until(f"{DONE} && {has(ANSWER, 'an image of type image/png with 2 bytes')}")
+        await again(page)
+        await page.until(f"{READY} && {DONE} && {has(ANSWER, 'an image of type image/png with 2 bytes')}")
         same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved")
         await look(page, *DESKTOP)
         for expected in ("document.querySelector('.remove[data-sure]') !== null", many("#chat-list li", 0)):
@@ -224,7 +229,7 @@ async def each_chat_of_a_browser_is_a_session(chrome, size):
     async with host() as real, chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
         expect(b"count to 2" in (real.folder / "sessions.redb").read_bytes(), "the agent has stored it")
-        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await fresh(page)
         await ask(page, "count to 3", "1 2 3")
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
 

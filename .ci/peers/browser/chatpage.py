@@ -82,6 +82,11 @@ async def ask(page, question, part=""):
     await say(page, question, f"{many('#log .agent', count + 1)} && {DONE} && {has(ANSWER, part)}")
 
 
+async def fresh(page):
+    """Begins another chat, which is ready to be written to."""
+    await page.click("#fresh", f"{READY} && {EMPTY} && {FOCUS} === 'input'")
+
+
 @contextlib.asynccontextmanager
 async def host(*args):
     """An agent with a home of its own; `http` is its address in a browser, `folder` its home."""
@@ -99,7 +104,7 @@ async def chats_are_kept_in_a_list(page, where, size):
     await ask(page, "count to 3", "1 2 3")
     first = await page.run(SAID)
     same([first[0], first[2]], ["count to 2", "count to 3"], "said")
-    await page.click("#fresh", f"{READY} && {EMPTY} && {FOCUS} === 'input'")
+    await fresh(page)
     await ask(page, "count to 4", "1 2 3 4")
     same(await page.run(TITLES), ["count to 4", "count to 2"], "the list")
     # A reload shows the chat that was open, and its draft; the browser leads back and forth.

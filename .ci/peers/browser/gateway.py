@@ -1,7 +1,6 @@
 """The gateway's page in a browser, against the real gateway, also with a provider that fails."""
 # Needs: browser.
 
-import base64
 import json
 import tempfile
 
@@ -9,7 +8,7 @@ import aiohttp
 from aiohttp import web
 from chatpage import (
     ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, EMPTY, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, TITLES,
-    TOKEN_ERROR, ask, chats_are_kept_in_a_list, equals, has, many, say
+    TOKEN_ERROR, ask, chats_are_kept_in_a_list, equals, fresh, has, many, say
 )
 from chrome import browser
 from gateways import TOKEN, agent, gateway
@@ -166,7 +165,7 @@ async def a_chat_that_is_not_there_says_so(chrome, real):
         await page.until(f"{READY} && {has(greeting, 'What would you like')}")
         for wrong in [32 * "0", "12"]:
             await page.goto("about:blank")
-            await page.call("Page.navigate", url=f"{real.http}/#{wrong}")
+            await page.goto(f"{real.http}/#{wrong}")
             await page.until(f"{READY} && {EMPTY} && {has(greeting, 'no chat at this address')}")
         await page.click(".example:nth-child(2)", f"{DONE} && {has(ANSWER, '1 2 3')}")
         async with chrome.page(await page.run("location.href"), beside=page) as other:
@@ -182,7 +181,7 @@ async def chats_have_names_and_are_found_by_what_is_said_in_them(chrome, real):
         await page.run("document.getElementById('title').select()")
         await page.enter("My numbers")
         await page.until(f"{equals(TITLES, ['My numbers'])} && {FOCUS} === 'input'")
-        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await fresh(page)
         await ask(page, "count to 3", "1 2 3")
         same(await page.run(TITLES), ["count to 3", "My numbers"], "the list")
         await page.run("document.getElementById('search').focus()")
@@ -200,10 +199,9 @@ async def a_conversation_is_printed_whole_and_copied_without_buttons(chrome, rea
         await page.run("getSelection().selectAllChildren(document.getElementById('log'))")
         copied = await page.run("getSelection().toString()")
         expect("fn greet" in copied and not any(word in copied for word in ["Copy", "Retry", "Edit"]), copied[:200])
-        printed = await page.call("Page.printToPDF")
-        pages = base64.b64decode(printed["data"]).count(b"/Type /Page\n")
+        pages = (await page.page.pdf()).count(b"/Type /Page\n")
         expect(pages >= 3, f"{pages} pages are printed")
-        await page.call("Emulation.setEmulatedMedia", media="print", features=[])
+        await page.page.emulate_media(media="print")
         whole = "document.documentElement.scrollHeight >= document.getElementById('log').scrollHeight"
         expect(await page.run(f"{whole} && document.getElementById('log').scrollHeight > 2 * innerHeight"), "all is on paper")
         same(await page.run("document.getElementById('composer').offsetHeight"), 0, "the field is not")

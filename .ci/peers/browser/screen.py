@@ -31,8 +31,7 @@ async def look(page, width, height, scheme="light"):
     size = {"width": width, "height": height, "deviceScaleFactor": 2 if is_phone else 1, "mobile": is_phone}
     await page.call("Emulation.setDeviceMetricsOverride", **size)
     await page.call("Emulation.setTouchEmulationEnabled", enabled=is_phone)
-    features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}.items()
-    await page.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features])
+    await page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     await page.run(SETTLED)
 
 
@@ -51,7 +50,6 @@ async def accessible(page, state):
             lines.append("the page has the wrong colours")
         found += [f"{width} px, {scheme}: {line}" for line in lines]
         if PICTURES:
-            Path(PICTURES).mkdir(parents=True, exist_ok=True)
-            await page.screenshot(Path(PICTURES, f"{state}-{width}-{scheme}.png"))
+            await page.page.screenshot(path=Path(PICTURES, f"{state}-{width}-{scheme}.png"))
     if found:
         raise Failed(f"{state}: {len(found)} findings\n" + "\n".join(found))

@@ -6,7 +6,7 @@ from chatpage import (
     ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, FAILURE, INPUT, READY, STATE, TOKEN_ERROR, enter, has, many, say,
     write
 )
-from chrome import SHIFT, browser
+from chrome import browser
 from gateways import gateway
 from harness import expect, main, same
 
@@ -33,7 +33,7 @@ async def keys_send_break_lines_and_stop(actor):
         for nothing in ("", "   "):
             await enter(page, nothing)
         await write(page, "first")
-        await page.press("Enter", SHIFT)
+        await page.press("Shift+Enter")
         await page.enter("second")
         same(await line.asked(), "first\nsecond", "the question")
         await page.until(ANSWERING)

@@ -48,7 +48,7 @@ COLOURS = f"""(async () => {{
 # Counts the nodes that are put into the page.
 COUNTED = """
   window.added = 0;
-  const nodes = (node) => 1 + [...node.childNodes].reduce((sum, child) => sum + nodes(child), 0);
+  window.nodes = (node) => 1 + [...node.childNodes].reduce((sum, child) => sum + nodes(child), 0);
   new MutationObserver((changes) => {
     for (const { addedNodes } of changes) for (const node of addedNodes) added += nodes(node);
   }).observe(document, { subtree: true, childList: true });

@@ -129,17 +129,11 @@ async def a_dialogue_with_a_gateway_goes_on():
             same(await client.end(), 0, "the exit code")
 
 
-CHECKS = (
-    a_chat_and_a_bot_of_snek_go_on,
-    a_chat_with_an_agent_goes_on,
-    a_client_of_a_router_goes_on,
-    a_chat_with_a_daemon_goes_on,
-    a_dialogue_with_a_gateway_goes_on,
-)
-
-
 async def body(checks):
-    for check in CHECKS:
+    for check in (
+        a_chat_and_a_bot_of_snek_go_on, a_chat_with_an_agent_goes_on, a_client_of_a_router_goes_on,
+        a_chat_with_a_daemon_goes_on, a_dialogue_with_a_gateway_goes_on,
+    ):
         checks.beside(check)
 
 

@@ -258,15 +258,8 @@ async def a_silent_line_stays_open(site):
 
 # The first lets everybody else in.
 CHECKS = (
-    a_stranger_comes_in_with_a_code,
-    turns_and_tools_are_one_conversation,
-    questions_are_answered_and_outlive_the_line,
-    leave_is_given_and_refused,
-    something_is_said_meanwhile,
-    an_interrupted_agent_stops,
-    a_line_that_is_cut_again_and_again_loses_no_step,
-    a_killed_client_takes_up_its_run,
-    a_run_that_ends_meanwhile_is_in_the_conversation,
-    a_file_and_an_image_arrive,
-    a_failed_run_is_told,
+    a_stranger_comes_in_with_a_code, turns_and_tools_are_one_conversation, questions_are_answered_and_outlive_the_line,
+    leave_is_given_and_refused, something_is_said_meanwhile, an_interrupted_agent_stops,
+    a_line_that_is_cut_again_and_again_loses_no_step, a_killed_client_takes_up_its_run,
+    a_run_that_ends_meanwhile_is_in_the_conversation, a_file_and_an_image_arrive, a_failed_run_is_told,
 )

@@ -265,10 +265,9 @@ async def body(checks):
             checks.beside(a_client_that_vanishes_is_replaced_and_may_say_later_what_it_did, library, other)
         for library in (python, node):
             for check in (
-                a_registration_is_answered_as_the_specification_shows,
+                a_registration_is_answered_as_the_specification_shows, a_megabyte_passes_and_one_byte_more_closes,
                 a_direct_message_has_the_shape_of_the_specification,
                 a_chosen_client_is_told_why_and_nobody_else_gets_anything,
-                a_megabyte_passes_and_one_byte_more_closes,
             ):
                 await checks.run(check, library, served)
             await checks.run(whoever_finds_no_place_is_told_so, library)

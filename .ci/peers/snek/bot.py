@@ -2,10 +2,9 @@
 
 # Needs: node.
 
-from aiosockets import Aiohttp
 from fakesnek import PASSWORD, Fake, bot, bot_at, message, serving
 from harness import Proxy, expect, main, same, until
-from sockets import Node, Python
+from sockets import Aiohttp, Node, Python
 
 TOO_LARGE = 16 * 1024 * 1024
 OPENING = ["login", "get_user", "get_channels"]

@@ -9,9 +9,8 @@ import contextlib
 import itertools
 import signal
 
-from aiosockets import Aiohttp
 from harness import expect, main, same, served
-from sockets import Node, Python, closes, refused
+from sockets import Aiohttp, Node, Python, closes, refused
 
 PASSWORDS = {"alice": "wonderland", "bob": "builder"}
 SERVER = ("bot", "serve", "--user", "alice:Alice", "--user", "bob:Bob")
@@ -139,14 +138,9 @@ async def the_end_of_the_server_is_told(server, libraries):
 
 
 CHECKS = (
-    nobody_is_served_before_the_right_password,
-    each_method_is_answered,
-    a_message_in_parts_reaches_everybody,
-    typing_is_seen_by_others,
-    calls_at_the_same_time_are_not_mixed_up,
-    pings_of_a_library_are_answered,
-    a_frame_that_is_too_large_ends_only_its_sender,
-    a_user_may_leave,
+    nobody_is_served_before_the_right_password, each_method_is_answered, a_message_in_parts_reaches_everybody,
+    typing_is_seen_by_others, calls_at_the_same_time_are_not_mixed_up, pings_of_a_library_are_answered,
+    a_frame_that_is_too_large_ends_only_its_sender, a_user_may_leave,
 )
 
 

@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from aiosockets import Aiohttp
 from fakesnek import Fake, serving
 from harness import expect, main, onions, output
 from onions import HERE, Line, real_host, real_users, version
+from sockets import Aiohttp
 
 ADDRESS = "0x" + "ab" * 32
 # The host says something each half a minute there.
