@@ -9,7 +9,7 @@ The last text of the user chooses what happens. The name of a person before it, 
     !tool NAME JSON         calls a tool, then "after tool"; `!texttool NAME JSON` says "let me look" before
     !tools NAME..           calls several tools at once, then "after tool"
     !big NAME SIZE          calls a tool with this many bytes
-    !context, !system       the conversation that it was given, as JSON; the instructions
+    !context                the conversation that it was given, as JSON
     !crlf, !utf8            "Hello", " world" with other line ends; text that is cut inside of characters
     !http CODE              refuses; `!leak CODE` names the key in doing so
     !toolong                says that the conversation is too long for it, once
@@ -25,7 +25,6 @@ It counts eleven tokens read, and one written for each piece and each call. Ever
 provider does; what is wrong with one is answered with 400 and kept in `problems`."""
 
 import asyncio
-import base64
 import json
 import re
 import socket
@@ -53,10 +52,6 @@ TOO_LONG = {
     "vllm": "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.",
 }
 LARGEST_REQUEST = 64 * 1024 * 1024
-# A black dot, which is served at every address that ends with `.png`.
-DOT = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
-)
 
 
 class Request:
@@ -64,7 +59,7 @@ class Request:
 
     def __init__(self, kind, body, connection):
         self.kind, self.body, self.connection = kind, body, connection
-        self.messages, self.system = READERS[kind](body)
+        self.messages = READERS[kind](body)
         asked = [text for role, text in self.messages if role == "user" and text is not None]
         need(asked, "the user says nothing")
         self.text = asked[-1]
@@ -105,8 +100,6 @@ class Request:
         if self.command == "!context":
             told = [{"content": text, "role": role} for role, text in self.messages]
             return [json.dumps(told, sort_keys=True, ensure_ascii=False)]
-        if self.command == "!system":
-            return [self.system or "none"]
         others = {"!utf8": [UTF8], "!stall": [" done"], "!length": [], "!refuse": []}
         return others.get(self.command, ["Hello", " world"])
 
@@ -116,7 +109,6 @@ class Provider:
 
     def __init__(self):
         self.requests, self.problems = [], []
-        self.images = 0
         self.changed = asyncio.Condition()
 
     async def __aenter__(self):
@@ -157,9 +149,6 @@ class Provider:
         expect(not self.problems, "; ".join(self.problems[:3]))
 
     async def serve(self, http):
-        if http.method in ("GET", "HEAD") and http.path.endswith(".png"):
-            self.images += 1
-            return web.Response(body=DOT, content_type="text/plain")
         if http.method == "GET" and http.path.endswith(("/models", "/api/tags")):
             return web.json_response({"data": [{"id": "stub"}, {"id": "other"}]})
         body = await http.read()

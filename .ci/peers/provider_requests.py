@@ -1,7 +1,7 @@
 """Requests to providers of language models, read as strictly as each of them does: see provider.py.
 
 Each reader takes the body of a request and returns (role, text) for each message, with role `tool` and no text for the
-result of a tool, and the instructions."""
+result of a tool."""
 
 import json
 import re
@@ -32,11 +32,10 @@ class Conversation:
         need(isinstance(body["model"], str) and body["model"], "no model")
         need(body["stream"] is True, "it wants no stream")
         need(all(type(limit) is int and limit > 0 for limit in limits), f"tokens {limits}")
-        self.said, self.owed, self.calls, self.system = [], [], [], None
+        self.said, self.owed, self.calls = [], [], []
 
     def instruct(self, text):
         need(not self.said and isinstance(text, str) and text, f"instructions {text!r} after {self.said}")
-        self.system = text if self.system is None else f"{self.system}\n\n{text}"
 
     def say(self, role, text):
         need(role in ("user", "assistant"), f"role {role!r}")
@@ -57,7 +56,7 @@ class Conversation:
     def read(self):
         need(not self.owed, f"no results for {self.owed}")
         need(self.said and self.said[-1][0] in ("user", "tool"), "the user does not have the last word")
-        return self.said, self.system
+        return self.said
 
 
 def tools(offered, required, optional=""):
