@@ -15,7 +15,8 @@ import tempfile
 import time
 
 import aiohttp
-from harness import Program, Proxy, expect, until
+import nats
+from harness import DEADLINE, Program, Proxy, expect, until
 
 NODES = 3
 # Seconds after which a node without a sign of life counts as gone.
@@ -45,18 +46,11 @@ class Nats:
         await self.program.line("Server is ready")
 
     async def ask(self, *requests):
-        """What JetStream answers to each of these, with as much of the protocol of NATS as that takes."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
-        writer.write(b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB _in.x 1\r\n')
-        answers = []
-        for subject, request in requests:
-            payload = json.dumps(request)
-            writer.write(f"PUB $JS.API.{subject} _in.x {len(payload)}\r\n{payload}\r\n".encode())
-            while not (line := await reader.readline()).startswith(b"MSG"):
-                expect(line, "NATS has closed the connection")
-            answers.append(json.loads(await reader.readexactly(int(line.split()[-1]))))
-        writer.close()
-        return answers
+        """What JetStream answers to each of these."""
+        client = await nats.connect(f"nats://127.0.0.1:{self.port}", allow_reconnect=False)
+        asked = [await client.request(f"$JS.API.{it}", json.dumps(body).encode(), timeout=DEADLINE) for it, body in requests]
+        await client.close()
+        return [json.loads(answer.data) for answer in asked]
 
     async def state(self, stream):
         (info,) = await self.ask((f"STREAM.INFO.{stream}", {}))
@@ -148,8 +142,8 @@ class Cluster:
             await self.start(len(self.lines) - 1)
 
     async def start(self, at):
-        nats = f"nats://cluster:{SECRET}@127.0.0.1:{self.lines[at].port}"
-        options = ["--nats", nats, *(("--lease", LEASE) if self.has_leases else ())]
+        url = f"nats://cluster:{SECRET}@127.0.0.1:{self.lines[at].port}"
+        options = ["--nats", url, *(("--lease", LEASE) if self.has_leases else ())]
         node = await self.stack.enter_async_context(self.open_node(*options))
         node.is_doomed = False
         self.nodes[at] = node

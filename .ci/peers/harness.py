@@ -83,6 +83,11 @@ class Checks:
         else:
             print(f"ok    {name}", flush=True)
 
+    async def each(self, several, *args):
+        """Runs one check after the other."""
+        for check in several:
+            await self.run(check, *args)
+
     def beside(self, check, *args, name=None):
         """Begins a check that mostly waits, beside the others."""
         self.tasks.append(asyncio.create_task(self.run(check, *args, name=name)))

@@ -34,6 +34,7 @@ from aiohttp import web
 from harness import expect
 from provider_answers import ANSWERS
 from provider_requests import READERS, Malformed, need
+from sockets import http_server
 
 KEY = "sk-stub-hunter2"
 KINDS = tuple(ANSWERS)
@@ -51,7 +52,6 @@ TOO_LONG = {
     "ollama": "the input length exceeds the context length",
     "vllm": "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.",
 }
-LARGEST_REQUEST = 64 * 1024 * 1024
 
 
 class Request:
@@ -112,13 +112,8 @@ class Provider:
         self.changed = asyncio.Condition()
 
     async def __aenter__(self):
-        app = web.Application(client_max_size=LARGEST_REQUEST)
-        app.router.add_route("*", "/{path:.*}", self.serve)
-        # Who hangs up cancels the answer.
-        self.runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0, access_log=None)
-        await self.runner.setup()
-        await web.TCPSite(self.runner, "127.0.0.1", 0, backlog=1024).start()
-        self.port = self.runner.addresses[0][1]
+        self.server = http_server(self.serve)
+        self.port = await self.server.__aenter__()
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
             "ANTHROPIC_BASE_URL": self.url,
@@ -131,8 +126,8 @@ class Provider:
         }
         return self
 
-    async def __aexit__(self, *_):
-        await self.runner.cleanup()
+    async def __aexit__(self, *error):
+        await self.server.__aexit__(*error)
 
     def asked(self, text):
         """The requests in which the user says this last, follow-ups after tools as well."""

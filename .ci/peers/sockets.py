@@ -22,6 +22,22 @@ from harness import Failed, Inbox, Program, expect, node_folder
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 
+LARGEST_REQUEST = 64 * 1024 * 1024
+
+
+@contextlib.asynccontextmanager
+async def http_server(handler):
+    """Answers all requests by this handler, which is cancelled when its client hangs up; on a free port, which it gives."""
+    app = web.Application(client_max_size=LARGEST_REQUEST)
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
 
 class Refused(Exception):
     def __init__(self, status, headers, text):
@@ -33,7 +49,7 @@ class Socket:
     """One connection. `frames` has what came: parsed JSON, or the text or the bytes that are none."""
 
     def __init__(self):
-        self.frames = Inbox()
+        self.frames, self.pongs = Inbox(), Inbox()
         self.end = asyncio.get_running_loop().create_future()
         self.path, self.headers, self.protocol = "", {}, ""
         # Whether the connection has any extension, such as compression.
@@ -57,6 +73,11 @@ class Socket:
     async def send(self, frame):
         """Sends a text or bytes as they are, anything else as JSON."""
         await self.transmit(frame if isinstance(frame, (str, bytes)) else json.dumps(frame))
+
+    async def ping(self, text="are you there"):
+        """Waits for the pong."""
+        await self.send_ping(text)
+        await self.pongs.next(lambda pong: pong == text, "a pong")
 
     async def closed(self):
         """Waits for the end. Returns code and reason; 1006 is a line that broke."""
@@ -191,7 +212,7 @@ class NodeSocket(Socket):
         super().__init__()
         self.node, self.id = node, own_id
         self.opened = asyncio.get_running_loop().create_future()
-        self.pings, self.pongs = Inbox(), Inbox()
+        self.pings = Inbox()
 
     async def happened(self, event):
         kind = event["event"]
@@ -218,10 +239,8 @@ class NodeSocket(Socket):
         for at, piece in enumerate(pieces):
             await self.node.order("send", self.id, text=piece, fin=at + 1 == len(pieces))
 
-    async def ping(self, text="are you there"):
-        """Waits for the pong."""
+    async def send_ping(self, text):
         await self.node.order("ping", self.id, text=text)
-        await self.pongs.next(lambda pong: pong == text, "a pong")
 
     async def close(self, code=1000, reason=""):
         await self.node.order("close", self.id, code=code, reason=reason)
@@ -313,7 +332,6 @@ class AiohttpSocket(Socket):
     def __init__(self, line):
         super().__init__()
         self.line = line
-        self.pongs = Inbox()
         self.reader = asyncio.create_task(self.read())
 
     async def read(self):
@@ -336,10 +354,8 @@ class AiohttpSocket(Socket):
     async def transmit(self, data):
         await (self.line.send_str(data) if isinstance(data, str) else self.line.send_bytes(data))
 
-    async def ping(self, text="are you there"):
-        """Waits for the pong."""
+    async def send_ping(self, text):
         await self.line.ping(text.encode())
-        await self.pongs.next(lambda pong: pong == text, "a pong")
 
     async def close(self, code=1000, reason=""):
         await self.line.close(code=code, message=reason.encode())
@@ -385,16 +401,8 @@ class Aiohttp:
             await socket.closed()
             return line
 
-        app = web.Application()
-        app.router.add_get("/{path:.*}", accept)
-        runner = web.AppRunner(app, shutdown_timeout=0)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            server.port = runner.addresses[0][1]
+        async with http_server(accept) as server.port:
             yield server
-        finally:
-            await runner.cleanup()
 
 
 LIBRARIES = (Python, Node)

@@ -335,13 +335,12 @@ async def body(checks):
     await checks.run(the_judge_knows_what_clients_refuse)
     async with Python() as python, Node() as node:
         for library in (python, node):
-            for check in (
+            await checks.each((
                 all_that_is_said_over_a_websocket_fits_clients_of_all_eras, all_that_is_streamed_fits_too,
                 one_chat_runs_and_25_wait_for_it, an_aborted_chat_does_nothing_more_and_the_next_one_starts,
                 a_lost_line_ends_its_chats, keys_come_in_a_header_or_a_subprotocol, pages_of_others_stay_outside,
                 requests_come_in_pieces_and_in_bytes, aborts_may_be_silent_and_lists_may_have_their_newer_name,
-            ):
-                await checks.run(check, library)
+            ), library)
             for way in ("signal", "request"):
                 await checks.run(a_shutdown_lets_what_runs_come_to_its_end, library, way)
         await checks.run(a_stream_that_is_left_ends_its_work, python)

@@ -252,15 +252,14 @@ async def an_edited_message_begins_a_session_of_its_own(chrome):
 
 async def body(checks):
     async with browser() as chrome:
-        for check in (
+        await checks.each((
             the_page_loads_its_own_files_and_shows_a_tool_and_a_failure, a_browser_has_a_key_or_goes_unsigned,
             a_question_is_answered_by_a_button_or_in_words, a_tool_waits_for_leave_but_not_in_another_mode,
             a_run_goes_on_after_a_reload, a_question_outlives_the_agent, what_happened_while_the_page_was_away_is_shown,
             what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
             strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_are_sent,
             a_long_conversation_is_made_shorter, an_edited_message_begins_a_session_of_its_own,
-        ):
-            await checks.run(check, chrome)
+        ), chrome)
         for size in (DESKTOP, PHONE):
             name = f"each chat of a browser is a session, {size[0]} px wide"
             await checks.run(each_chat_of_a_browser_is_a_session, chrome, size, name=name)

@@ -233,11 +233,10 @@ async def an_answer_is_read_out_once_when_it_is_complete(actor):
 async def body(checks):
     async with browser() as chrome, actors(chrome) as both:
         for actor in both:
-            for check in (
+            await checks.each((
                 an_answer_does_no_harm, markdown_is_shown_and_copied_and_asked_for_again, every_state_is_accessible,
                 keys_alone_are_enough, an_answer_is_read_out_once_when_it_is_complete,
-            ):
-                await checks.run(check, actor)
+            ), actor)
 
 
 main(body)

@@ -15,6 +15,7 @@ from gateways import TOKEN, agent, gateway
 from harness import expect, main, same
 from provider import KEY, Provider
 from screen import DESKTOP, PHONE, accessible, look
+from sockets import http_server
 
 # What no script of the page may do.
 FORBIDDEN = [
@@ -209,6 +210,7 @@ async def a_conversation_is_printed_whole_and_copied_without_buttons(chrome, rea
 
 async def a_page_below_a_path_of_another_server_works(chrome, real):
     async def serve(request):
+        expect(request.path.startswith("/below/path/"), f"the page asks for {request.path}")
         path = request.path.removeprefix("/below/path")
         async with client.request(
             request.method, f"{real.http}{path}", data=await request.read(), headers={"Content-Type": request.content_type}
@@ -219,15 +221,9 @@ async def a_page_below_a_path_of_another_server_works(chrome, real):
                 await response.write(piece)
             return response
 
-    app = web.Application()
-    app.router.add_route("*", "/below/path/{path:.*}", serve)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    async with aiohttp.ClientSession() as client:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        async with chrome.page(f"http://127.0.0.1:{runner.addresses[0][1]}/below/path/") as page:
+    async with aiohttp.ClientSession() as client, http_server(serve) as port:
+        async with chrome.page(f"http://127.0.0.1:{port}/below/path/") as page:
             await ask(page, "count to 2", "1 2")
-        await runner.cleanup()
 
 
 async def a_token_is_asked_for_refused_and_accepted(chrome):
@@ -275,15 +271,14 @@ async def body(checks):
     async with gateway(config="") as real, browser() as chrome:
         for failures, config in [(FAILURES, None), (HANGS, {"agent": agent(model_timeout="2s")})]:
             checks.beside(failures_are_told_in_words_also_after_a_reload, chrome, failures, config)
-        for check in (
+        await checks.each((
             the_page_loads_its_own_files_and_connects, markdown_and_tools_are_shown,
             what_is_known_is_shown_and_forgotten, a_browser_has_a_session_of_its_own_which_a_reload_shows_again,
             an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped,
             a_page_below_a_path_of_another_server_works, an_edited_message_begins_a_chat_of_its_own,
             a_chat_that_is_not_there_says_so, chats_have_names_and_are_found_by_what_is_said_in_them,
             a_conversation_is_printed_whole_and_copied_without_buttons,
-        ):
-            await checks.run(check, chrome, real)
+        ), chrome, real)
         await checks.run(a_token_is_asked_for_refused_and_accepted, chrome)
         await checks.run(a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_page, chrome)
         for size in (DESKTOP, PHONE):

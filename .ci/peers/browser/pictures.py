@@ -63,11 +63,10 @@ async def frames_are_shown_with_what_they_mean(chrome):
 
 async def body(checks):
     async with browser() as chrome:
-        for check in (
+        await checks.each((
             the_gateway_answers_with_a_table_and_code, the_agent_asks_before_it_changes_a_file,
             frames_are_shown_with_what_they_mean,
-        ):
-            await checks.run(check, chrome)
+        ), chrome)
 
 
 main(body)

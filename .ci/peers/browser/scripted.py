@@ -222,13 +222,12 @@ async def a_gateway_that_is_silent_for_long_is_left(actor):
 
 async def body(checks):
     async with gateway(config="") as real, browser() as chrome:
-        for check in (
+        await checks.each((
             an_answer_has_texts_tools_and_the_sum_of_its_tokens, noise_is_ignored_and_failures_end_an_answer,
             keys_send_break_lines_and_stop, what_is_sent_during_an_answer_waits, each_try_waits_longer,
             a_line_that_is_cut_is_replaced_and_the_answer_goes_on, a_gateway_may_want_a_token,
             a_question_that_is_asked_again_takes_the_place_of_its_answer, a_gateway_that_is_silent_for_long_is_left,
-        ):
-            await checks.run(check, Actor(chrome, real, GatewayLine))
+        ), Actor(chrome, real, GatewayLine))
 
 
 main(body)

@@ -219,8 +219,7 @@ async def frames_that_come_quickly_are_all_shown(chrome):
 
 async def body(checks):
     async with browser() as chrome:
-        for check in (links_trees_and_lists, faults_of_a_proxy, many_frames, frames_that_come_quickly_are_all_shown):
-            await checks.run(check, chrome)
+        await checks.each((links_trees_and_lists, faults_of_a_proxy, many_frames, frames_that_come_quickly_are_all_shown), chrome)
 
 
 main(body)

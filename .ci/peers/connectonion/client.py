@@ -12,8 +12,7 @@ from harness import main, onions
 async def body(checks):
     with TemporaryDirectory() as folder:
         async with site(onions()[-1], Path(folder)) as newest:
-            for check in CHECKS:
-                await checks.run(check, newest)
+            await checks.each(CHECKS, newest)
 
 
 main(body)

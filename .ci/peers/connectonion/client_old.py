@@ -21,8 +21,7 @@ async def body(checks):
             for one in (newest, old):
                 await checks.run(CHECKS[0], one)
                 checks.beside(a_silent_line_stays_open, one)
-            for check in CHECKS[1:]:
-                await checks.run(check, old)
+            await checks.each(CHECKS[1:], old)
             await checks.finished()
             await checks.run(a_run_that_a_killed_host_forgets_is_told, newest)
 

@@ -184,12 +184,11 @@ async def a_lost_line_is_told_and_nothing_is_sent_twice(peer):
 async def body(checks):
     for library in LIBRARIES:
         async with library() as peer:
-            for check in (
+            await checks.each((
                 a_chat_is_read_and_closed, the_token_goes_first_wanted_or_not, a_refused_token_is_told,
                 what_is_not_of_the_answer_does_not_hurt, an_error_ends_a_chat,
                 a_lost_line_is_told_and_nothing_is_sent_twice,
-            ):
-                await checks.run(check, peer)
+            ), peer)
 
 
 main(body)

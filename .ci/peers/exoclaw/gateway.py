@@ -203,11 +203,10 @@ async def connections_are_bounded(provider, peer):
 async def without_a_token(checks, provider, peers):
     async with gateway(provider) as running:
         for peer in peers:
-            for check in (
+            await checks.each((
                 requests_are_answered, a_reply_streams_while_others_are_answered, who_leaves_stops_the_reply,
                 a_large_message_closes_only_its_sender, many_connections_are_served,
-            ):
-                await checks.run(check, running, provider, peer)
+            ), running, provider, peer)
 
 
 async def with_a_token(checks, provider, peers):

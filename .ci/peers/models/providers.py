@@ -32,14 +32,15 @@ async def answers_are_streamed(kind, talk, provider):
 
 
 async def tools_are_used(_, talk, provider):
-    chat = await talk.chat('!texttool echo {"message": "hi"}', peer="tool")
+    asked = '!texttool echo {"message": "hi"}'
+    chat = await talk.chat(asked, peer="tool")
     same(chat.events, ["text", "tool_use", "usage", "tool_result", "text", "text", "usage", "done"], "the events")
     same(chat.text, "let me look\n\nafter tool", "the text")
     same(chat.data("tool_use"), [{"id": "call_1", "name": "echo", "input": {"message": "hi"}}], "the call")
     same(chat.data("tool_result"), [{"tool_use_id": "call_1", "content": "hi", "is_error": False}], "the result")
     same([sum(usage.values()) for usage in chat.data("usage")], [13, 12], "the tokens")
     # The model is told what it said before the call, and offered the tool.
-    follow_up = provider.requests[-1]
+    follow_up = provider.asked(asked)[-1]
     same([text for role, text in follow_up.messages if role == "assistant"], ["let me look"], "the words of the model")
     same([tool.get("name") or tool["function"]["name"] for tool in follow_up.body["tools"]], ["echo"], "tools")
     # Remembered are the words, not the calls.
@@ -113,7 +114,7 @@ async def connections_are_kept(_, talk, provider):
 
     async def is_used_again():
         replied(await talk.chat("hi", peer="kept"))
-        connection = provider.requests[-1].connection
+        connection = provider.asked("hi")[-1].connection
         was_used = connection in used
         used.add(connection)
         return was_used
@@ -129,7 +130,7 @@ async def a_silent_provider_is_given_up_with(kind, peer):
         failed(await stalled.end(), f"{ERROR}stream idle timeout after 5s", "half")
         for text in ("!silent", "!stall"):
             await (await provider.request(text)).was_hung_up()
-        same(len(provider.requests), 2, "requests")
+            same(len(provider.asked(text)), 1, f"requests after {text}")
 
 
 async def a_key_is_looked_for_in_three_places(kind, peer):
@@ -170,8 +171,7 @@ async def body(checks):
         for kind in KINDS:
             config = {"agent": agent(kind), "plugins": [ECHO]}
             async with Provider() as provider, gateway(provider, config=config) as running, running.talk(peer) as talk:
-                for check in CHECKS:
-                    await checks.run(check, kind, talk, provider)
+                await checks.each(CHECKS, kind, talk, provider)
         await checks.finished()
 
 

@@ -216,13 +216,12 @@ async def body(checks):
             checks.beside(attempts_wait_longer_and_longer_and_then_it_gives_up, library)
             checks.beside(a_registration_begins_the_attempts_anew, library)
         for library in (python, node):
-            for check in (
+            await checks.each((
                 the_registration_and_the_answers_are_those_of_the_specification, a_rejection_says_why,
                 odd_frames_of_a_router_are_taken_or_skipped, each_refusal_ends_it_with_4000,
                 a_thousand_messages_are_answered_once_each, an_end_in_the_middle_finishes_what_is_under_way,
                 a_megabyte_passes_and_one_byte_more_closes, what_is_no_router_is_given_up,
-            ):
-                await checks.run(check, library)
+            ), library)
         await checks.finished()
 
 

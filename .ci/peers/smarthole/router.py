@@ -264,12 +264,11 @@ async def body(checks):
         for library, other in ((python, node), (node, python)):
             checks.beside(a_client_that_vanishes_is_replaced_and_may_say_later_what_it_did, library, other)
         for library in (python, node):
-            for check in (
+            await checks.each((
                 a_registration_is_answered_as_the_specification_shows, a_megabyte_passes_and_one_byte_more_closes,
                 a_direct_message_has_the_shape_of_the_specification,
                 a_chosen_client_is_told_why_and_nobody_else_gets_anything,
-            ):
-                await checks.run(check, library, served)
+            ), library, served)
             await checks.run(whoever_finds_no_place_is_told_so, library)
         await checks.run(what_one_library_rejects_the_other_gets, python, node, served)
         await checks.run(a_shutdown_closes_with_1001, python, node)

@@ -149,8 +149,7 @@ async def body(checks):
     async with served(*SERVER, **env) as server, Python() as python, Aiohttp() as aio, Node() as node:
         server.url = f"ws://{server.address}/rpc.ws"
         for library, other in ((python, aio), (aio, node), (node, python)):
-            for check in CHECKS:
-                await checks.run(check, server, library, other)
+            await checks.each(CHECKS, server, library, other)
         await checks.run(foreign_origins_and_hosts_are_refused, server, aio)
         await checks.run(the_end_of_the_server_is_told, server, (python, aio, node))
 
