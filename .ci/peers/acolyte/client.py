@@ -1,5 +1,4 @@
 """Our Acolyte command line against servers of Python's `websockets` and Node's `ws`, and streams of aiohttp."""
-
 # Needs: node.
 
 import asyncio
@@ -9,11 +8,11 @@ import re
 import signal
 from operator import methodcaller
 from pathlib import Path
+from types import SimpleNamespace
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from harness import expect, main, output, same, switchboard
-from sockets import Node, Python
+from sockets import Node, Python, http_server
 
 VECTORS = Path(__file__).parents[3] / "acolyte-proto/tests/vectors"
 CODES = {"done": 0, "failed": 1, "refused": 3, "closed": 1, "timed-out": 1, "aborted": 130}
@@ -330,10 +329,10 @@ async def streaming(pieces):
     """A server that answers a chat over HTTP with these pieces, and hangs up."""
     is_over = asyncio.Event()
 
-    async def status(_):
-        return web.json_response(STATUS)
-
-    async def stream(request):
+    async def serve(request):
+        if request.path == "/base/v1/status":
+            return web.json_response(STATUS)
+        same((request.method, request.path), ("POST", "/base/v1/chat/stream"), "the request")
         check_request(await request.json())
         if isinstance(pieces, int):
             return web.Response(status=pieces, text="Invalid request shape")
@@ -350,11 +349,8 @@ async def streaming(pieces):
                     await answer.write(piece.encode())
         return answer
 
-    app = web.Application()
-    app.add_routes([web.get("/base/v1/status", status), web.post("/base/v1/chat/stream", stream)])
-    async with TestServer(app) as server:
-        server.http = f"http://127.0.0.1:{server.port}/base"
-        yield server
+    async with http_server(serve) as port:
+        yield SimpleNamespace(http=f"http://127.0.0.1:{port}/base")
         is_over.set()
 
 

@@ -1,5 +1,4 @@
 """Clients of Python's `websockets` and aiohttp, and of Node's `ws` and `fetch`, against our Acolyte daemon."""
-
 # Needs: node.
 
 import asyncio

@@ -1,5 +1,4 @@
 """Each of our clients with two servers: the one that it is at is killed, and it goes on at the other."""
-
 # Needs: nothing.
 
 import contextlib

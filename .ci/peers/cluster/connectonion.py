@@ -3,7 +3,6 @@ these fail.
 
 They come through a balancer that knows nothing of sessions. In the end each prompt that was answered is in its
 conversation once, and so is its answer."""
-
 # Needs: nats, onion.
 
 import asyncio

@@ -3,7 +3,6 @@
 In the end the budget is overshot by what was in flight at most; a turn whose answer was complete is in the history on
 all nodes, once and in the order of its client; one whose outcome nobody knows is there once or not at all; and all
 nodes tell the same sums."""
-
 # Needs: nats.
 
 import asyncio

@@ -3,7 +3,6 @@
 Each client posts numbered texts to one of a few channels, each when the one before it is stored, and connects to any
 node when its connection has ended. In the end the stream is read from NATS: what was acknowledged is in it, nothing is
 in it twice, and what each connection has heard is a piece of it without a gap."""
-
 # Needs: nats.
 
 import asyncio

@@ -1,5 +1,4 @@
 """Our client against a host of ConnectOnion's package for Python, the newest version."""
-
 # Needs: onion.
 
 from pathlib import Path

@@ -1,5 +1,4 @@
 """Our client against the old host of ConnectOnion that the specification tells of, and what takes long against both."""
-
 # Needs: onion-old, onion.
 
 from pathlib import Path

@@ -1,5 +1,4 @@
 """The real clients of ConnectOnion, two for Python and one for Node, against our host, which is killed in the end."""
-
 # Needs: node, onion-old, onion.
 
 import asyncio

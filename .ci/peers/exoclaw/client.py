@@ -1,5 +1,4 @@
 """Our `gateway chat` against gateways of Python and Node: what they may say, and what they must not break."""
-
 # Needs: node.
 
 import asyncio

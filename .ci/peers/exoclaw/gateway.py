@@ -1,7 +1,6 @@
 """Clients of Python and Node, and a provider in Python, against our gateway.
 
 It runs before each merge, with a gateway that has no plugins in WebAssembly."""
-
 # Needs: node.
 
 import asyncio

@@ -2,7 +2,6 @@
 
 Frames of the server must be equal as JSON, in the order of their request, but for the differences below, each of which
 must be met. Frames of different requests may come in another order: the recorded gateway did one thing at a time."""
-
 # Needs: nothing.
 
 import json

@@ -1,5 +1,4 @@
 """Every program with each of its providers of language models: an answer, and one that does not run."""
-
 # Needs: nothing.
 
 import contextlib

@@ -1,5 +1,4 @@
 """Our gateway with each provider of language models: answers, tools, failures, and providers that misbehave."""
-
 # Needs: nothing.
 
 import signal

@@ -1,5 +1,4 @@
 """Our SmartHole client against routers of Python's `websockets` and Node's `ws`."""
-
 # Needs: node.
 
 import contextlib

@@ -1,5 +1,4 @@
 """Clients of Python's `websockets` and Node's `ws` against our SmartHole router."""
-
 # Needs: node.
 
 import asyncio

@@ -1,7 +1,6 @@
 """Clients of Python's websockets and aiohttp, and of Node's ws, against our Snek server.
 
 Each check runs with each library; whoever else takes part uses another one."""
-
 # Needs: node.
 
 import asyncio

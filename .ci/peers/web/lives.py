@@ -1,6 +1,5 @@
 """Our clients in a page and in Node, compiled to WebAssembly: each talks, waits too long, loses its line, reconnects
 and leaves; the machines and codecs keep their rules there; and the page that shows five clients works."""
-
 # Needs: node, browser, web.
 
 import base64

@@ -1,5 +1,4 @@
 """The npm package of the clients: packed, installed into an empty folder, and used from Node against five servers."""
-
 # Needs: node, web.
 
 import os

@@ -1,6 +1,5 @@
 """Our Snek client in Node, compiled to WebAssembly: it talks, waits too long, loses its line, reconnects, sleeps and
 leaves."""
-
 # Needs: node, snek-in-a-page.
 
 from harness import main, served

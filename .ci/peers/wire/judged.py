@@ -2,7 +2,6 @@
 
 The rows that a peer fails are listed in the file of its name in `judged`, with a reason. Another one that fails is a
 failure, and so is one that holds by now, unless `? ` in front says that it depends."""
-
 # Needs: node, onion-old, onion.
 
 import asyncio

@@ -2,7 +2,6 @@
 
 Nothing may change for the peers, and no frame may be unknown or wrong, but for what `recorded.txt` lists; and all that it
 lists has to be met."""
-
 # Needs: node, onion-old, onion.
 
 import asyncio

@@ -52,14 +52,14 @@ pub(crate) const MANY: &str = "a pending call, 1,000,000 in flight";
 pub(crate) fn works() -> Vec<Work> {
     vec![
         Work::new(ONE, 0, |n| rounds(ours::table(1), n))
-            .beside("map + sleep", |n| {
+            .beside("map + sleep", goals::SLEEP, |n| {
                 map_sleep::within(|| rounds(map_sleep::table(1), n))
             })
             .allocating(0.0),
         Work::new("a pending call, 1,000 in flight", 0, |n| {
             rounds(ours::table(1_000), n)
         })
-        .beside("map + sleep", |n| {
+        .beside("map + sleep", goals::SLEEP, |n| {
             map_sleep::within(|| rounds(map_sleep::table(1_000), n))
         })
         .rounds(4_000)
