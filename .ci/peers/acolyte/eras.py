@@ -18,10 +18,6 @@ def judge(what, fits):
     return check
 
 
-def is_count(value):
-    return type(value) is int and 0 <= value < 2**53
-
-
 def matching(pattern):
     return judge(f"text like {pattern}", lambda value: isinstance(value, str) and re.fullmatch(pattern, value))
 
@@ -38,8 +34,8 @@ TEXT = judge("text", lambda value: isinstance(value, str))
 WORD = judge("text with something in it", lambda value: isinstance(value, str) and value)
 FLAG = judge("boolean", lambda value: isinstance(value, bool))
 TRUE = judge("true", lambda value: value is True)
-COUNT = judge("count", is_count)
-PLACE = judge("place", lambda value: is_count(value) and value > 0)
+COUNT = judge("count", lambda value: type(value) is int and 0 <= value < 2**53)
+PLACE = judge("place", lambda value: type(value) is int and 0 < value < 2**53)
 OBJECT = judge("object", lambda value: isinstance(value, dict))
 NEVER = judge("member that is known", lambda value: False)
 # A `Z`, and no other zone.

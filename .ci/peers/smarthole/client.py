@@ -214,7 +214,6 @@ async def body(checks):
         for library in (python, node):
             checks.beside(attempts_wait_longer_and_longer_and_then_it_gives_up, library)
             checks.beside(a_registration_begins_the_attempts_anew, library)
-        for library in (python, node):
             await checks.each((
                 the_registration_and_the_answers_are_those_of_the_specification, a_rejection_says_why,
                 odd_frames_of_a_router_are_taken_or_skipped, each_refusal_ends_it_with_4000,

@@ -262,7 +262,6 @@ async def body(checks):
         checks.beside(who_answers_pings_stays_and_who_does_not_is_dropped, python, node)
         for library, other in ((python, node), (node, python)):
             checks.beside(a_client_that_vanishes_is_replaced_and_may_say_later_what_it_did, library, other)
-        for library in (python, node):
             await checks.each((
                 a_registration_is_answered_as_the_specification_shows, a_megabyte_passes_and_one_byte_more_closes,
                 a_direct_message_has_the_shape_of_the_specification,
