@@ -30,7 +30,9 @@ ALLOWED = 1 + ROUNDS * 6 * (TURNS + 2)
 # That, and some more to race for. A day may end meanwhile, a month hardly.
 LIMIT = TOKENS * (CLIENTS * (ALLOWED + 6) + NODES)
 MOST = LIMIT + TOKENS * CLIENTS
-CONFIG = {"gateway": {"extensions": True}, "agent": agent(), "budgets": {"monthly": LIMIT}}
+# Nothing is asked behind a turn.
+MEMORY = {"semantic": False}
+CONFIG = {"gateway": {"extensions": True}, "agent": agent(), "budgets": {"monthly": LIMIT}, "memory": MEMORY}
 # Two clients say as much in one session as is remembered of it, at most.
 IN_SESSION = 80
 

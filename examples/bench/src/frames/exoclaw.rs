@@ -171,6 +171,8 @@ pub(super) fn works() -> Vec<Work> {
     };
     let progress = || text::progress(&text::words(45));
     let copied = "the copy that is delivered, which the scan does not make";
+    let appended = "each run between two escapes is appended by a call";
+    let unfilled = "it writes into memory that it has not filled, which safe code cannot";
     let escapes = written::<String>(
         "encode Exoclaw text event with escapes, 1 KB",
         1_000,
@@ -208,14 +210,8 @@ pub(super) fn works() -> Vec<Work> {
         written::<String>("encode Exoclaw text event, 100 B", 100, WRITE, small),
         written::<String>("encode Exoclaw text event, 1 KB", 1_000, WRITER, long),
         sonic_writes(escapes, code)
-            .missed(
-                "to_writer",
-                "each run between two escapes is appended by a call",
-            )
-            .missed(
-                "sonic-rs",
-                "it writes into memory that it has not filled, which safe code cannot",
-            ),
+            .missed("to_writer", appended)
+            .missed("sonic-rs", unfilled),
         sonic_writes(long_text, huge),
         written::<Tool>(
             "encode Exoclaw tool use, raw input of 200 KB",
