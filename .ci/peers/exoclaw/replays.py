@@ -4,6 +4,7 @@ Frames of the server must be equal as JSON, in the order of their request, but f
 must be met. Frames of different requests may come in another order: the recorded gateway did one thing at a time."""
 # Needs: nothing.
 
+import collections
 import json
 import re
 import tempfile
@@ -36,8 +37,9 @@ def a_parse_error_has_our_reason_and_the_id_of_its_request_if_there_is_one(asked
     return is_one and now == {"id": own_id(asked), "error": now["error"]}
 
 
-def a_budget_error_does_not_name_the_agent(asked, was, now):
-    return now == was | {"error": re.sub(r"\(session:\S+: ", "(session: ", str(was.get("error")))}
+def a_budget_error_does_not_name_the_agent_and_says_what_was_estimated(asked, was, now):
+    told = str(now.get("error")).split("; estimates count too")[0]
+    return now | {"error": told} == was | {"error": re.sub(r"\(session:\S+: ", "(session: ", str(was.get("error")))}
 
 
 def an_error_of_the_provider_says_that_it_is_one_and_the_rest_in_our_words(asked, was, now):
@@ -52,12 +54,9 @@ def an_answer_that_breaks_off_is_an_error_and_not_a_whole_one(asked, was, now):
     return is_cut and now["id"] == was["id"] and now["data"].startswith(PROVIDER_ERROR)
 
 
-def a_tool_gets_its_input_as_the_model_has_spaced_it(asked, was, now):
-    if was.get("event") != "tool_result" or now.get("event") != "tool_result":
-        return False
-    before, after = was["data"]["content"], now["data"]["content"]
-    is_same = now == was | {"data": was["data"] | {"content": after}}
-    return is_same and json.loads(before) == json.loads(after)
+def the_sessions_of_a_status_are_counted_each_ten_seconds(asked, was, now):
+    is_one = "sessions" in (was.get("result") or ()) and now["result"]["sessions"] < was["result"]["sessions"]
+    return is_one and now == was | {"result": was["result"] | {"sessions": now["result"]["sessions"]}}
 
 
 def the_refusal_of_a_token_closes_with_a_code(asked, was, now):
@@ -70,10 +69,10 @@ def a_close_frame_is_answered_with_one(asked, was, now):
 
 DIFFERENCES = [
     a_parse_error_has_our_reason_and_the_id_of_its_request_if_there_is_one,
-    a_budget_error_does_not_name_the_agent,
+    a_budget_error_does_not_name_the_agent_and_says_what_was_estimated,
     an_error_of_the_provider_says_that_it_is_one_and_the_rest_in_our_words,
     an_answer_that_breaks_off_is_an_error_and_not_a_whole_one,
-    a_tool_gets_its_input_as_the_model_has_spaced_it,
+    the_sessions_of_a_status_are_counted_each_ten_seconds,
     the_refusal_of_a_token_closes_with_a_code,
     a_close_frame_is_answered_with_one,
 ]
@@ -85,6 +84,8 @@ class Line:
     def __init__(self, socket, met):
         self.socket, self.met = socket, met
         self.asked, self.close = "", "no frame"
+        # The text of each answer, which may come in fewer pieces.
+        self.texts = collections.defaultdict(str)
 
     def compare(self, was, now):
         found = [difference for difference in DIFFERENCES if was != now and difference(self.asked, was, now)]
@@ -93,14 +94,19 @@ class Line:
 
     async def step(self, kind, event):
         if kind == ("c2s", "text"):
-            self.asked = event["data"]
+            self.asked = event["data"].replace('"correct-horse"', f'"{TOKEN}"')
             await self.socket.send(self.asked)
+        elif kind == ("s2c", "text") and (was := json.loads(event["data"])).get("event") == "text":
+            self.texts[was["id"]] += was["data"]
         elif kind == ("s2c", "text"):
-            was = json.loads(event["data"])
             ids = {was.get("id")}
             if str(was.get("error")).startswith(PARSE_ERROR):
                 ids.add(own_id(self.asked))
-            now = await self.socket.next(lambda frame: frame.get("id") in ids, event["data"])
+            text = ""
+            while (now := await self.socket.next(lambda frame: frame.get("id") in ids, event["data"])).get("event") == "text":
+                text += now["data"]
+            # Behind a call it begins a paragraph.
+            same(text.lstrip("\n"), self.texts.pop(was.get("id"), ""), "the text before it")
             self.compare(was, now)
         elif kind == ("note", "silence"):
             # Nothing has come, also when a ping is answered.
