@@ -243,7 +243,7 @@ async def a_run_that_a_killed_host_forgets_is_told(site):
         await site.host.ready()
         site.line.target = site.host.port
         await chat.event("back")
-        await chat.line("no longer knows it")
+        await chat.line("its answer is lost")
         same(await chat.ask("hello"), "hello to you", "the next answer")
 
 
