@@ -380,18 +380,12 @@ async def a_recorded_stream_is_had_again():
 
 
 async def body(checks):
-    await checks.run(each_end_of_a_stream_has_its_exit_code)
-    await checks.run(a_recorded_stream_is_had_again)
+    await checks.each((each_end_of_a_stream_has_its_exit_code, a_recorded_stream_is_had_again))
     async with Python() as python, Node() as node:
         for check in (
-            each_end_of_a_chat_has_its_exit_code,
-            recordings_of_real_servers_are_had_again,
-            an_interrupt_aborts_the_chat_and_says_what_came_of_it,
-            what_is_no_server_is_refused_before_any_chat,
-            a_status_of_any_era_is_shown,
-            a_task_is_shown,
-            keys_go_where_they_can_and_are_never_shown,
-            a_conversation_goes_along,
+            each_end_of_a_chat_has_its_exit_code, recordings_of_real_servers_are_had_again, a_status_of_any_era_is_shown,
+            an_interrupt_aborts_the_chat_and_says_what_came_of_it, what_is_no_server_is_refused_before_any_chat,
+            a_task_is_shown, keys_go_where_they_can_and_are_never_shown, a_conversation_goes_along,
         ):
             for library in (python, node):
                 await checks.run(check, library)

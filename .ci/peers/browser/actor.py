@@ -9,7 +9,7 @@ import json
 
 import aiohttp
 from aiohttp import web
-from chatpage import DONE, MARKUP, host, say
+from chatpage import DONE, host, say
 from gateways import gateway
 from harness import Front, Inbox, expect, same
 from screen import look

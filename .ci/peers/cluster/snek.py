@@ -11,7 +11,7 @@ import itertools
 import math
 
 from clusters import SEED, Client, Cluster, size
-from harness import Failed, Inbox, expect, main, same, served, until
+from harness import Failed, Inbox, expect, main, served, until
 from sockets import Python, Refused
 from websockets import WebSocketException
 
