@@ -15,7 +15,6 @@ FLAGS = [
 # Milliseconds that a task may work, however little else there is to do.
 MOST_WORK = 100
 
-
 class Page:
     def __init__(self, page, devtools):
         self.page, self.context, self.devtools = page, page.context, devtools
@@ -71,7 +70,6 @@ class Page:
         expect(work, "the browser traces no tasks")
         expect(max(work) < max(MOST_WORK, sum(work) / 10), f"a task works for {max(work):.0f} of {sum(work):.0f} ms")
 
-
 class Browser:
     def __init__(self, chromium):
         self.chromium = chromium
@@ -93,7 +91,6 @@ class Browser:
             expect(not page.problems, f"the console says {page.problems}")
         finally:
             await (opened if beside else context).close()
-
 
 @contextlib.asynccontextmanager
 async def browser():

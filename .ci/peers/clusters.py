@@ -27,11 +27,9 @@ CHOICE = random.Random(SEED)
 # A password that no node may tell.
 SECRET = "hunter2"
 
-
 def size(default):
     """How many clients there are."""
     return int(os.environ.get("CLUSTER_CLIENTS", default))
-
 
 class Nats:
     """A NATS server, which has what it had when it is started again."""
@@ -63,7 +61,6 @@ class Nats:
         found = await self.ask(*((f"STREAM.MSG.GET.{stream}", {"seq": number}) for number in numbers))
         return [json.loads(base64.b64decode(answer["message"]["data"])) for answer in found]
 
-
 class Line(Proxy):
     """The line of a node to NATS, which notes what the node sends once more."""
 
@@ -80,7 +77,6 @@ class Line(Proxy):
             self.repeated += message_id in self.sent
             self.sent.add(message_id)
 
-
 class Watched:
     """A stream, of which somebody sees what is read."""
 
@@ -91,7 +87,6 @@ class Watched:
         data = await self.reader.read(size)
         self.see(data)
         return data
-
 
 class Client:
     """Does one turn after the other, whatever fails: a turn ends when its outcome is known."""
@@ -110,7 +105,6 @@ class Client:
 
     async def turn(self):
         raise NotImplementedError
-
 
 class Cluster:
     """`open_node` gives the context of a node with these options."""

@@ -53,7 +53,6 @@ TOO_LONG = {
     "vllm": "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.",
 }
 
-
 class Request:
     """A request, once it is read."""
 
@@ -102,7 +101,6 @@ class Request:
             return [json.dumps(told, sort_keys=True, ensure_ascii=False)]
         others = {"!utf8": [UTF8], "!stall": [" done"], "!length": [], "!refuse": []}
         return others.get(self.command, ["Hello", " world"])
-
 
 class Provider:
     """Serves on a free port, with `url` and the `env` of our programs. `requests` are those that were well formed."""
@@ -233,11 +231,9 @@ class Provider:
             await response.write(part)
         return "whole"
 
-
 def refusal(status, message):
     error = {"type": "error", "error": {"type": "stub_error", "message": message}}
     return web.json_response(error, status=status, headers={"retry-after": "0"})
-
 
 def split(data, is_split):
     return [data[at : at + 1] for at in range(len(data))] if is_split else [data]

@@ -9,21 +9,17 @@ import re
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 CACHE_MARK = '"cache_control": {"type": "ephemeral"}'
 
-
 class Malformed(Exception):
     """A real provider would refuse this request."""
-
 
 def need(condition, what):
     if not condition:
         raise Malformed(what)
 
-
 def members(value, required, optional=""):
     """An object with these members and no others."""
     must = set(required.split())
     need(isinstance(value, dict) and must <= set(value) <= must | set(optional.split()), f"members of {value}")
-
 
 class Conversation:
     """What was said so far. Each call of a tool wants one result, before anything else is said."""
@@ -58,7 +54,6 @@ class Conversation:
         need(self.said and self.said[-1][0] in ("user", "tool"), "the user does not have the last word")
         return self.said
 
-
 def tools(offered, required, optional=""):
     """Tools with a name each, and with a schema, which is the last of their members."""
     for tool in offered:
@@ -66,7 +61,6 @@ def tools(offered, required, optional=""):
         need(tool[required.split()[-1]]["type"] == "object", f"tool {tool}")
     names = [tool["name"] for tool in offered]
     need(all(map(TOOL_NAME.fullmatch, names)) and len(set(names)) == len(names), f"tools {names}")
-
 
 def read_anthropic(body):
     members(body, "model messages max_tokens stream", "system tools tool_choice temperature")
@@ -87,7 +81,6 @@ def read_anthropic(body):
     need(0 < marks <= 4, f"{marks} marks of the cache")
     return conversation.read()
 
-
 def read_blocks(conversation, role, blocks):
     """Results come first, then texts, then calls."""
     kinds = ["tool_result", "text", "tool_use"]
@@ -105,7 +98,6 @@ def read_blocks(conversation, role, blocks):
         members(block, "type id name input", "cache_control")
         need(isinstance(block["input"], dict), f"block {block}")
         conversation.call(block["id"])
-
 
 def read_openai(body):
     limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
@@ -132,7 +124,6 @@ def read_openai(body):
             need(content or conversation.owed, f"an empty message: {message}")
     return conversation.read()
 
-
 def read_ollama(body):
     members(body, "model messages stream options", "tools")
     members(body["options"], "num_predict num_ctx", "temperature")
@@ -149,7 +140,6 @@ def read_ollama(body):
                 need(isinstance(call["function"]["arguments"], dict), f"call {call}")
                 conversation.call(call["function"]["name"])
     return conversation.read()
-
 
 READERS = {
     "anthropic": read_anthropic, "openai": read_openai, "ollama": read_ollama,

@@ -24,7 +24,6 @@ from websockets.asyncio.server import serve
 
 LARGEST_REQUEST = 64 * 1024 * 1024
 
-
 @contextlib.asynccontextmanager
 async def http_server(handler):
     """Answers all requests by this handler, which is cancelled when its client hangs up; on a free port, which it gives."""
@@ -38,12 +37,10 @@ async def http_server(handler):
     finally:
         await runner.cleanup()
 
-
 class Refused(Exception):
     def __init__(self, status, headers, text):
         super().__init__(f"status {status}: {text[:200]}")
         self.status, self.headers, self.text = status, {name.lower(): value for name, value in headers.items()}, text
-
 
 class Socket:
     """One connection. `frames` has what came: parsed JSON, or the text or the bytes that are none."""
@@ -82,7 +79,6 @@ class Socket:
     async def closed(self):
         """Waits for the end. Returns code and reason; 1006 is a line that broke."""
         return await asyncio.shield(self.end)
-
 
 class PythonSocket(Socket):
     """A connection of Python's `websockets`."""
@@ -124,7 +120,6 @@ class PythonSocket(Socket):
         with contextlib.suppress(AttributeError):
             self.line.transport.abort()
 
-
 class Server:
     def __init__(self):
         self.sockets = Inbox()
@@ -138,7 +133,6 @@ class Server:
 
     async def accepted(self):
         return await self.sockets.next(what="a connection")
-
 
 class Python:
     """Python's `websockets`."""
@@ -204,7 +198,6 @@ class Python:
             async with session.request(method, url, headers=headers, data=body) as answer:
                 return answer.status, {k.lower(): v for k, v in answer.headers.items()}, await answer.text()
 
-
 class NodeSocket(Socket):
     """A connection of Node's `ws`."""
 
@@ -248,7 +241,6 @@ class NodeSocket(Socket):
 
     async def cut(self):
         await self.node.order("terminate", self.id)
-
 
 class Node:
     """Node's `ws`, in a process of its own."""
@@ -321,10 +313,8 @@ class Node:
         expect(event["event"] == "answer", f"a request has failed: {event}")
         return event["status"], event["headers"], event["text"]
 
-
 # It would keep pongs for itself otherwise.
 PLAIN = {"max_msg_size": 0, "autoping": False}
-
 
 class AiohttpSocket(Socket):
     """A connection of aiohttp."""
@@ -367,7 +357,6 @@ class AiohttpSocket(Socket):
         if raw := self.line.get_extra_info("socket"):
             raw.shutdown(SHUT_RDWR)
 
-
 class Aiohttp:
     """Python's `aiohttp`."""
 
@@ -404,9 +393,7 @@ class Aiohttp:
         async with http_server(accept) as server.port:
             yield server
 
-
 LIBRARIES = (Python, Node)
-
 
 async def refused(opening):
     """What a handshake that must be refused is answered with."""
@@ -415,7 +402,6 @@ async def refused(opening):
     except Refused as answer:
         return answer
     raise Failed("the handshake was accepted")
-
 
 async def closes(socket, code, reason=None):
     """Waits for the end of a connection, which must be this one."""

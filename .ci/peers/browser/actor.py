@@ -46,7 +46,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> { println!("{}", "a line tha
 """
 USAGE = {"input_tokens": 812, "output_tokens": 131}
 
-
 class AgentFront(Front):
     """What the browser connects to. The WebSocket leads to the actor, everything else to the real program."""
 
@@ -56,7 +55,6 @@ class AgentFront(Front):
 
     async def answer(self, path, is_upgrade):
         self.target = self.actor if path == "/ws" else self.real
-
 
 class GatewayLine:
     """One connection of the gateway's page: a request whose answer grows. Other requests say what the user does."""
@@ -139,7 +137,6 @@ class GatewayLine:
         expect(path.endswith("/answer"), f"the page deletes {path}")
         await self.event("stopped")
 
-
 class GatewayFront:
     """What the browser connects to: the chats are played, everything else comes from the real program."""
 
@@ -170,7 +167,6 @@ class GatewayFront:
 
     async def opened(self):
         return await self.lines.next(what="a connection")
-
 
 class AgentLine(GatewayLine):
     """One connection of the agent's page."""
@@ -222,7 +218,6 @@ class AgentLine(GatewayLine):
         await self.receive(lambda frame: frame["type"] == "INTERRUPT", "an interrupt")
         await self.end("Stopped.")
 
-
 class Actor:
     """One of the two programs, as a check plays it; `kind` is the class of its connections."""
 
@@ -258,13 +253,11 @@ class Actor:
             await line.greet()
             yield page, line
 
-
 @contextlib.asynccontextmanager
 async def actors(chrome):
     """One for each page."""
     async with gateway(config="") as real, host() as helper:
         yield Actor(chrome, real, GatewayLine), Actor(chrome, helper, AgentLine)
-
 
 async def answered(page, line, question, *pieces):
     """Asks, and lets this be the answer."""

@@ -79,7 +79,6 @@ NAMES = {
     ("link", "the log"), ("columnheader", "Service"),
 }
 
-
 async def an_answer_does_no_harm(actor):
     async with actor.line() as (page, line):
         before = await page.run("document.title")
@@ -107,7 +106,6 @@ async def an_answer_does_no_harm(actor):
         same(await page.run("document.title"), before, "the title")
         asked = {address for address, _ in page.statuses if "other.test" in address or address.endswith("/x")}
         same(asked, set(), "what was loaded")
-
 
 async def markdown_is_shown_and_copied_and_asked_for_again(actor):
     question = "**not**  Markdown"
@@ -148,12 +146,10 @@ async def markdown_is_shown_and_copied_and_asked_for_again(actor):
         await line.end("the third one")
         await page.until(f"{DONE} && {has(ANSWER, 'the third one')}")
 
-
 async def tree(page):
     """What the browser tells screen readers: (role, name) of each element."""
     nodes = (await page.call("Accessibility.getFullAXTree"))["nodes"]
     return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
-
 
 async def every_state_is_accessible(actor):
     async with actor.line(before=HELD) as (page, line):
@@ -189,7 +185,6 @@ async def every_state_is_accessible(actor):
         await page.until(f"{STATE} === 'lost'")
         await accessible(page, f"{actor.name}-lost")
 
-
 async def keys_alone_are_enough(actor):
     async with actor.lines() as (page, opened):
         line = await opened()
@@ -210,7 +205,6 @@ async def keys_alone_are_enough(actor):
         await page.click("#chats-open", CHATS_ARE_OPEN)
         await accessible(page, f"{actor.name}-chats")
 
-
 async def an_answer_is_read_out_once_when_it_is_complete(actor):
     async with actor.line(before=HEARD) as (page, line):
         await say(page, "tell me")
@@ -229,7 +223,6 @@ async def an_answer_is_read_out_once_when_it_is_complete(actor):
         heard = [text for text in await page.run("heard") if "piece" in text]
         expect(len(heard) == 1 and all(piece.strip() in heard[0] for piece in pieces), f"heard: {heard}")
 
-
 async def body(checks):
     async with browser() as chrome, actors(chrome) as both:
         for actor in both:
@@ -237,6 +230,5 @@ async def body(checks):
                 an_answer_does_no_harm, markdown_is_shown_and_copied_and_asked_for_again, every_state_is_accessible,
                 keys_alone_are_enough, an_answer_is_read_out_once_when_it_is_complete,
             ), actor)
-
 
 main(body)

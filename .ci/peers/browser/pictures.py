@@ -14,13 +14,11 @@ SIZE = (1180, 780)
 BEFORE = "# Shopping\n\n- bread\n- butter\n- 2 apples\n"
 AFTER = "# Shopping\n\n- bread\n- milk\n- 4 apples\n"
 
-
 async def picture(page, name):
     """Writes the picture of a page, if there is a folder for it."""
     await page.run("document.activeElement?.blur()")
     if folder := os.environ.get("PICTURES"):
         await page.page.screenshot(path=Path(folder, f"{name}.png"))
-
 
 async def the_gateway_answers_with_a_table_and_code(chrome):
     async with gateway(config="") as real, chrome.page(real.http) as page:
@@ -33,7 +31,6 @@ async def the_gateway_answers_with_a_table_and_code(chrome):
         await page.until(f"{has(ANSWER, 'fish')} && {has(ANSWER, 'greet')}")
         await picture(page, "gateway")
 
-
 async def the_agent_asks_before_it_changes_a_file(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await look(page, *SIZE)
@@ -43,7 +40,6 @@ async def the_agent_asks_before_it_changes_a_file(chrome):
         await page.run("document.getElementById('title').select()")
         await page.enter("Shopping list")
         await picture(page, "agent")
-
 
 async def frames_are_shown_with_what_they_mean(chrome):
     async with gateway(config="") as real:
@@ -60,13 +56,11 @@ async def frames_are_shown_with_what_they_mean(chrome):
                 await page.until("document.querySelector('#detail h2') !== null")
                 await picture(page, "wire")
 
-
 async def body(checks):
     async with browser() as chrome:
         await checks.each((
             the_gateway_answers_with_a_table_and_code, the_agent_asks_before_it_changes_a_file,
             frames_are_shown_with_what_they_mean,
         ), chrome)
-
 
 main(body)

@@ -24,7 +24,6 @@ SMALL = """[...document.querySelectorAll("button, summary, select, input, textar
   [it, it.getBoundingClientRect()]).filter(([it, { width, height }]) => width > 0 && (height < 43.5 || width < 43.5))
   .map(([it, { width, height }]) => `too small: ${it.tagName} ${it.id || it.className} ${width} x ${height}`)"""
 
-
 async def look(page, width, height, scheme="light"):
     """Shows the page on a screen of this size, which is a phone's if it is narrow."""
     is_phone = width < 500
@@ -33,7 +32,6 @@ async def look(page, width, height, scheme="light"):
     await page.call("Emulation.setTouchEmulationEnabled", enabled=is_phone)
     await page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     await page.run(SETTLED)
-
 
 async def accessible(page, state):
     """Fails if axe-core finds something in a look of the page, or it does not fit; `state` says what the page shows."""

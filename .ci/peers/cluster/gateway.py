@@ -36,7 +36,6 @@ CONFIG = {"gateway": {"extensions": True}, "agent": agent(), "budgets": {"monthl
 # Two clients say as much in one session as is remembered of it, at most.
 IN_SESSION = 80
 
-
 @contextlib.asynccontextmanager
 async def talk(node, peer):
     socket = await peer.connect(f"ws://127.0.0.1:{node.port}/ws", open_timeout=None)
@@ -44,7 +43,6 @@ async def talk(node, peer):
     same({name: hello[name] for name in HELLO}, HELLO, "hello")
     yield Talk(socket)
     await socket.close()
-
 
 class Racer(Client):
     """Says one thing after the other, at any node. Two clients share a session."""
@@ -89,7 +87,6 @@ class Racer(Client):
             expect("storage unavailable" in error, error)
         return not error or bool(found)
 
-
 async def the_usage_of_all_nodes_is_printed(cluster, peer):
     for node in cluster.nodes:
         async with talk(node, peer) as talking:
@@ -98,13 +95,11 @@ async def the_usage_of_all_nodes_is_printed(cluster, peer):
     entries = [json.loads(line) for line in said.splitlines()]
     same((code, len(entries)), (0, NODES), "the exit code, and the entries")
 
-
 async def the_budget_is_raced_for_to_its_end(cluster):
     cluster.allowed = math.inf
     await cluster.a_killed_node()
     await until(lambda: cluster.fits(lambda client: client.refused > 2), "the budget is used up")
     await cluster.everybody_comes_to_an_end()
-
 
 async def all_nodes_know_what_clients_were_told(cluster, clients, peer):
     sums = set()
@@ -126,7 +121,6 @@ async def all_nodes_know_what_clients_were_told(cluster, clients, peer):
     expect(LIMIT - CLIENTS * most < used <= MOST, f"used up, or overshot: {used}")
     expect(0 <= used - answered * TOKENS <= unknown * most, f"{used} for {answered} and {unknown} turns")
 
-
 def is_what_was_said(said, clients, account):
     """Fails unless this history has what was answered, in order, and nothing twice or that was not said."""
     same(len(said), len(set(said)), f"different turns of {said}")
@@ -136,7 +130,6 @@ def is_what_was_said(said, clients, account):
         same([text for text in said if text in set(mine)], mine, "what was answered")
         known |= set(mine) | client.unknown[account]
     expect(set(said) <= known, f"nobody has said {set(said) - known}")
-
 
 async def programs_wait_for_nats_and_say_what_to_do():
     commands = (
@@ -161,7 +154,6 @@ async def programs_wait_for_nats_and_say_what_to_do():
             await served.line("listening on")
             expect(not served.find(SECRET), served.tail())
 
-
 async def body(checks):
     print(f"{CLIENTS} clients, seed {SEED}", flush=True)
     async with Provider() as provider, Python() as peer:
@@ -183,6 +175,5 @@ async def body(checks):
                     await checks.run(the_budget_is_raced_for_to_its_end, cluster)
                     await checks.run(all_nodes_know_what_clients_were_told, cluster, clients, peer)
                 await checks.run(cluster.no_node_panics_or_tells_a_password)
-
 
 main(body)

@@ -7,11 +7,9 @@ from tempfile import TemporaryDirectory
 from clientchecks import CHECKS, site
 from harness import main, onions
 
-
 async def body(checks):
     with TemporaryDirectory() as folder:
         async with site(onions()[-1], Path(folder)) as newest:
             await checks.each(CHECKS, newest)
-
 
 main(body)

@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from clientchecks import CHECKS, a_run_that_a_killed_host_forgets_is_told, a_silent_line_stays_open, site
 from harness import main, onions
 
-
 async def body(checks):
     old_onion, new_onion = onions()
     with TemporaryDirectory() as folder:
@@ -23,6 +22,5 @@ async def body(checks):
             await checks.each(CHECKS[1:], old)
             await checks.finished()
             await checks.run(a_run_that_a_killed_host_forgets_is_told, newest)
-
 
 main(body)

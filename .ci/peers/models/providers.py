@@ -12,7 +12,6 @@ from sockets import Python
 
 ERROR = "provider error: "
 
-
 async def answers_are_streamed(kind, talk, provider):
     chat = await talk.start("!stall", peer="stream")
     same(await chat.event("text") or await chat.event("text"), "half", "the piece before the provider says more")
@@ -29,7 +28,6 @@ async def answers_are_streamed(kind, talk, provider):
         replied(await talk.chat(text, peer=text), said, tokens)
     same((await talk.chat("!json", peer="at once")).text, "at once", "an answer that is no stream")
 
-
 async def tools_are_used(_, talk, provider):
     asked = '!texttool echo {"message": "hi"}'
     chat = await talk.chat(asked, peer="tool")
@@ -45,7 +43,6 @@ async def tools_are_used(_, talk, provider):
     # Remembered are the words, not the calls.
     same([role for role, _ in await talk.history(peer="tool")], ["user", "assistant"], "the history")
 
-
 async def calls_are_told_apart(_, talk, provider):
     chat = await talk.chat("!tools echo nope echo", peer="wrong")
     same((chat.text, chat.error), ("after tool", ""), "the answer")
@@ -56,7 +53,6 @@ async def calls_are_told_apart(_, talk, provider):
     same((chat.text, chat.data("tool_use")[0]["input"]), ("after tool", {}), "a call with arguments that are none")
     chat = await talk.chat("!big echo 1000000", peer="big")
     expect(chat.data("tool_result")[0]["content"] == "x" * 1_000_000, "the result of a big call")
-
 
 async def refusals_are_told_and_not_remembered(kind, talk, provider):
     for code in (400, 401, 403, 404, 413, 501):
@@ -69,7 +65,6 @@ async def refusals_are_told_and_not_remembered(kind, talk, provider):
         expect("refused the key (HTTP 401): check " in error, error)
     same(await talk.history(peer="refused"), [], "the history")
 
-
 async def an_overloaded_provider_is_asked_again(_, talk, provider):
     replied(await talk.chat("!flaky 1", peer="flaky"))
     same(len(provider.asked("!flaky 1")), 2, "requests after one refusal")
@@ -77,7 +72,6 @@ async def an_overloaded_provider_is_asked_again(_, talk, provider):
         error = failed(await talk.chat(f"!http {code}", peer="flaky"), ERROR)
         expect(f"{what} (HTTP {code}); try again later" in error, error)
         same(len(provider.asked(f"!http {code}")), 3, f"requests after {code}")
-
 
 async def answers_that_break_off_are_errors(_, talk, provider):
     for how in ("!eof", "!cut", "!midstream"):
@@ -90,7 +84,6 @@ async def answers_that_break_off_are_errors(_, talk, provider):
     for how, why in (("!length", "cut at its length limit"), ("!refuse", "refuses to answer")):
         chat = await talk.chat(how, peer=how)
         expect(chat.text.startswith("half\n\n*") and why in chat.text and not chat.error, chat.text)
-
 
 async def long_conversations_are_cut_with_a_notice(_, talk, provider):
     for number in range(3):
@@ -107,7 +100,6 @@ async def long_conversations_are_cut_with_a_notice(_, talk, provider):
     error = failed(await talk.chat("!toolong twice", peer="alone"), f"{ERROR}the conversation is too long")
     expect("begin a new one, or lower [agent] context_tokens" in error, error)
 
-
 async def connections_are_kept(_, talk, provider):
     used = set()
 
@@ -120,7 +112,6 @@ async def connections_are_kept(_, talk, provider):
 
     await until(is_used_again, "a second request on one connection")
 
-
 async def a_silent_provider_is_given_up_with(kind, peer):
     config = {"agent": agent(kind, model_timeout="5s")}
     async with Provider() as provider, gateway(provider, config=config) as running, running.talk(peer) as talk:
@@ -130,7 +121,6 @@ async def a_silent_provider_is_given_up_with(kind, peer):
         for text in ("!silent", "!stall"):
             await (await provider.request(text)).was_hung_up()
             same(len(provider.asked(text)), 1, f"requests after {text}")
-
 
 async def a_key_is_looked_for_in_three_places(kind, peer):
     blank = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""}
@@ -145,20 +135,17 @@ async def a_key_is_looked_for_in_three_places(kind, peer):
                 async with running.talk(peer) as talk:
                     replied(await talk.chat("hi"))
 
-
 async def an_end_does_not_wait_for_a_provider_for_ever(peer):
     async with Provider() as provider, gateway(provider) as running, running.talk(peer) as talk:
         await (await talk.start("!stall")).event("text")
         same(await running.program.stop(signal.SIGTERM), 0, "the exit code")
         await (await provider.request("!stall")).was_hung_up()
 
-
 CHECKS = (
     answers_are_streamed, tools_are_used, calls_are_told_apart, refusals_are_told_and_not_remembered,
     an_overloaded_provider_is_asked_again, answers_that_break_off_are_errors,
     long_conversations_are_cut_with_a_notice, connections_are_kept,
 )
-
 
 async def body(checks):
     async with Python() as peer:
@@ -172,6 +159,5 @@ async def body(checks):
             async with Provider() as provider, gateway(provider, config=config) as running, running.talk(peer) as talk:
                 await checks.each(CHECKS, kind, talk, provider)
         await checks.finished()
-
 
 main(body)

@@ -5,11 +5,9 @@ leaves."""
 from harness import main, served
 from webs import Page, lives_in_node
 
-
 async def body(checks):
     async with Page() as line, served("bot", "serve", "--user", "alice:Alice", SNEK_PASSWORD_ALICE="wonderland") as chat:
         line.target = chat.port
         await checks.run(lives_in_node, line, "snek", "/rpc.ws")
-
 
 main(body)
