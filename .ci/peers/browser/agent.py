@@ -176,8 +176,9 @@ async def two_pages_see_the_same_conversation(chrome):
             await other.until(f"{READY} && {has(ANSWER, '1 2')}")
             await ask(page, "count to 3", "1 2 3")
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
+            await other.run(f"window.last = {ANSWER}, 0")
             await again(page)
-            await other.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
+            await other.until(f"!last.isConnected && {READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
             await ask(other, "count to 4", "1 2 3 4")
             await page.until(f"{DONE} && {many('#log .user', 3)} && {has(ANSWER, '1 2 3 4')}")
 
