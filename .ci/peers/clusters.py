@@ -15,7 +15,8 @@ import tempfile
 import time
 
 import aiohttp
-from harness import Program, Proxy, expect, until
+import nats
+from harness import DEADLINE, Program, Proxy, expect, until
 
 NODES = 3
 # Seconds after which a node without a sign of life counts as gone.
@@ -26,11 +27,9 @@ CHOICE = random.Random(SEED)
 # A password that no node may tell.
 SECRET = "hunter2"
 
-
 def size(default):
     """How many clients there are."""
     return int(os.environ.get("CLUSTER_CLIENTS", default))
-
 
 class Nats:
     """A NATS server, which has what it had when it is started again."""
@@ -45,18 +44,11 @@ class Nats:
         await self.program.line("Server is ready")
 
     async def ask(self, *requests):
-        """What JetStream answers to each of these, with as much of the protocol of NATS as that takes."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
-        writer.write(b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB _in.x 1\r\n')
-        answers = []
-        for subject, request in requests:
-            payload = json.dumps(request)
-            writer.write(f"PUB $JS.API.{subject} _in.x {len(payload)}\r\n{payload}\r\n".encode())
-            while not (line := await reader.readline()).startswith(b"MSG"):
-                expect(line, "NATS has closed the connection")
-            answers.append(json.loads(await reader.readexactly(int(line.split()[-1]))))
-        writer.close()
-        return answers
+        """What JetStream answers to each of these."""
+        client = await nats.connect(f"nats://127.0.0.1:{self.port}", allow_reconnect=False)
+        asked = [await client.request(f"$JS.API.{it}", json.dumps(body).encode(), timeout=DEADLINE) for it, body in requests]
+        await client.close()
+        return [json.loads(answer.data) for answer in asked]
 
     async def state(self, stream):
         (info,) = await self.ask((f"STREAM.INFO.{stream}", {}))
@@ -68,7 +60,6 @@ class Nats:
         numbers = range(state["first_seq"], state["last_seq"] + 1)
         found = await self.ask(*((f"STREAM.MSG.GET.{stream}", {"seq": number}) for number in numbers))
         return [json.loads(base64.b64decode(answer["message"]["data"])) for answer in found]
-
 
 class Line(Proxy):
     """The line of a node to NATS, which notes what the node sends once more."""
@@ -86,7 +77,6 @@ class Line(Proxy):
             self.repeated += message_id in self.sent
             self.sent.add(message_id)
 
-
 class Watched:
     """A stream, of which somebody sees what is read."""
 
@@ -97,7 +87,6 @@ class Watched:
         data = await self.reader.read(size)
         self.see(data)
         return data
-
 
 class Client:
     """Does one turn after the other, whatever fails: a turn ends when its outcome is known."""
@@ -116,7 +105,6 @@ class Client:
 
     async def turn(self):
         raise NotImplementedError
-
 
 class Cluster:
     """`open_node` gives the context of a node with these options."""
@@ -148,8 +136,8 @@ class Cluster:
             await self.start(len(self.lines) - 1)
 
     async def start(self, at):
-        nats = f"nats://cluster:{SECRET}@127.0.0.1:{self.lines[at].port}"
-        options = ["--nats", nats, *(("--lease", LEASE) if self.has_leases else ())]
+        url = f"nats://cluster:{SECRET}@127.0.0.1:{self.lines[at].port}"
+        options = ["--nats", url, *(("--lease", LEASE) if self.has_leases else ())]
         node = await self.stack.enter_async_context(self.open_node(*options))
         node.is_doomed = False
         self.nodes[at] = node

@@ -14,16 +14,13 @@ from sockets import Python
 PASSWORD = "secret"
 CHANNELS = [{"uid": "dm1", "name": "Ann", "tag": "dm", "color": "#123456", "new_count": 0}]
 
-
 def message(text, **more):
     """What the bot is told when Ann has said something."""
     event = {"event": "message", "message": text, "username": "ann", "user_nick": "Ann"}
     return event | {"channel_uid": "dm1", "is_final": True} | more
 
-
 async def answer(guest, request, data=None, success=True):
     await guest.send({"callId": request["callId"], "success": success, "data": data})
-
 
 class Fake:
     """The server. What a subclass overrides is what it does otherwise."""
@@ -99,7 +96,6 @@ class Fake:
         await guest.send(message(text))
         return await self.answered()
 
-
 @contextlib.asynccontextmanager
 async def serving(fake, library=Python):
     """The server on a free port: it has `port` and `url`."""
@@ -111,14 +107,12 @@ async def serving(fake, library=Python):
             welcome.cancel()
             await asyncio.gather(welcome, return_exceptions=True)
 
-
 @contextlib.asynccontextmanager
 async def bot_at(fake, *args, library=Python, **env):
     """The server, and the bot that connects to it."""
     async with serving(fake, library) as server:
         async with bot(server.url, *args, **env) as running:
             yield running
-
 
 def bot(url, *args, **env):
     return switchboard("bot", "--url", url, "--username", "bot", *args, SNEK_PASSWORD=PASSWORD, **env)

@@ -18,10 +18,8 @@ TOKEN = "correct-horse-battery-staple"
 HELLO = {"ok": True, "version": "0.1.0"}
 ECHO = {"name": "echo", "path": "builtin:echo"}
 
-
 def agent(provider="anthropic", **more):
     return {"provider": provider, "model": "stub"} | more
-
 
 def toml(tables):
     """A configuration file. A list of tables becomes one `[[name]]` for each."""
@@ -33,7 +31,6 @@ def toml(tables):
             # Strings, numbers, booleans and lists look the same in JSON.
             lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in one.items()]
     return "\n".join(lines) + "\n"
-
 
 @contextlib.asynccontextmanager
 async def gateway(provider=None, *args, folder=None, config=None, port=0, **env):
@@ -51,7 +48,6 @@ async def gateway(provider=None, *args, folder=None, config=None, port=0, **env)
         if provider:
             provider.check()
 
-
 class Gateway:
     """A gateway that runs."""
 
@@ -68,7 +64,6 @@ class Gateway:
         same(await socket.next(), HELLO, "hello")
         yield Talk(socket)
         await socket.cut()
-
 
 class Chat:
     """A chat, or another request: the frames that have come, and what they say."""
@@ -110,7 +105,6 @@ class Chat:
         """The error, however it came."""
         return next((frame["error"] for frame in self.frames if "error" in frame), None) or "".join(self.data("error"))
 
-
 class Talk:
     """A client of the gateway."""
 
@@ -145,7 +139,6 @@ class Talk:
         chat = await self.chat("!context", **params)
         return [(message["role"], message["content"]) for message in json.loads(chat.text)[:-1]]
 
-
 def replied(chat, text="Hello world", tokens=2):
     """A whole answer: text, one usage, done, and nothing else."""
     same(chat.error, "", "the error")
@@ -154,7 +147,6 @@ def replied(chat, text="Hello world", tokens=2):
     same(names, ["text"] * (len(names) - 2) + ["usage", "done"], "the events")
     same(chat.data("usage"), [{"input_tokens": 11, "output_tokens": tokens}], "the usage")
     return chat
-
 
 def failed(chat, start, text=""):
     """A chat that ends in an error of the stream, which tells no secret, and `done`."""
@@ -165,7 +157,6 @@ def failed(chat, start, text=""):
     told = [secret for secret in (KEY, "127.0.0.1", "localhost", "http:", "{") if secret in error]
     expect(not told, f"{error!r} tells too much")
     return error
-
 
 def refused(frame, start):
     """An answer that is an error and nothing else."""

@@ -21,29 +21,23 @@ SWITCHBOARD = os.environ.get("SWITCHBOARD", "")
 # Settings that a person may have, which must not reach the programs.
 SETTINGS = ("ACOLYTE_", "AGENT_", "ANTHROPIC_", "CO_", "EXOCLAW_", "NATS_", "OLLAMA_", "OPENAI_", "RUST_LOG", "SMARTHOLE_", "SNEK_", "VLLM_")
 
-
 class Failed(Exception):
     pass
-
 
 def expect(condition, what):
     if not condition:
         raise Failed(what)
 
-
 def same(found, expected, what):
     expect(found == expected, f"{what}: {short(found)} instead of {short(expected)}")
-
 
 def call(tool, **arguments):
     """What makes the scripted model call a tool."""
     return f"!call {tool} {json.dumps(arguments, ensure_ascii=False)}"
 
-
 def short(value):
     text = repr(value)
     return text if len(text) < 400 else f"{text[:400]}…"
-
 
 async def until(holds, what):
     """Waits until a function is true and returns what it gave; it may be a coroutine function."""
@@ -57,7 +51,6 @@ async def until(holds, what):
             await asyncio.sleep(0.02)
     except asyncio.CancelledError:
         raise Failed(f"never: {what}") from None
-
 
 class Checks:
     """Runs checks, prints a line for each, remembers failures."""
@@ -83,6 +76,11 @@ class Checks:
         else:
             print(f"ok    {name}", flush=True)
 
+    async def each(self, several, *args):
+        """Runs one check after the other."""
+        for check in several:
+            await self.run(check, *args)
+
     def beside(self, check, *args, name=None):
         """Begins a check that mostly waits, beside the others."""
         self.tasks.append(asyncio.create_task(self.run(check, *args, name=name)))
@@ -90,7 +88,6 @@ class Checks:
     async def finished(self):
         """Waits for those that were begun beside."""
         await asyncio.gather(*self.tasks)
-
 
 def main(body):
     """Runs `body(checks)`, then waits for what was begun beside it, and exits with whether all passed."""
@@ -104,7 +101,6 @@ def main(body):
         return 1 if checks.failed or not checks.count else 0
 
     sys.exit(asyncio.run(whole()))
-
 
 class Inbox:
     """What has come, in order, and those who wait for some of it."""
@@ -139,7 +135,6 @@ class Inbox:
                 return self.items.pop(at)
         except asyncio.CancelledError:
             raise Failed(f"never came: {what}; there is {short(self.items[-8:])}") from None
-
 
 class Program:
     """A program that was started: what it says, line by line, what it is told, and how it ends."""
@@ -234,7 +229,6 @@ class Program:
             if self.is_running:
                 os.kill(self.process.pid, number)
 
-
 @contextlib.asynccontextmanager
 async def program(*argv, cwd=None, kind=Program, **env):
     """Runs a program for as long as the block lasts. `kind` is a class of programs."""
@@ -244,11 +238,9 @@ async def program(*argv, cwd=None, kind=Program, **env):
     finally:
         await running.kill()
 
-
 def switchboard(*args, cwd=None, **env):
     """Runs the program under test for as long as the block lasts."""
     return program(SWITCHBOARD, *args, cwd=cwd, **env)
-
 
 async def output(*args, cwd=None, feed=None, **env):
     """Runs the program under test to its end. Returns its exit code, standard output and standard error."""
@@ -262,7 +254,6 @@ async def output(*args, cwd=None, feed=None, **env):
         await running.kill()
     return code, "\n".join(running.said[1]), "\n".join(running.said[2])
 
-
 @contextlib.asynccontextmanager
 async def served(*args, cwd=None, **env):
     """Runs a server of the program on a free port; it has `port` and `address` when it listens."""
@@ -271,7 +262,6 @@ async def served(*args, cwd=None, **env):
         running.address = line[line.index("127.0.0.1:") :].split("/")[0].split()[0].strip('",')
         running.port = int(running.address.split(":")[1])
         yield running
-
 
 class Proxy:
     """A TCP line to a port, which can be cut, kept silent, led elsewhere and mended."""
@@ -339,7 +329,6 @@ class Proxy:
     def mend(self):
         self.is_open = True
 
-
 class Front(Proxy):
     """A line to a server of HTTP, which answers some requests in its place: by `answer`, with a type and bytes."""
 
@@ -362,10 +351,8 @@ class Front(Proxy):
         writer.write(b"Connection: close\r\n\r\n" + body)
         writer.close()
 
-
 def node_folder():
     return Path(os.environ["NODE_FOLDER"])
-
 
 def onions():
     """The virtual environments with ConnectOnion, the newest last."""

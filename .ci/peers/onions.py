@@ -14,16 +14,13 @@ HERE = Path(__file__).parent / "connectonion"
 # The version of the package for Node.
 NODE = "Node 0.1.4"
 
-
 def version(onion):
     """The version of the package in a virtual environment, which is named after it."""
     return re.search(r"[\d.]+$", onion)[0]
 
-
 def python(onion, script, *args):
     """A command line in a virtual environment. Nothing but its packages is imported."""
     return (f"{onion}/bin/python", "-P", HERE / script, *args)
-
 
 class Chat(Program):
     """Our client."""
@@ -45,10 +42,8 @@ class Chat(Program):
         frames = (json.loads(line).get("frame", {}) for line in self.said[1])
         return [frame["result"] for frame in frames if frame.get("type") == "tool_result"]
 
-
 def chat(*args, **env):
     return switchboard("agent", "chat", *args, "--json", kind=Chat, **env)
-
 
 @contextlib.asynccontextmanager
 async def our_host(home, *args, **env):
@@ -57,7 +52,6 @@ async def our_host(home, *args, **env):
         host.url = f"http://{host.address}"
         host.agent = re.search("0x[0-9a-f]{64}", await host.line("address: 0x"))[0]
         yield host
-
 
 class RealHost(Program):
     """A host of the package, with a model that does what the prompt says."""
@@ -74,13 +68,11 @@ class RealHost(Program):
             async with aiohttp.request("GET", f"{self.url}/info") as answer:
                 return await answer.json()
 
-
 @contextlib.asynccontextmanager
 async def real_host(onion, trust, folder):
     async with program(*python(onion, "realhost.py", trust, folder), kind=RealHost, PYTHONPATH="") as host:
         await host.ready()
         yield host
-
 
 class Users(Program):
     """A program with users of a real client, each with a name and a key."""
@@ -99,7 +91,6 @@ class Users(Program):
         expect("error" not in answer, answer)
         return User(self, name)
 
-
 @contextlib.asynccontextmanager
 async def real_users(onion, folder, **env):
     """Users of a virtual environment's package, or of Node's if there is none."""
@@ -107,7 +98,6 @@ async def real_users(onion, folder, **env):
     async with program(*command, kind=Users, PYTHONPATH="", **env) as users:
         await users.events.next(lambda event: event.get("ready"), "users")
         yield users
-
 
 class User:
     def __init__(self, users, name):
@@ -138,7 +128,6 @@ class User:
     async def items(self, kind):
         """What is shown to the user, of this kind."""
         return [item for item in (await self.tell("look"))["ui"] if item["type"] == kind]
-
 
 class Line(Front):
     """A line to a host. Clients that ask, as they do a relay, where an agent is, are told: here."""

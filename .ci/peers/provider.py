@@ -9,7 +9,7 @@ The last text of the user chooses what happens. The name of a person before it, 
     !tool NAME JSON         calls a tool, then "after tool"; `!texttool NAME JSON` says "let me look" before
     !tools NAME..           calls several tools at once, then "after tool"
     !big NAME SIZE          calls a tool with this many bytes
-    !context, !system       the conversation that it was given, as JSON; the instructions
+    !context                the conversation that it was given, as JSON
     !crlf, !utf8            "Hello", " world" with other line ends; text that is cut inside of characters
     !http CODE              refuses; `!leak CODE` names the key in doing so
     !toolong                says that the conversation is too long for it, once
@@ -25,7 +25,6 @@ It counts eleven tokens read, and one written for each piece and each call. Ever
 provider does; what is wrong with one is answered with 400 and kept in `problems`."""
 
 import asyncio
-import base64
 import json
 import re
 import socket
@@ -35,6 +34,7 @@ from aiohttp import web
 from harness import expect
 from provider_answers import ANSWERS
 from provider_requests import READERS, Malformed, need
+from sockets import http_server
 
 KEY = "sk-stub-hunter2"
 KINDS = tuple(ANSWERS)
@@ -52,19 +52,13 @@ TOO_LONG = {
     "ollama": "the input length exceeds the context length",
     "vllm": "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.",
 }
-LARGEST_REQUEST = 64 * 1024 * 1024
-# A black dot, which is served at every address that ends with `.png`.
-DOT = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
-)
-
 
 class Request:
     """A request, once it is read."""
 
     def __init__(self, kind, body, connection):
         self.kind, self.body, self.connection = kind, body, connection
-        self.messages, self.system = READERS[kind](body)
+        self.messages = READERS[kind](body)
         asked = [text for role, text in self.messages if role == "user" and text is not None]
         need(asked, "the user says nothing")
         self.text = asked[-1]
@@ -105,28 +99,19 @@ class Request:
         if self.command == "!context":
             told = [{"content": text, "role": role} for role, text in self.messages]
             return [json.dumps(told, sort_keys=True, ensure_ascii=False)]
-        if self.command == "!system":
-            return [self.system or "none"]
         others = {"!utf8": [UTF8], "!stall": [" done"], "!length": [], "!refuse": []}
         return others.get(self.command, ["Hello", " world"])
-
 
 class Provider:
     """Serves on a free port, with `url` and the `env` of our programs. `requests` are those that were well formed."""
 
     def __init__(self):
         self.requests, self.problems = [], []
-        self.images = 0
         self.changed = asyncio.Condition()
 
     async def __aenter__(self):
-        app = web.Application(client_max_size=LARGEST_REQUEST)
-        app.router.add_route("*", "/{path:.*}", self.serve)
-        # Who hangs up cancels the answer.
-        self.runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0, access_log=None)
-        await self.runner.setup()
-        await web.TCPSite(self.runner, "127.0.0.1", 0, backlog=1024).start()
-        self.port = self.runner.addresses[0][1]
+        self.server = http_server(self.serve)
+        self.port = await self.server.__aenter__()
         self.url = f"http://127.0.0.1:{self.port}"
         self.env = {
             "ANTHROPIC_BASE_URL": self.url,
@@ -139,8 +124,8 @@ class Provider:
         }
         return self
 
-    async def __aexit__(self, *_):
-        await self.runner.cleanup()
+    async def __aexit__(self, *error):
+        await self.server.__aexit__(*error)
 
     def asked(self, text):
         """The requests in which the user says this last, follow-ups after tools as well."""
@@ -157,9 +142,6 @@ class Provider:
         expect(not self.problems, "; ".join(self.problems[:3]))
 
     async def serve(self, http):
-        if http.method in ("GET", "HEAD") and http.path.endswith(".png"):
-            self.images += 1
-            return web.Response(body=DOT, content_type="text/plain")
         if http.method == "GET" and http.path.endswith(("/models", "/api/tags")):
             return web.json_response({"data": [{"id": "stub"}, {"id": "other"}]})
         body = await http.read()
@@ -249,11 +231,9 @@ class Provider:
             await response.write(part)
         return "whole"
 
-
 def refusal(status, message):
     error = {"type": "error", "error": {"type": "stub_error", "message": message}}
     return web.json_response(error, status=status, headers={"retry-after": "0"})
-
 
 def split(data, is_split):
     return [data[at : at + 1] for at in range(len(data))] if is_split else [data]

@@ -4,11 +4,9 @@ import json
 
 INPUT_TOKENS = 11
 
-
 def halves(text):
     middle = len(text) // 2
     return text[:middle], text[middle:]
-
 
 class Answer:
     """The stream of one answer, part by part. AT_ONCE is an answer that is not streamed."""
@@ -27,7 +25,6 @@ class Answer:
     def event(self, kind, **members):
         data = json.dumps({"type": kind} | members, ensure_ascii=False)
         return self.lines(f"event: {kind}\ndata: {data}\n\n")
-
 
 class Anthropic(Answer):
     LENGTH = "max_tokens"
@@ -76,7 +73,6 @@ class Anthropic(Answer):
         message = self.event("message_delta", delta=delta, usage={"output_tokens": self.written})
         return self.close() + message + self.event("message_stop")
 
-
 class OpenAi(Answer):
     AT_ONCE = {"choices": [{"message": {"role": "assistant", "content": "at once"}, "finish_reason": "stop"}]}
 
@@ -110,13 +106,11 @@ class OpenAi(Answer):
         finish = self.choice(reason or ("tool_calls" if self.calls else "stop"))
         return finish + self.data(choices=[], usage=usage) + self.lines("data: [DONE]\n\n")
 
-
 class Vllm(OpenAi):
     """As OpenAI, with thoughts."""
 
     def begin(self):
         return super().begin() + self.choice(reasoning_content="hm")
-
 
 class Ollama(Answer):
     """Lines of JSON in place of events. It thinks before it speaks, and has calls without ids."""
@@ -152,7 +146,6 @@ class Ollama(Answer):
         counts = {"prompt_eval_count": INPUT_TOKENS, "eval_count": self.written}
         last = {"role": "assistant", "content": ""}
         return self.line(message=last, done=True, done_reason=reason or "stop", **counts)
-
 
 ANSWERS = {
     "anthropic": Anthropic, "openai": OpenAi, "ollama": Ollama, "vllm": Vllm,

@@ -1,7 +1,7 @@
 """Requests to providers of language models, read as strictly as each of them does: see provider.py.
 
 Each reader takes the body of a request and returns (role, text) for each message, with role `tool` and no text for the
-result of a tool, and the instructions."""
+result of a tool."""
 
 import json
 import re
@@ -9,21 +9,17 @@ import re
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 CACHE_MARK = '"cache_control": {"type": "ephemeral"}'
 
-
 class Malformed(Exception):
     """A real provider would refuse this request."""
-
 
 def need(condition, what):
     if not condition:
         raise Malformed(what)
 
-
 def members(value, required, optional=""):
     """An object with these members and no others."""
     must = set(required.split())
     need(isinstance(value, dict) and must <= set(value) <= must | set(optional.split()), f"members of {value}")
-
 
 class Conversation:
     """What was said so far. Each call of a tool wants one result, before anything else is said."""
@@ -32,11 +28,10 @@ class Conversation:
         need(isinstance(body["model"], str) and body["model"], "no model")
         need(body["stream"] is True, "it wants no stream")
         need(all(type(limit) is int and limit > 0 for limit in limits), f"tokens {limits}")
-        self.said, self.owed, self.calls, self.system = [], [], [], None
+        self.said, self.owed, self.calls = [], [], []
 
     def instruct(self, text):
         need(not self.said and isinstance(text, str) and text, f"instructions {text!r} after {self.said}")
-        self.system = text if self.system is None else f"{self.system}\n\n{text}"
 
     def say(self, role, text):
         need(role in ("user", "assistant"), f"role {role!r}")
@@ -57,8 +52,7 @@ class Conversation:
     def read(self):
         need(not self.owed, f"no results for {self.owed}")
         need(self.said and self.said[-1][0] in ("user", "tool"), "the user does not have the last word")
-        return self.said, self.system
-
+        return self.said
 
 def tools(offered, required, optional=""):
     """Tools with a name each, and with a schema, which is the last of their members."""
@@ -67,7 +61,6 @@ def tools(offered, required, optional=""):
         need(tool[required.split()[-1]]["type"] == "object", f"tool {tool}")
     names = [tool["name"] for tool in offered]
     need(all(map(TOOL_NAME.fullmatch, names)) and len(set(names)) == len(names), f"tools {names}")
-
 
 def read_anthropic(body):
     members(body, "model messages max_tokens stream", "system tools tool_choice temperature")
@@ -88,7 +81,6 @@ def read_anthropic(body):
     need(0 < marks <= 4, f"{marks} marks of the cache")
     return conversation.read()
 
-
 def read_blocks(conversation, role, blocks):
     """Results come first, then texts, then calls."""
     kinds = ["tool_result", "text", "tool_use"]
@@ -106,7 +98,6 @@ def read_blocks(conversation, role, blocks):
         members(block, "type id name input", "cache_control")
         need(isinstance(block["input"], dict), f"block {block}")
         conversation.call(block["id"])
-
 
 def read_openai(body):
     limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
@@ -133,7 +124,6 @@ def read_openai(body):
             need(content or conversation.owed, f"an empty message: {message}")
     return conversation.read()
 
-
 def read_ollama(body):
     members(body, "model messages stream options", "tools")
     members(body["options"], "num_predict num_ctx", "temperature")
@@ -150,7 +140,6 @@ def read_ollama(body):
                 need(isinstance(call["function"]["arguments"], dict), f"call {call}")
                 conversation.call(call["function"]["name"])
     return conversation.read()
-
 
 READERS = {
     "anthropic": read_anthropic, "openai": read_openai, "ollama": read_ollama,

@@ -1,4 +1,4 @@
-"""WebSockets of other people's libraries, all alike: `Python` and `Node` open clients and servers.
+"""WebSockets of other people's libraries, all alike: `Python`, `Aiohttp` and `Node` open clients and servers.
 
     async with library() as peer:            # Python() or Node()
         socket = await peer.connect(url)     # or Refused(status, headers, text)
@@ -13,25 +13,40 @@ import asyncio
 import contextlib
 import itertools
 import json
+from socket import SHUT_RDWR
 
 import aiohttp
 import websockets
+from aiohttp import WSMsgType, web
 from harness import Failed, Inbox, Program, expect, node_folder
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 
+LARGEST_REQUEST = 64 * 1024 * 1024
+
+@contextlib.asynccontextmanager
+async def http_server(handler):
+    """Answers all requests by this handler, which is cancelled when its client hangs up; on a free port, which it gives."""
+    app = web.Application(client_max_size=LARGEST_REQUEST)
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
 
 class Refused(Exception):
     def __init__(self, status, headers, text):
         super().__init__(f"status {status}: {text[:200]}")
         self.status, self.headers, self.text = status, {name.lower(): value for name, value in headers.items()}, text
 
-
 class Socket:
     """One connection. `frames` has what came: parsed JSON, or the text or the bytes that are none."""
 
     def __init__(self):
-        self.frames = Inbox()
+        self.frames, self.pongs = Inbox(), Inbox()
         self.end = asyncio.get_running_loop().create_future()
         self.path, self.headers, self.protocol = "", {}, ""
         # Whether the connection has any extension, such as compression.
@@ -56,10 +71,14 @@ class Socket:
         """Sends a text or bytes as they are, anything else as JSON."""
         await self.transmit(frame if isinstance(frame, (str, bytes)) else json.dumps(frame))
 
+    async def ping(self, text="are you there"):
+        """Waits for the pong."""
+        await self.send_ping(text)
+        await self.pongs.next(lambda pong: pong == text, "a pong")
+
     async def closed(self):
         """Waits for the end. Returns code and reason; 1006 is a line that broke."""
         return await asyncio.shield(self.end)
-
 
 class PythonSocket(Socket):
     """A connection of Python's `websockets`."""
@@ -101,7 +120,6 @@ class PythonSocket(Socket):
         with contextlib.suppress(AttributeError):
             self.line.transport.abort()
 
-
 class Server:
     def __init__(self):
         self.sockets = Inbox()
@@ -115,7 +133,6 @@ class Server:
 
     async def accepted(self):
         return await self.sockets.next(what="a connection")
-
 
 class Python:
     """Python's `websockets`."""
@@ -175,13 +192,11 @@ class Python:
             server.port = running.sockets[0].getsockname()[1]
             yield server
 
-
     async def fetch(self, url, method="GET", headers=None, body=None):
         """One request over HTTP, with aiohttp. Returns its status, its headers and its text."""
         async with aiohttp.ClientSession() as session:
             async with session.request(method, url, headers=headers, data=body) as answer:
                 return answer.status, {k.lower(): v for k, v in answer.headers.items()}, await answer.text()
-
 
 class NodeSocket(Socket):
     """A connection of Node's `ws`."""
@@ -190,7 +205,7 @@ class NodeSocket(Socket):
         super().__init__()
         self.node, self.id = node, own_id
         self.opened = asyncio.get_running_loop().create_future()
-        self.pings, self.pongs = Inbox(), Inbox()
+        self.pings = Inbox()
 
     async def happened(self, event):
         kind = event["event"]
@@ -217,10 +232,8 @@ class NodeSocket(Socket):
         for at, piece in enumerate(pieces):
             await self.node.order("send", self.id, text=piece, fin=at + 1 == len(pieces))
 
-    async def ping(self, text="are you there"):
-        """Waits for the pong."""
+    async def send_ping(self, text):
         await self.node.order("ping", self.id, text=text)
-        await self.pongs.next(lambda pong: pong == text, "a pong")
 
     async def close(self, code=1000, reason=""):
         await self.node.order("close", self.id, code=code, reason=reason)
@@ -228,7 +241,6 @@ class NodeSocket(Socket):
 
     async def cut(self):
         await self.node.order("terminate", self.id)
-
 
 class Node:
     """Node's `ws`, in a process of its own."""
@@ -301,9 +313,87 @@ class Node:
         expect(event["event"] == "answer", f"a request has failed: {event}")
         return event["status"], event["headers"], event["text"]
 
+# It would keep pongs for itself otherwise.
+PLAIN = {"max_msg_size": 0, "autoping": False}
+
+class AiohttpSocket(Socket):
+    """A connection of aiohttp."""
+
+    def __init__(self, line):
+        super().__init__()
+        self.line = line
+        self.reader = asyncio.create_task(self.read())
+
+    async def read(self):
+        reason = ""
+        while (got := await self.line.receive()).type not in (WSMsgType.CLOSED, WSMsgType.ERROR):
+            match got.type:
+                case WSMsgType.CLOSING:
+                    # `close` knows how this ends.
+                    return
+                case WSMsgType.CLOSE:
+                    reason = got.extra or ""
+                case WSMsgType.PING:
+                    await self.line.pong(got.data)
+                case WSMsgType.PONG:
+                    await self.pongs.put(got.data.decode())
+                case _:
+                    await self.received(got.data)
+        await self.ended(self.line.close_code or 1006, reason)
+
+    async def transmit(self, data):
+        await (self.line.send_str(data) if isinstance(data, str) else self.line.send_bytes(data))
+
+    async def send_ping(self, text):
+        await self.line.ping(text.encode())
+
+    async def close(self, code=1000, reason=""):
+        await self.line.close(code=code, message=reason.encode())
+        await self.ended(self.line.close_code or 1006, "")
+        return await self.closed()
+
+    async def cut(self):
+        """Drops the line without a goodbye."""
+        if raw := self.line.get_extra_info("socket"):
+            raw.shutdown(SHUT_RDWR)
+
+class Aiohttp:
+    """Python's `aiohttp`."""
+
+    name = "aiohttp"
+
+    async def __aenter__(self):
+        self.session = aiohttp.ClientSession()
+        return self
+
+    async def __aexit__(self, *_):
+        await self.session.close()
+
+    async def connect(self, url, headers=None, compression=None):
+        """`compression="deflate"` offers it."""
+        how = PLAIN | {"headers": headers, "compress": 15 if compression else 0}
+        try:
+            return AiohttpSocket(await self.session.ws_connect(url, **how))
+        except aiohttp.WSServerHandshakeError as error:
+            raise Refused(error.status, dict(error.headers or {}), error.message) from None
+
+    @contextlib.asynccontextmanager
+    async def serve(self):
+        """A server on a free port."""
+        server = Server()
+
+        async def accept(request):
+            line = web.WebSocketResponse(compress=False, **PLAIN)
+            await line.prepare(request)
+            socket = AiohttpSocket(line)
+            await server.sockets.put(socket)
+            await socket.closed()
+            return line
+
+        async with http_server(accept) as server.port:
+            yield server
 
 LIBRARIES = (Python, Node)
-
 
 async def refused(opening):
     """What a handshake that must be refused is answered with."""
@@ -312,7 +402,6 @@ async def refused(opening):
     except Refused as answer:
         return answer
     raise Failed("the handshake was accepted")
-
 
 async def closes(socket, code, reason=None):
     """Waits for the end of a connection, which must be this one."""

@@ -51,7 +51,6 @@ PAGE = "(async () => {" + TELL + """
   await live(%s, %s, tell);
 })()"""
 
-
 class Page(Front):
     """A line to a server, which has the page of its clients, and does to itself what they tell it."""
 
@@ -81,7 +80,6 @@ class Page(Front):
         {"hold": self.flows.clear, "release": self.flows.set, "sleep": self.flows.set, "drop": self.drop}.get(word, str)()
         return ""
 
-
 async def lives_in_node(line, life, path):
     module = line.folder / "pkg/switchboard_web"
     words = (f"{line.url}/line/", module.with_suffix(".js").as_uri(), f"{module}_bg.wasm", life, line.url + path)
@@ -90,7 +88,6 @@ async def lives_in_node(line, life, path):
     async with program("node", "--experimental-websocket", "--input-type=module", "--eval", script) as node:
         await node.end()
         expect(node.find("well lived"), f"Node says {node.tail()}")
-
 
 async def lives_in_a_page(line, life, path, chromium):
     async with chromium.page(line.url) as page:

@@ -1,5 +1,4 @@
 """Our Acolyte command line against servers of Python's `websockets` and Node's `ws`, and streams of aiohttp."""
-
 # Needs: node.
 
 import asyncio
@@ -9,11 +8,11 @@ import re
 import signal
 from operator import methodcaller
 from pathlib import Path
+from types import SimpleNamespace
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from harness import expect, main, output, same, switchboard
-from sockets import Node, Python
+from sockets import Node, Python, http_server
 
 VECTORS = Path(__file__).parents[3] / "acolyte-proto/tests/vectors"
 CODES = {"done": 0, "failed": 1, "refused": 3, "closed": 1, "timed-out": 1, "aborted": 130}
@@ -32,14 +31,11 @@ ABORTED = {"type": "chat.error", "errorMessage": "aborted", "errorCode": "E_ABOR
 UNKNOWN = '{"id":"rpc_unknown","type":"error","error":"Invalid RPC message"}'
 OTHER = '{"id":"rpc_zzzz","type":"chat.done","reply":{"output":"no","model":"m"}}'
 
-
 def event(kind, **members):
     return {"type": "chat.event", "event": {"type": kind} | members}
 
-
 def done(**members):
     return {"type": "chat.done", "reply": REPLY | members}
-
 
 CUT = methodcaller("cut")
 CALL = event("tool-call", toolCallId="c", toolName="t", args={})
@@ -62,7 +58,6 @@ ENDS = (
     ("timed-out", []),
     ("timed-out", [*BEGUN, CALL]),
 )
-
 
 class Ran:
     """What our program has said, and with which code it has ended."""
@@ -87,13 +82,10 @@ class Ran:
         same(self.ended["mayHaveRun"], outcome != "refused", "whether it may have run")
         expect("reply" in self.ended or outcome != "done", "no reply")
 
-
 COMMANDS = {"run": ("run", "do it", "--yes"), "chat": ("chat", "--yes"), "status": ("status",)}
-
 
 async def run(server, *args, command="run", **more):
     return Ran(*await output("daemon", *COMMANDS[command], "--url", server.http, "--json", *args, **more))
-
 
 @contextlib.asynccontextmanager
 async def interrupted(server, *args, at):
@@ -103,11 +95,9 @@ async def interrupted(server, *args, at):
         program.signal(signal.SIGINT)
         yield program
 
-
 async def ran(program):
     code = await program.end()
     return Ran(code, *("\n".join(program.said[number]) for number in (1, 2)))
-
 
 @contextlib.asynccontextmanager
 async def acolyte(library, status=STATUS, protocol="acolyte.v1", **options):
@@ -116,7 +106,6 @@ async def acolyte(library, status=STATUS, protocol="acolyte.v1", **options):
     async with library.serve(protocol, pages={"/base/v1/status": page}, **options) as server:
         server.http = f"http://127.0.0.1:{server.port}/base"
         yield server
-
 
 def check_request(request):
     """What strict servers of any era take."""
@@ -127,7 +116,6 @@ def check_request(request):
         expect({"id", "role", "content", "timestamp"} <= set(item) and re.fullmatch(r"msg_[a-z0-9]+", item["id"]), item)
         expect(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", item["timestamp"]), item)
 
-
 async def asked(socket, kind):
     """The next request on a connection."""
     frame = await socket.next()
@@ -136,7 +124,6 @@ async def asked(socket, kind):
     if kind == "chat.start":
         check_request(frame["payload"]["request"])
     return frame
-
 
 async def play(socket, own_id, frames):
     """An object gets the id, a text or bytes are sent as they are but for `ID`, and functions do something else."""
@@ -148,7 +135,6 @@ async def play(socket, own_id, frames):
         else:
             await socket.send(frame if isinstance(frame, str) else {"id": own_id} | frame)
 
-
 async def answered(server, kind, frames):
     """Answers the first request of a connection with these frames."""
     socket = await server.accepted()
@@ -157,12 +143,10 @@ async def answered(server, kind, frames):
     await play(socket, request["id"], frames)
     return socket, request
 
-
 async def talked(server, frames, *args, **more):
     """Our program against a server that answers a chat with these frames."""
     found, _ = await asyncio.gather(run(server, *args, **more), answered(server, "chat.start", frames))
     return found
-
 
 async def each_end_of_a_chat_has_its_exit_code(library):
     async with acolyte(library) as server:
@@ -179,7 +163,6 @@ async def each_end_of_a_chat_has_its_exit_code(library):
         same(len(found.of("warning")), 2, "the warnings")
         same([update["position"] for update in found.of("queued")][-3:], [3, 3, 1], "the places")
         same(found.ended["taskId"], "task_fake0001", "the task")
-
 
 async def recordings_of_real_servers_are_had_again(library):
     async with acolyte(library) as server:
@@ -200,7 +183,6 @@ async def recordings_of_real_servers_are_had_again(library):
             # What old replies do not hold is filled in.
             same(found.ended["reply"], {"activeSkills": [], "outputStreamed": False} | frames[-1]["reply"], "the reply")
             same(found.of("warning"), [], "the warnings")
-
 
 async def an_interrupt_aborts_the_chat_and_says_what_came_of_it(library):
     granted, denied = ({"type": "chat.abort.result", "aborted": is_so} for is_so in (True, False))
@@ -228,7 +210,6 @@ async def an_interrupt_aborts_the_chat_and_says_what_came_of_it(library):
             await program.line("aborting")
             same(await program.stop(), 130, "the exit code")
 
-
 async def what_is_no_server_is_refused_before_any_chat(library):
     for status in (
         STATUS | {"protocol_version": "2"}, {}, [], None, (401, "Unauthorized", "text/plain"),
@@ -242,7 +223,6 @@ async def what_is_no_server_is_refused_before_any_chat(library):
         async with acolyte(library, refuse=(refusal, "no")) as server:
             same((await run(server)).code, 3, f"the exit code for {refusal}")
 
-
 async def a_status_of_any_era_is_shown(library):
     old = {name: value for name, value in STATUS.items() if name != "provider_auth"} | {"tasks_detached": 0}
     for status in (old, STATUS | {"providers": ["another"], "capabilities": "", "odd": None, "more": {}}):
@@ -251,7 +231,6 @@ async def a_status_of_any_era_is_shown(library):
             found = await run(server, command="status")
             same((found.code, found.updates[0]["model"]), (0, "gpt-5-mini"), "the status")
             same((await run(server, "task_a", "--sse", command="status")).code, 2, "no task is asked for over HTTP")
-
 
 async def a_task_is_shown(library):
     known = {"id": "task_a", "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00.123456Z"}
@@ -266,7 +245,6 @@ async def a_task_is_shown(library):
             found, (_, question) = await asyncio.gather(run(server, "task_a", command="status"), answering)
             same(question["payload"], {"taskId": "task_a"}, "the question")
             same(found.code, code, f"the exit code for {frame}: {found.text}")
-
 
 async def keys_go_where_they_can_and_are_never_shown(library):
     for key, is_token in (("secret-1", True), ("a/b==", False), ("a b", False)):
@@ -286,7 +264,6 @@ async def keys_go_where_they_can_and_are_never_shown(library):
         found = await run(server, ACOLYTE_API_KEY="schlüssel")
         same((found.code, server.asked), (2, []), "the exit code, and what was asked")
 
-
 async def a_conversation_goes_along(library):
     async with acolyte(library) as server:
         running = asyncio.create_task(run(server, command="chat", feed="one\ntwo\n/new\nthree\n"))
@@ -304,10 +281,8 @@ async def a_conversation_goes_along(library):
         expect(said[0]["sessionId"] == said[1]["sessionId"] != said[2]["sessionId"], "the sessions")
         same((await talked(server, [*BEGUN, done(error="x")], command="chat", feed="one\n")).code, 1, "the exit code")
 
-
 def data(value):
     return f"data: {json.dumps(value)}\n\n"
-
 
 DROP, SILENCE = "drop", "silence"
 END, DELTA = data({"type": "done", "reply": REPLY}), data({"type": "text-delta", "text": "x"})
@@ -324,16 +299,15 @@ STREAMS = (
     ("refused", 400),
 )
 
-
 @contextlib.asynccontextmanager
 async def streaming(pieces):
     """A server that answers a chat over HTTP with these pieces, and hangs up."""
     is_over = asyncio.Event()
 
-    async def status(_):
-        return web.json_response(STATUS)
-
-    async def stream(request):
+    async def serve(request):
+        if request.path == "/base/v1/status":
+            return web.json_response(STATUS)
+        same((request.method, request.path), ("POST", "/base/v1/chat/stream"), "the request")
         check_request(await request.json())
         if isinstance(pieces, int):
             return web.Response(status=pieces, text="Invalid request shape")
@@ -350,13 +324,9 @@ async def streaming(pieces):
                     await answer.write(piece.encode())
         return answer
 
-    app = web.Application()
-    app.add_routes([web.get("/base/v1/status", status), web.post("/base/v1/chat/stream", stream)])
-    async with TestServer(app) as server:
-        server.http = f"http://127.0.0.1:{server.port}/base"
-        yield server
+    async with http_server(serve) as port:
+        yield SimpleNamespace(http=f"http://127.0.0.1:{port}/base")
         is_over.set()
-
 
 async def each_end_of_a_stream_has_its_exit_code():
     for outcome, pieces in STREAMS:
@@ -372,7 +342,6 @@ async def each_end_of_a_stream_has_its_exit_code():
     async with streaming([DELTA, SILENCE]) as server, interrupted(server, "--sse", at="text-delta") as program:
         (await ran(program)).ends("aborted")
 
-
 async def a_recorded_stream_is_had_again():
     lines = (VECTORS / "noauth-sse-happy.jsonl").read_text().splitlines()
     frames = [line["data"] for line in map(json.loads, lines) if line["kind"] == "sse"]
@@ -382,23 +351,15 @@ async def a_recorded_stream_is_had_again():
         same([update["frame"] for update in found.of("step")], frames[:-1], "the events")
         same(found.ended["reply"], frames[-1]["reply"], "the reply")
 
-
 async def body(checks):
-    await checks.run(each_end_of_a_stream_has_its_exit_code)
-    await checks.run(a_recorded_stream_is_had_again)
+    await checks.each((each_end_of_a_stream_has_its_exit_code, a_recorded_stream_is_had_again))
     async with Python() as python, Node() as node:
         for check in (
-            each_end_of_a_chat_has_its_exit_code,
-            recordings_of_real_servers_are_had_again,
-            an_interrupt_aborts_the_chat_and_says_what_came_of_it,
-            what_is_no_server_is_refused_before_any_chat,
-            a_status_of_any_era_is_shown,
-            a_task_is_shown,
-            keys_go_where_they_can_and_are_never_shown,
-            a_conversation_goes_along,
+            each_end_of_a_chat_has_its_exit_code, recordings_of_real_servers_are_had_again, a_status_of_any_era_is_shown,
+            an_interrupt_aborts_the_chat_and_says_what_came_of_it, what_is_no_server_is_refused_before_any_chat,
+            a_task_is_shown, keys_go_where_they_can_and_are_never_shown, a_conversation_goes_along,
         ):
             for library in (python, node):
                 await checks.run(check, library)
-
 
 main(body)

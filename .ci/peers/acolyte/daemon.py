@@ -1,5 +1,4 @@
 """Clients of Python's `websockets` and aiohttp, and of Node's `ws` and `fetch`, against our Acolyte daemon."""
-
 # Needs: node.
 
 import asyncio
@@ -37,19 +36,15 @@ KINDS = {
     "shell-output",
 }
 
-
 def said(kind, **members):
     return {"id": "rpc_a", "type": kind} | members
-
 
 def done(**reply):
     return said("chat.done", reply={"output": "x", "outputStreamed": True, "model": "m"} | reply)
 
-
 def task(date):
     known = {"id": "task_a", "state": "running", "createdAt": date, "updatedAt": date}
     return said("task.status.result", task=known)
-
 
 async def the_judge_knows_what_clients_refuse():
     """What clients are known to hang on or to drop. Or else everything else here proves nothing."""
@@ -80,7 +75,6 @@ async def the_judge_knows_what_clients_refuse():
                 line["msg"].get("reply", {}).setdefault("outputStreamed", True)
                 judge(line["msg"], file.name)
 
-
 async def all_that_is_said_over_a_websocket_fits_clients_of_all_eras(library):
     async with daemon() as served, served.talk(library) as talk:
         seen = set()
@@ -109,7 +103,6 @@ async def all_that_is_said_over_a_websocket_fits_clients_of_all_eras(library):
         same(told["capabilities"], "ask-first, error.structured, stream.sse, workspace.path", "the capabilities")
         same(await talk.socket.close(4001, "bye"), (4001, "bye"), "the close")
 
-
 async def all_that_is_streamed_fits_too(library):
     async with daemon() as served:
         for words in WORK:
@@ -117,7 +110,6 @@ async def all_that_is_streamed_fits_too(library):
             frames = await served.stream(library, words, sessionId="not checked", extra=1)
         same(frames[-1]["reply"]["output"], WORK[-1], "the last answer")
         same((await served.stream(library, "hi", workspace="/nowhere"))[-1]["type"], "error", "another folder")
-
 
 async def bodies_may_come_in_chunks_and_after_a_hundred():
     async def letters():
@@ -128,7 +120,6 @@ async def bodies_may_come_in_chunks_and_after_a_hundred():
         for more in ({"data": letters()}, {"data": letters(), "expect100": True}):
             async with session.post(f"{served.http}/v1/chat/stream", **more) as answer:
                 same(frames_of(await answer.text())[-1]["reply"]["output"], "hi", "the answer")
-
 
 async def one_chat_runs_and_25_wait_for_it(library):
     async with daemon() as served, served.talk(library) as talk:
@@ -157,13 +148,11 @@ async def one_chat_runs_and_25_wait_for_it(library):
         states = [await talk.state(chat.task) for chat in (first, *chats)]
         same(states, ["cancelled"] + ["completed"] * 25, "the tasks")
 
-
 def commands():
     """The command lines of all processes."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             yield path.read_bytes().decode(errors="replace").replace("\0", " ")
-
 
 class Work:
     """Two calls: the first takes very long, and the second must not be reached."""
@@ -181,7 +170,6 @@ class Work:
         same((await talk.chat("hi")).output, "hi", "the next chat")
         expect(not list(self.served.folder.glob("late*")), "the work has gone on")
 
-
 async def an_aborted_chat_does_nothing_more_and_the_next_one_starts(library):
     async with daemon() as served, served.talk(library) as talk:
         work = Work(served, 1)
@@ -196,7 +184,6 @@ async def an_aborted_chat_does_nothing_more_and_the_next_one_starts(library):
         same((await talk.state(chat.task), await talk.abort(chat)), ("cancelled", False), "it has ended")
         same((await (await talk.start("once more", own_id=chat.id)).end()).output, "once more", "its id is free")
 
-
 async def a_lost_line_ends_its_chats(library):
     async with daemon() as served, served.talk(library) as watch:
         work = Work(served, 2)
@@ -210,7 +197,6 @@ async def a_lost_line_ends_its_chats(library):
                 pass
         await work.has_ended(watch)
 
-
 async def a_stream_that_is_left_ends_its_work(library):
     async with daemon() as served, served.talk(library) as watch, aiohttp.ClientSession() as session:
         work = Work(served, 3)
@@ -218,7 +204,6 @@ async def a_stream_that_is_left_ends_its_work(library):
             await work.has_begun()
             answer.close()
         await work.has_ended(watch)
-
 
 async def keys_come_in_a_header_or_a_subprotocol(library):
     bearer, header = f"bearer.{KEY}", {"authorization": f"Bearer {KEY}"}
@@ -241,7 +226,6 @@ async def keys_come_in_a_header_or_a_subprotocol(library):
         text = json.dumps(await served.stream(library, work, headers=header))
         expect(KEY not in text and not served.program.find(KEY), "the key is shown")
 
-
 async def requests_come_in_pieces_and_in_bytes(library):
     async with daemon() as served, served.talk(library, "x", "y", compression="deflate") as talk:
         same((talk.socket.protocol, talk.socket.has_extensions), ("x", False), "the first subprotocol, no extension")
@@ -258,7 +242,6 @@ async def requests_come_in_pieces_and_in_bytes(library):
         await talk.socket.send("x" * (17 << 20))
         await closes(talk.socket, 1009)
 
-
 async def pages_of_others_stay_outside(library):
     async with daemon("--allow-origin", "http://localhost:3000") as served:
         for origin, may in (("https://evil.example", False), (served.http, True), ("http://localhost:3000", True)):
@@ -269,7 +252,6 @@ async def pages_of_others_stay_outside(library):
             status, headers, _ = await library.fetch(f"{served.http}/v1/status", headers={"origin": origin})
             allowed = headers.get("access-control-allow-origin")
             same((status, allowed), (200 if may else 403, None), f"over HTTP from {origin}")
-
 
 async def aborts_may_be_silent_and_lists_may_have_their_newer_name(library):
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
@@ -286,7 +268,6 @@ async def aborts_may_be_silent_and_lists_may_have_their_newer_name(library):
         same(kinds[1], {"chat.accepted", "chat.queued"}, "all that is said of the one that waited")
         expect(not kinds[0] & {"chat.done", "chat.error"}, f"the one that ran has an end: {kinds[0]}")
 
-
 async def a_shutdown_lets_what_runs_come_to_its_end(library, way):
     async with daemon(ACOLYTE_API_KEY=KEY) as served:
         headers = {"authorization": f"Bearer {KEY}"}
@@ -302,7 +283,6 @@ async def a_shutdown_lets_what_runs_come_to_its_end(library, way):
             await second.end()
             await closes(talk.socket, 1001)
         same(await served.program.end(), 0, "the exit code")
-
 
 async def any_schedule_keeps_the_order(python, node):
     async def some(library, seed):
@@ -329,29 +309,21 @@ async def any_schedule_keeps_the_order(python, node):
         status = json.loads((await python.fetch(f"{served.http}/v1/status"))[2])
         same((status["tasks_running"], status["rpc_queue_length"]), (0, 0), "what is left")
 
-
 async def body(checks):
     print(f"SEED={SEED}")
     await checks.run(the_judge_knows_what_clients_refuse)
     async with Python() as python, Node() as node:
         for library in (python, node):
-            for check in (
-                all_that_is_said_over_a_websocket_fits_clients_of_all_eras,
-                all_that_is_streamed_fits_too,
-                one_chat_runs_and_25_wait_for_it,
-                an_aborted_chat_does_nothing_more_and_the_next_one_starts,
-                a_lost_line_ends_its_chats,
-                keys_come_in_a_header_or_a_subprotocol,
-                requests_come_in_pieces_and_in_bytes,
-                pages_of_others_stay_outside,
-                aborts_may_be_silent_and_lists_may_have_their_newer_name,
-            ):
-                await checks.run(check, library)
+            await checks.each((
+                all_that_is_said_over_a_websocket_fits_clients_of_all_eras, all_that_is_streamed_fits_too,
+                one_chat_runs_and_25_wait_for_it, an_aborted_chat_does_nothing_more_and_the_next_one_starts,
+                a_lost_line_ends_its_chats, keys_come_in_a_header_or_a_subprotocol, pages_of_others_stay_outside,
+                requests_come_in_pieces_and_in_bytes, aborts_may_be_silent_and_lists_may_have_their_newer_name,
+            ), library)
             for way in ("signal", "request"):
                 await checks.run(a_shutdown_lets_what_runs_come_to_its_end, library, way)
         await checks.run(a_stream_that_is_left_ends_its_work, python)
         await checks.run(bodies_may_come_in_chunks_and_after_a_hundred)
         await checks.run(any_schedule_keeps_the_order, python, node)
-
 
 main(body)

@@ -9,7 +9,6 @@ from harness import Failed, short
 
 ERAS = ("0.18 to 0.21", "0.22", "later")
 
-
 def judge(what, fits):
     def check(value, where):
         if not fits(value):
@@ -17,34 +16,25 @@ def judge(what, fits):
 
     return check
 
-
-def is_count(value):
-    return type(value) is int and 0 <= value < 2**53
-
-
 def matching(pattern):
     return judge(f"text like {pattern}", lambda value: isinstance(value, str) and re.fullmatch(pattern, value))
-
 
 def one(*values):
     return judge(f"one of {values}", lambda value: value in values and isinstance(value, str))
 
-
 def some_id(prefix):
     return matching(f"{prefix}_[a-z0-9]+")
-
 
 TEXT = judge("text", lambda value: isinstance(value, str))
 WORD = judge("text with something in it", lambda value: isinstance(value, str) and value)
 FLAG = judge("boolean", lambda value: isinstance(value, bool))
 TRUE = judge("true", lambda value: value is True)
-COUNT = judge("count", is_count)
-PLACE = judge("place", lambda value: is_count(value) and value > 0)
+COUNT = judge("count", lambda value: type(value) is int and 0 <= value < 2**53)
+PLACE = judge("place", lambda value: type(value) is int and 0 < value < 2**53)
 OBJECT = judge("object", lambda value: isinstance(value, dict))
 NEVER = judge("member that is known", lambda value: False)
 # A `Z`, and no other zone.
 DATE = matching(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-
 
 def each(item):
     def check(value, where):
@@ -53,7 +43,6 @@ def each(item):
             item(inner, f"{where}[{at}]")
 
     return check
-
 
 def members(rest=NEVER, **known):
     """An object with these members. Names that end in `_` may be missing, but are never null."""
@@ -69,7 +58,6 @@ def members(rest=NEVER, **known):
 
     return check
 
-
 def tagged(tag, kinds):
     def check(value, where):
         OBJECT(value, where)
@@ -78,7 +66,6 @@ def tagged(tag, kinds):
         kinds[value[tag]](value, where)
 
     return check
-
 
 def part(is_old):
     """What a tool puts out."""
@@ -95,10 +82,8 @@ def part(is_old):
         "truncated": members(kind=TEXT, count_=COUNT, unit_=TEXT),
     })
 
-
 DETAIL = members(code_=TEXT, category_=TEXT, kind_=TEXT, source_=TEXT, tool_=TEXT)
 SKILL = members(name=WORD, instructions=WORD)
-
 
 def events(era):
     tool = {"type": TEXT, "toolCallId": TEXT, "toolName": TEXT}
@@ -121,7 +106,6 @@ def events(era):
         "skill-deactivated": members(type=TEXT, name=TEXT),
     }
 
-
 def status(is_old):
     if is_old:
         more = {"provider_auth_": each(TEXT), "tasks_detached": COUNT}
@@ -134,7 +118,6 @@ def status(is_old):
         service=matching(r"http://localhost:\d+"),
         tasks_total=COUNT, tasks_running=COUNT, rpc_queue_length=COUNT, **more,
     )
-
 
 def era(name):
     """The judges of an era: of a message over a WebSocket, of a frame of a stream, of a status."""
@@ -166,9 +149,7 @@ def era(name):
     ends = {"done": members(type=TEXT, reply=reply), "error": members(type=TEXT, **problem)}
     return {"message": message, "frame": tagged("type", kinds | ends), "status": status(is_old)}
 
-
 RELEASED = {name: era(name) for name in ERAS[:2]}
-
 
 def accepted(kind, value):
     """Fails unless the clients of all releases accept it."""

@@ -12,10 +12,8 @@ from harness import Failed, Inbox, expect, same, served
 
 ENDS = ("chat.done", "chat.error", "error")
 
-
 def request(message, **more):
     return {"message": message, "history": [], "model": "scripted"} | more
-
 
 class Course:
     """The events of one chat, over either transport."""
@@ -53,7 +51,6 @@ class Course:
         expect(not reply["outputStreamed"] or reply["output"] in self.text, "the output was not streamed")
         same(usage["totalTokens"], usage["inputTokens"] + usage["outputTokens"], "the sum")
 
-
 def frames_of(text):
     """The frames of a whole stream, which may hold nothing but data and comments."""
     expect(text.endswith("\n\n") and "\r" not in text, "the end of a stream")
@@ -68,7 +65,6 @@ def frames_of(text):
     expect(frames[-1]["type"] in ("done", "error"), f"the end: {frames[-1]}")
     course.end(frames[-1])
     return frames
-
 
 class Order:
     """Follows what is said on one connection. Each chat is accepted, waits, starts and ends once; one runs at a time,
@@ -111,7 +107,6 @@ class Order:
 
     def places_are_known(self):
         same([self.places[it] for it in self.waiting], list(range(1, len(self.waiting) + 1)), "the places")
-
 
 class Talk:
     """A client of the daemon. Messages are sorted by id, and judged as they come."""
@@ -172,7 +167,6 @@ class Talk:
         """A whole chat."""
         return await (await self.start(message, **more)).end()
 
-
 class Chat:
     """A chat over a WebSocket, and what has come of it."""
 
@@ -209,7 +203,6 @@ class Chat:
     def code(self):
         return self.last.get("errorCode")
 
-
 class Daemon:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -234,7 +227,6 @@ class Daemon:
         status, found, text = await library.fetch(f"{self.http}/v1/chat/stream", "POST", headers, body)
         same((status, found["content-type"]), (200, "text/event-stream"), f"the answer {text[:200]}")
         return frames_of(text)
-
 
 @contextlib.asynccontextmanager
 async def daemon(*options, **env):

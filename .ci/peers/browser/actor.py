@@ -9,11 +9,11 @@ import json
 
 import aiohttp
 from aiohttp import web
-from chatpage import DONE, MARKUP, host, say
+from chatpage import DONE, host, say
 from gateways import gateway
-from harness import Inbox, Proxy, expect, same
+from harness import Front, Inbox, expect, same
 from screen import look
-from sockets import Python
+from sockets import Python, http_server
 
 # Another try comes when the user says so, and the end of a long silence when the check does.
 HELD = """window.silences = []; const real = setTimeout; window.setTimeout = (then, ms) =>
@@ -46,21 +46,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> { println!("{}", "a line tha
 """
 USAGE = {"input_tokens": 812, "output_tokens": 131}
 
-
-class Front(Proxy):
+class AgentFront(Front):
     """What the browser connects to. The WebSocket leads to the actor, everything else to the real program."""
 
     def __init__(self, real, actor):
         super().__init__(real)
         self.real, self.actor = real, actor
 
-    async def serve(self, reader, writer, head=b""):
-        # A browser may open connections that it does not need.
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            self.target = self.actor if head.startswith(b"GET /ws ") else self.real
-            await super().serve(reader, writer, head)
-
+    async def answer(self, path, is_upgrade):
+        self.target = self.actor if path == "/ws" else self.real
 
 class GatewayLine:
     """One connection of the gateway's page: a request whose answer grows. Other requests say what the user does."""
@@ -143,7 +137,6 @@ class GatewayLine:
         expect(path.endswith("/answer"), f"the page deletes {path}")
         await self.event("stopped")
 
-
 class GatewayFront:
     """What the browser connects to: the chats are played, everything else comes from the real program."""
 
@@ -151,19 +144,13 @@ class GatewayFront:
         self.real, self.inbox, self.lines, self.prepared = real, Inbox(), Inbox(), asyncio.Event()
 
     async def __aenter__(self):
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self.serve)
-        self.runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-        self.client = aiohttp.ClientSession(auto_decompress=False)
-        await self.runner.setup()
-        site = web.TCPSite(self.runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = self.runner.addresses[0][1]
+        self.client, self.server = aiohttp.ClientSession(auto_decompress=False), http_server(self.serve)
+        self.port = await self.server.__aenter__()
         return self
 
-    async def __aexit__(self, *_):
+    async def __aexit__(self, *error):
         await self.client.close()
-        await self.runner.cleanup()
+        await self.server.__aexit__(*error)
 
     async def serve(self, request):
         if not request.path.startswith("/chats/"):
@@ -180,7 +167,6 @@ class GatewayFront:
 
     async def opened(self):
         return await self.lines.next(what="a connection")
-
 
 class AgentLine(GatewayLine):
     """One connection of the agent's page."""
@@ -232,7 +218,6 @@ class AgentLine(GatewayLine):
         await self.receive(lambda frame: frame["type"] == "INTERRUPT", "an interrupt")
         await self.end("Stopped.")
 
-
 class Actor:
     """One of the two programs, as a check plays it; `kind` is the class of its connections."""
 
@@ -249,7 +234,7 @@ class Actor:
             else:
                 library = await stack.enter_async_context(Python())
                 server = await stack.enter_async_context(library.serve())
-                front = await stack.enter_async_context(Front(self.real.port, server.port))
+                front = await stack.enter_async_context(AgentFront(self.real.port, server.port))
 
                 async def opened():
                     return AgentLine(await server.accepted())
@@ -268,13 +253,11 @@ class Actor:
             await line.greet()
             yield page, line
 
-
 @contextlib.asynccontextmanager
 async def actors(chrome):
     """One for each page."""
     async with gateway(config="") as real, host() as helper:
         yield Actor(chrome, real, GatewayLine), Actor(chrome, helper, AgentLine)
-
 
 async def answered(page, line, question, *pieces):
     """Asks, and lets this be the answer."""

@@ -4,8 +4,8 @@
 import json
 
 from chatpage import (
-    ANSWER, ANSWERING, DONE, EMPTY, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask,
-    chats_are_kept_in_a_list, equals, has, host, many, say, texts,
+    ANSWER, ANSWERING, DONE, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, ask,
+    chats_are_kept_in_a_list, equals, fresh, has, host, many, say, texts,
 )
 from chrome import browser
 from harness import call, expect, main, same, switchboard, until
@@ -36,7 +36,6 @@ PICK = """{ const data = new DataTransfer(); const picker = document.getElementB
   data.items.add(new File([new Uint8Array([137, 80])], 'dot.png', { type: 'image/png' }));
   picker.files = data.files; picker.dispatchEvent(new Event('change')); }"""
 
-
 async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
     async with host() as real, chrome.page(real.http) as page:
         (real.folder / "files" / "six.txt").write_text("42")
@@ -53,7 +52,6 @@ async def the_page_loads_its_own_files_and_shows_a_tool_and_a_failure(chrome):
             same(other.statuses[0][1], 403, "the status under a foreign name")
             other.problems.clear()
 
-
 async def a_browser_has_a_key_or_goes_unsigned(chrome):
     async with host("--signed") as real, chrome.page(real.http) as page:
         await page.until(READY)
@@ -66,7 +64,6 @@ async def a_browser_has_a_key_or_goes_unsigned(chrome):
     async with host() as real, chrome.page(real.http, before=NO_KEYS) as page:
         await ask(page, "count to 2", "1 2")
 
-
 async def a_question_is_answered_by_a_button_or_in_words(chrome):
     async with host() as real, chrome.page(real.http) as page:
         question = call("ask_user", question="Which colour I like?", options=["red", "green"])
@@ -75,7 +72,6 @@ async def a_question_is_answered_by_a_button_or_in_words(chrome):
         await page.click(".ask .answers button:nth-child(2)", f"{DONE} && {has(ANSWER, 'green')}")
         await say(page, call("ask_user", question="My name?"), ASKS)
         await say(page, "Ann", f"{DONE} && {has(ANSWER, 'Ann')} && {many('#log .user', 2)}")
-
 
 async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
     async with host() as real, chrome.page(real.http) as page:
@@ -91,11 +87,10 @@ async def a_tool_waits_for_leave_but_not_in_another_mode(chrome):
         await say(page, call("write_file", path="a.txt", text="bread"))
         await page.click(ALWAYS, f"{DONE} && {has(ANSWER, 'wrote 5 bytes')}")
         await ask(page, call("write_file", path="a.txt", text="cheese"), "wrote 6 bytes")
-        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await fresh(page)
         await page.run("const it = document.getElementById('mode'); it.value = 'accept_edits';"
                        " it.dispatchEvent(new Event('change'))")
         await ask(page, call("write_file", path="a.txt", text="oranges"), "wrote 7 bytes")
-
 
 async def a_run_goes_on_after_a_reload(chrome):
     async with host() as real, chrome.page(real.http) as page:
@@ -112,7 +107,6 @@ async def a_run_goes_on_after_a_reload(chrome):
         await page.until(f"{READY} && {equals(ITEMS, before)}")
         await ask(page, "count to 2", "1 2")
 
-
 async def a_question_outlives_the_agent(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await say(page, "!slow 1000 100", f"{ANSWERING} && {has(ANSWER, '1 2')}")
@@ -126,7 +120,6 @@ async def a_question_outlives_the_agent(chrome):
             await ask(page, "count to 2", "1 2")
             page.problems.clear()
 
-
 async def what_happened_while_the_page_was_away_is_shown(chrome):
     async with host("--pace", "100ms") as real, chrome.page(real.http) as page:
         (real.folder / "files" / "six.txt").write_text("42")
@@ -139,14 +132,12 @@ async def what_happened_while_the_page_was_away_is_shown(chrome):
         await page.goto(real.http)
         await page.until(f"{READY} && {DONE} && {has(ANSWER, '42; 42; 42')} && {equals(TOOLS, ['read_file done'] * 3)}")
 
-
 async def what_is_said_during_a_run_is_answered_as_well(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await say(page, call("write_file", path="a.txt", text="milk"), ASKS)
         await say(page, "count to 4", "document.querySelector('#log .queued') !== null")
         await page.click(ALLOW, f"{DONE} && {has(ANSWER, '1 2 3 4')} && {many('#log .queued', 0)}")
         same(await page.run(TOOLS), ["write_file done"], "what was asked first")
-
 
 async def stop_interrupts_the_agent_also_after_a_reload(chrome):
     async with host() as real, chrome.page(real.http) as page:
@@ -155,7 +146,6 @@ async def stop_interrupts_the_agent_also_after_a_reload(chrome):
         await page.until(f"{READY} && {ANSWERING} && {has(ANSWER, '1 2 3')}")
         await page.click("#stop", f"{DONE} && {has(ANSWER, 'What would you like me to do?')}")
         await ask(page, "count to 2", "1 2")
-
 
 async def strangers_need_an_invite_code(chrome):
     async with host("--trust", "careful", "--invite", "red onion") as real, chrome.page(real.http) as page:
@@ -172,6 +162,10 @@ async def strangers_need_an_invite_code(chrome):
         expect(not await page.run(GATED), "it is known now")
         same(len((real.folder / "contacts.txt").read_text().split()), 1, "how many are remembered")
 
+async def again(page):
+    """Asks the last question again, which begins a session of its own: its answer may be there at once."""
+    before = (await page.run(SESSIONS))[0]
+    await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
 
 async def two_pages_see_the_same_conversation(chrome):
     async with host() as real, chrome.page(real.http) as page:
@@ -182,12 +176,11 @@ async def two_pages_see_the_same_conversation(chrome):
             await other.until(f"{READY} && {has(ANSWER, '1 2')}")
             await ask(page, "count to 3", "1 2 3")
             await other.until(f"{DONE} && {has(ANSWER, '1 2 3')} && {many('#log .user', 2)}")
-            before = (await page.run(SESSIONS))[0]
-            await page.click("#log article:last-child .again", f"!({SESSIONS}).includes('{before}')")
-            await other.until(f"{READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
+            await other.run(f"window.last = {ANSWER}, 0")
+            await again(page)
+            await other.until(f"!last.isConnected && {READY} && {DONE} && {many('#log .user', 2)} && {has(ANSWER, '1 2 3')}")
             await ask(other, "count to 4", "1 2 3 4")
             await page.until(f"{DONE} && {many('#log .user', 3)} && {has(ANSWER, '1 2 3 4')}")
-
 
 async def images_and_files_are_sent(chrome):
     async with host() as real, chrome.page(real.http) as page:
@@ -204,14 +197,13 @@ async def images_and_files_are_sent(chrome):
         same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved: the model has seen the image")
         await page.until(f"{KEPT}.includes('data:image/png;base64,iVA=')")
         # They go along again, and stay until the chat is deleted.
-        await page.click("#log article:last-child .again", ANSWERING)
-        await page.until(f"{DONE} && {has(ANSWER, 'an image of type image/png with 2 bytes')}")
+        await again(page)
+        await page.until(f"{READY} && {DONE} && {has(ANSWER, 'an image of type image/png with 2 bytes')}")
         same([file.read_text() for file in uploads.iterdir()], ["milk"], "what was saved")
         await look(page, *DESKTOP)
         for expected in ("document.querySelector('.remove[data-sure]') !== null", many("#chat-list li", 0)):
             await page.click("#chat-list .remove", expected)
         same(list(uploads.iterdir()), [], "what stays of a chat that was deleted")
-
 
 async def a_long_conversation_is_made_shorter(chrome):
     async with host("--context-tokens", "100") as real, chrome.page(real.http) as page:
@@ -219,15 +211,13 @@ async def a_long_conversation_is_made_shorter(chrome):
             await ask(page, f"count to {count}", f"{count} - done")
         expect("made shorter" in str(await page.run(texts("#log .notice"))), "it says so")
 
-
 async def each_chat_of_a_browser_is_a_session(chrome, size):
     async with host() as real, chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
         expect(b"count to 2" in (real.folder / "sessions.redb").read_bytes(), "the agent has stored it")
-        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await fresh(page)
         await ask(page, "count to 3", "1 2 3")
         await page.until(f"new Set(({SESSIONS}).filter((it) => it !== null)).size === 2")
-
 
 async def an_edited_message_begins_a_session_of_its_own(chrome):
     async with host() as real, chrome.page(real.http) as page:
@@ -244,21 +234,18 @@ async def an_edited_message_begins_a_session_of_its_own(chrome):
         await page.run("history.back()")
         await page.until(f"{READY} && {equals(SAID, before)}")
 
-
 async def body(checks):
     async with browser() as chrome:
-        for check in (
+        await checks.each((
             the_page_loads_its_own_files_and_shows_a_tool_and_a_failure, a_browser_has_a_key_or_goes_unsigned,
             a_question_is_answered_by_a_button_or_in_words, a_tool_waits_for_leave_but_not_in_another_mode,
             a_run_goes_on_after_a_reload, a_question_outlives_the_agent, what_happened_while_the_page_was_away_is_shown,
             what_is_said_during_a_run_is_answered_as_well, stop_interrupts_the_agent_also_after_a_reload,
             strangers_need_an_invite_code, two_pages_see_the_same_conversation, images_and_files_are_sent,
             a_long_conversation_is_made_shorter, an_edited_message_begins_a_session_of_its_own,
-        ):
-            await checks.run(check, chrome)
+        ), chrome)
         for size in (DESKTOP, PHONE):
             name = f"each chat of a browser is a session, {size[0]} px wide"
             await checks.run(each_chat_of_a_browser_is_a_session, chrome, size, name=name)
-
 
 main(body)

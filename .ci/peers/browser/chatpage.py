@@ -29,34 +29,27 @@ TOKEN_ERROR = "document.getElementById('token-error')"
 CHATS_ARE_OPEN = "document.getElementById('chats').contains(document.activeElement)"
 MARKUP = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script><b>bold</b>"
 
-
 def texts(selector):
     return f"[...document.querySelectorAll({json.dumps(selector)})].map((it) => it.textContent.trim())"
 
-
 def has(it, part):
     return f"({it}?.innerText ?? '').includes({json.dumps(part)})"
-
 
 def equals(it, value):
     """A comparison of what JSON can say."""
     return f"JSON.stringify({it}) === JSON.stringify({json.dumps(value)})"
 
-
 def many(selector, count):
     return f"document.querySelectorAll('{selector}').length === {count}"
 
-
 SAID = texts("#log .user .text, #log .agent .text")
 TITLES = texts("#chat-list .title")
-
 
 async def write(page, content):
     """Types into the field, in place of what is there."""
     await page.run("document.getElementById('input').select()")
     await page.type(content)
     await page.until(f"{INPUT} === {json.dumps(content)}")
-
 
 async def enter(page, content):
     """Sends something: by Enter, which begins a new line where fingers write."""
@@ -68,19 +61,20 @@ async def enter(page, content):
     else:
         await page.press("Enter")
 
-
 async def say(page, content, effect="true"):
     """Says something, which leaves the field, and waits for an expression to become true."""
     await page.until(READY)
     await enter(page, content)
     await page.until(f"{INPUT} === '' && {effect}")
 
-
 async def ask(page, question, part=""):
     """Says something, and waits for another answer, which has this in it."""
     count = await page.run("document.querySelectorAll('#log .agent').length")
     await say(page, question, f"{many('#log .agent', count + 1)} && {DONE} && {has(ANSWER, part)}")
 
+async def fresh(page):
+    """Begins another chat, which is ready to be written to."""
+    await page.click("#fresh", f"{READY} && {EMPTY} && {FOCUS} === 'input'")
 
 @contextlib.asynccontextmanager
 async def host(*args):
@@ -90,7 +84,6 @@ async def host(*args):
             running.http, running.folder = f"http://{running.address}", Path(folder)
             yield running
 
-
 async def chats_are_kept_in_a_list(page, where, size):
     """New ones, back to an old one, a reload, and the end of one; the same for both pages."""
     await look(page, *size)
@@ -99,7 +92,7 @@ async def chats_are_kept_in_a_list(page, where, size):
     await ask(page, "count to 3", "1 2 3")
     first = await page.run(SAID)
     same([first[0], first[2]], ["count to 2", "count to 3"], "said")
-    await page.click("#fresh", f"{READY} && {EMPTY} && {FOCUS} === 'input'")
+    await fresh(page)
     await ask(page, "count to 4", "1 2 3 4")
     same(await page.run(TITLES), ["count to 4", "count to 2"], "the list")
     # A reload shows the chat that was open, and its draft; the browser leads back and forth.

@@ -1,7 +1,6 @@
 """The gateway's page in a browser, against the real gateway, also with a provider that fails."""
 # Needs: browser.
 
-import base64
 import json
 import tempfile
 
@@ -9,13 +8,14 @@ import aiohttp
 from aiohttp import web
 from chatpage import (
     ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, EMPTY, FAILURE, FOCUS, QUESTION, READY, SAID, SHARED, STATE, TITLES,
-    TOKEN_ERROR, ask, chats_are_kept_in_a_list, equals, has, many, say
+    TOKEN_ERROR, ask, chats_are_kept_in_a_list, equals, fresh, has, many, say
 )
 from chrome import browser
 from gateways import TOKEN, agent, gateway
 from harness import expect, main, same
 from provider import KEY, Provider
 from screen import DESKTOP, PHONE, accessible, look
+from sockets import http_server
 
 # What no script of the page may do.
 FORBIDDEN = [
@@ -45,7 +45,6 @@ HALVES = {"!midstream", "!cut", "!eof", "!stall"}
 # The words for a failure, without the folded detail.
 WORDS = f"({FAILURE}?.querySelector('p').textContent ?? '')"
 
-
 async def the_page_loads_its_own_files_and_connects(chrome, real):
     async with chrome.page(real.http) as page:
         await page.until(READY)
@@ -62,7 +61,6 @@ async def the_page_loads_its_own_files_and_connects(chrome, real):
         expect(await page.run("window.ran === undefined"), "no script ran")
         page.problems.clear()
 
-
 async def a_browser_has_a_session_of_its_own_which_a_reload_shows_again(chrome, real):
     async with chrome.page(real.http) as page, chrome.page(real.http) as other:
         await ask(page, "My name is Ann <b>.")
@@ -76,7 +74,6 @@ async def a_browser_has_a_session_of_its_own_which_a_reload_shows_again(chrome, 
         await ask(page, "And what now?")
         same((await page.run(SAID))[:5], [*said, "And what now?"], "it goes on below what was there")
 
-
 async def markdown_and_tools_are_shown(chrome, real):
     async with chrome.page(real.http) as page:
         await ask(page, "show markdown", "A sample")
@@ -87,7 +84,6 @@ async def markdown_and_tools_are_shown(chrome, real):
         expect(await page.run(f"{ANSWER}.querySelector('.tool .result').innerText !== ''"), "it has a result")
         await accessible(page, "gateway-markdown-and-tool")
 
-
 async def what_is_known_is_shown_and_forgotten(chrome, real):
     async with chrome.page(real.http) as page:
         await ask(page, '!call remember {"subject":"user","relation":"name","value":"<b>Ann"}', "noted")
@@ -95,13 +91,11 @@ async def what_is_known_is_shown_and_forgotten(chrome, real):
         await accessible(page, "gateway-memory")
         await page.click("#memory .remove", many("#memory-list li", 0))
 
-
 async def shown_again(page, question, became):
     """After a reload the first question and what became of its answer are there."""
     await page.reload()
     first = [f"document.querySelector('#log .{who}')" for who in ("user", "agent")]
     await page.until(f"{READY} && {has(first[0], question)} && {has(first[1], became)}")
-
 
 async def an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped(chrome, real):
     async with chrome.page(real.http) as page, chrome.page() as other:
@@ -115,7 +109,6 @@ async def an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped(c
         await ask(page, "hello")
         await other.until(f"{DONE} && {many('#log article', 4)} && {has(QUESTION, 'hello')}")
         await shown_again(page, "!slow 1000", "Stopped.")
-
 
 async def a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_page(chrome):
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +126,6 @@ async def a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_pa
                     async with chrome.page(f"{real.http}/{chat}") as other:
                         await other.until(f"{READY} && {has(QUESTION, '!slow 1000')} && {has(FAILURE, 'the gateway ended')}")
                 page.problems.clear()
-
 
 async def an_edited_message_begins_a_chat_of_its_own(chrome, real):
     async with chrome.page(real.http) as page:
@@ -157,7 +149,6 @@ async def an_edited_message_begins_a_chat_of_its_own(chrome, real):
         await page.goto(f"{real.http}/{address}")
         await page.until(f"{READY} && {equals(SAID, before)}")
 
-
 async def a_chat_that_is_not_there_says_so(chrome, real):
     async with chrome.page(real.http) as page:
         greeting = "document.getElementById('greeting')"
@@ -166,7 +157,7 @@ async def a_chat_that_is_not_there_says_so(chrome, real):
         await page.until(f"{READY} && {has(greeting, 'What would you like')}")
         for wrong in [32 * "0", "12"]:
             await page.goto("about:blank")
-            await page.call("Page.navigate", url=f"{real.http}/#{wrong}")
+            await page.goto(f"{real.http}/#{wrong}")
             await page.until(f"{READY} && {EMPTY} && {has(greeting, 'no chat at this address')}")
         await page.click(".example:nth-child(2)", f"{DONE} && {has(ANSWER, '1 2 3')}")
         async with chrome.page(await page.run("location.href"), beside=page) as other:
@@ -175,14 +166,13 @@ async def a_chat_that_is_not_there_says_so(chrome, real):
             await page.click("#chat-list .remove", many("#chat-list li", 0))
             await other.until(f"{EMPTY} && {has(greeting, 'was deleted')}")
 
-
 async def chats_have_names_and_are_found_by_what_is_said_in_them(chrome, real):
     async with chrome.page(real.http) as page:
         await ask(page, "count to 2", "1 2")
         await page.run("document.getElementById('title').select()")
         await page.enter("My numbers")
         await page.until(f"{equals(TITLES, ['My numbers'])} && {FOCUS} === 'input'")
-        await page.click("#fresh", f"{READY} && {EMPTY}")
+        await fresh(page)
         await ask(page, "count to 3", "1 2 3")
         same(await page.run(TITLES), ["count to 3", "My numbers"], "the list")
         await page.run("document.getElementById('search').focus()")
@@ -192,7 +182,6 @@ async def chats_have_names_and_are_found_by_what_is_said_in_them(chrome, real):
         none = has("document.getElementById('no-chats')", "No chat has these words")
         await page.until(f"{equals(TITLES, [])} && {none}")
 
-
 async def a_conversation_is_printed_whole_and_copied_without_buttons(chrome, real):
     async with chrome.page(real.http) as page:
         for _ in range(4):
@@ -200,17 +189,16 @@ async def a_conversation_is_printed_whole_and_copied_without_buttons(chrome, rea
         await page.run("getSelection().selectAllChildren(document.getElementById('log'))")
         copied = await page.run("getSelection().toString()")
         expect("fn greet" in copied and not any(word in copied for word in ["Copy", "Retry", "Edit"]), copied[:200])
-        printed = await page.call("Page.printToPDF")
-        pages = base64.b64decode(printed["data"]).count(b"/Type /Page\n")
+        pages = (await page.page.pdf()).count(b"/Type /Page\n")
         expect(pages >= 3, f"{pages} pages are printed")
-        await page.call("Emulation.setEmulatedMedia", media="print", features=[])
+        await page.page.emulate_media(media="print")
         whole = "document.documentElement.scrollHeight >= document.getElementById('log').scrollHeight"
         expect(await page.run(f"{whole} && document.getElementById('log').scrollHeight > 2 * innerHeight"), "all is on paper")
         same(await page.run("document.getElementById('composer').offsetHeight"), 0, "the field is not")
 
-
 async def a_page_below_a_path_of_another_server_works(chrome, real):
     async def serve(request):
+        expect(request.path.startswith("/below/path/"), f"the page asks for {request.path}")
         path = request.path.removeprefix("/below/path")
         async with client.request(
             request.method, f"{real.http}{path}", data=await request.read(), headers={"Content-Type": request.content_type}
@@ -221,16 +209,9 @@ async def a_page_below_a_path_of_another_server_works(chrome, real):
                 await response.write(piece)
             return response
 
-    app = web.Application()
-    app.router.add_route("*", "/below/path/{path:.*}", serve)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    async with aiohttp.ClientSession() as client:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        async with chrome.page(f"http://127.0.0.1:{runner.addresses[0][1]}/below/path/") as page:
+    async with aiohttp.ClientSession() as client, http_server(serve) as port:
+        async with chrome.page(f"http://127.0.0.1:{port}/below/path/") as page:
             await ask(page, "count to 2", "1 2")
-        await runner.cleanup()
-
 
 async def a_token_is_asked_for_refused_and_accepted(chrome):
     async with gateway(None, "--token", TOKEN, config="") as guarded, chrome.page(guarded.http) as page:
@@ -251,11 +232,9 @@ async def a_token_is_asked_for_refused_and_accepted(chrome):
         async with chrome.page(guarded.http) as other:
             await other.until(ASKS_FOR_TOKEN)
 
-
 async def chats_of_a_browser(chrome, real, size):
     async with chrome.page() as page:
         await chats_are_kept_in_a_list(page, real.http, size)
-
 
 async def failures_are_told_in_words_also_after_a_reload(chrome, failures, config):
     async with Provider() as provider, gateway(provider, config=config) as real, chrome.page(real.http) as page:
@@ -272,25 +251,22 @@ async def failures_are_told_in_words_also_after_a_reload(chrome, failures, confi
         same((await page.run(SAID)).count("half"), sum(said in HALVES for said in failures), "half answers")
         await shown_again(page, first, became)
 
-
 async def body(checks):
     async with gateway(config="") as real, browser() as chrome:
         for failures, config in [(FAILURES, None), (HANGS, {"agent": agent(model_timeout="2s")})]:
             checks.beside(failures_are_told_in_words_also_after_a_reload, chrome, failures, config)
-        for check in (
+        await checks.each((
             the_page_loads_its_own_files_and_connects, markdown_and_tools_are_shown,
             what_is_known_is_shown_and_forgotten, a_browser_has_a_session_of_its_own_which_a_reload_shows_again,
             an_answer_goes_on_in_all_tabs_and_after_a_reload_until_it_is_stopped,
             a_page_below_a_path_of_another_server_works, an_edited_message_begins_a_chat_of_its_own,
             a_chat_that_is_not_there_says_so, chats_have_names_and_are_found_by_what_is_said_in_them,
             a_conversation_is_printed_whole_and_copied_without_buttons,
-        ):
-            await checks.run(check, chrome, real)
+        ), chrome, real)
         await checks.run(a_token_is_asked_for_refused_and_accepted, chrome)
         await checks.run(a_question_outlives_the_gateway_and_what_was_seen_of_its_answer_the_page, chrome)
         for size in (DESKTOP, PHONE):
             await checks.run(chats_of_a_browser, chrome, real, size, name=f"chats of a browser, {size[0]} px wide")
         await checks.finished()
-
 
 main(body)

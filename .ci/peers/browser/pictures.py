@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from chatpage import ANSWER, EMPTY, READY, ask, has, host, say
+from chatpage import ANSWER, ask, fresh, has, host, say
 from chrome import browser
 from gateways import gateway
 from harness import call, main, output, switchboard
@@ -14,35 +14,32 @@ SIZE = (1180, 780)
 BEFORE = "# Shopping\n\n- bread\n- butter\n- 2 apples\n"
 AFTER = "# Shopping\n\n- bread\n- milk\n- 4 apples\n"
 
-
 async def picture(page, name):
     """Writes the picture of a page, if there is a folder for it."""
     await page.run("document.activeElement?.blur()")
     if folder := os.environ.get("PICTURES"):
-        await page.screenshot(Path(folder, f"{name}.png"))
-
+        await page.page.screenshot(path=Path(folder, f"{name}.png"))
 
 async def the_gateway_answers_with_a_table_and_code(chrome):
     async with gateway(config="") as real, chrome.page(real.http) as page:
         await look(page, *SIZE)
         for name, question in [("Count to ten in French", "count to 10"), ("Shells for scripts", "show markdown")]:
-            await page.click("#fresh", f"{READY} && {EMPTY}")
+            await fresh(page)
             await ask(page, question)
             await page.run("document.getElementById('title').select()")
             await page.enter(name)
         await page.until(f"{has(ANSWER, 'fish')} && {has(ANSWER, 'greet')}")
         await picture(page, "gateway")
 
-
 async def the_agent_asks_before_it_changes_a_file(chrome):
     async with host() as real, chrome.page(real.http) as page:
         await look(page, *SIZE)
         (real.folder / "files" / "shopping.md").write_text(BEFORE)
+        await ask(page, call("read_file", path="shopping.md"), "bread")
         await say(page, call("write_file", path="shopping.md", text=AFTER), "document.querySelector('.ask .diff') !== null")
         await page.run("document.getElementById('title').select()")
         await page.enter("Shopping list")
         await picture(page, "agent")
-
 
 async def frames_are_shown_with_what_they_mean(chrome):
     async with gateway(config="") as real:
@@ -59,14 +56,11 @@ async def frames_are_shown_with_what_they_mean(chrome):
                 await page.until("document.querySelector('#detail h2') !== null")
                 await picture(page, "wire")
 
-
 async def body(checks):
     async with browser() as chrome:
-        for check in (
+        await checks.each((
             the_gateway_answers_with_a_table_and_code, the_agent_asks_before_it_changes_a_file,
             frames_are_shown_with_what_they_mean,
-        ):
-            await checks.run(check, chrome)
-
+        ), chrome)
 
 main(body)

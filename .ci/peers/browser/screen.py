@@ -24,17 +24,14 @@ SMALL = """[...document.querySelectorAll("button, summary, select, input, textar
   [it, it.getBoundingClientRect()]).filter(([it, { width, height }]) => width > 0 && (height < 43.5 || width < 43.5))
   .map(([it, { width, height }]) => `too small: ${it.tagName} ${it.id || it.className} ${width} x ${height}`)"""
 
-
 async def look(page, width, height, scheme="light"):
     """Shows the page on a screen of this size, which is a phone's if it is narrow."""
     is_phone = width < 500
     size = {"width": width, "height": height, "deviceScaleFactor": 2 if is_phone else 1, "mobile": is_phone}
     await page.call("Emulation.setDeviceMetricsOverride", **size)
     await page.call("Emulation.setTouchEmulationEnabled", enabled=is_phone)
-    features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}.items()
-    await page.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features])
+    await page.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     await page.run(SETTLED)
-
 
 async def accessible(page, state):
     """Fails if axe-core finds something in a look of the page, or it does not fit; `state` says what the page shows."""
@@ -51,7 +48,6 @@ async def accessible(page, state):
             lines.append("the page has the wrong colours")
         found += [f"{width} px, {scheme}: {line}" for line in lines]
         if PICTURES:
-            Path(PICTURES).mkdir(parents=True, exist_ok=True)
-            await page.screenshot(Path(PICTURES, f"{state}-{width}-{scheme}.png"))
+            await page.page.screenshot(path=Path(PICTURES, f"{state}-{width}-{scheme}.png"))
     if found:
         raise Failed(f"{state}: {len(found)} findings\n" + "\n".join(found))

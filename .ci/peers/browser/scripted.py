@@ -6,7 +6,7 @@ from chatpage import (
     ANSWER, ANSWERING, ASKS_FOR_TOKEN, DONE, FAILURE, INPUT, READY, STATE, TOKEN_ERROR, enter, has, many, say,
     write
 )
-from chrome import SHIFT, browser
+from chrome import browser
 from gateways import gateway
 from harness import expect, main, same
 
@@ -26,14 +26,13 @@ NOISE = [
 NO_WAITS = """window.waits = []; const real = setTimeout; window.setTimeout = (then, ms) =>
   real(then, then.name === "open" ? (waits.push(ms), 1) : ms);"""
 
-
 async def keys_send_break_lines_and_stop(actor):
     async with actor.line() as (page, line):
         await page.until(READY)
         for nothing in ("", "   "):
             await enter(page, nothing)
         await write(page, "first")
-        await page.press("Enter", SHIFT)
+        await page.press("Shift+Enter")
         await page.enter("second")
         same(await line.asked(), "first\nsecond", "the question")
         await page.until(ANSWERING)
@@ -48,7 +47,6 @@ async def keys_send_break_lines_and_stop(actor):
         await page.press("Escape")
         await line.stopped()
         await page.until(f"{DONE} && {has(ANSWER, 'Stopped')}")
-
 
 async def what_is_sent_during_an_answer_waits(actor):
     async with actor.line() as (page, line):
@@ -73,7 +71,6 @@ async def what_is_sent_during_an_answer_waits(actor):
         await page.until(f"{DONE} && !({WAITS}) && {INPUT} === 'third'")
         await page.press("Enter")
         same(await line.asked(), "third", "the question")
-
 
 async def an_answer_has_texts_tools_and_the_sum_of_its_tokens(actor):
     async with actor.line() as (page, line):
@@ -110,7 +107,6 @@ async def an_answer_has_texts_tools_and_the_sum_of_its_tokens(actor):
         await line.event("done")
         await page.until(f"{DONE} && {has(ANSWER, 'empty')}")
 
-
 async def noise_is_ignored_and_failures_end_an_answer(actor):
     async with actor.line() as (page, line):
         await say(page, "hello")
@@ -129,7 +125,6 @@ async def noise_is_ignored_and_failures_end_an_answer(actor):
         await line.fail("token budget exceeded (session: 9500/10000)")
         await page.until(f"{DONE} && {has(FAILURE, 'budget exceeded')}")
         expect(not await page.run(has("document.getElementById('log')", "WRONG")), "nothing else is shown")
-
 
 async def a_line_that_is_cut_is_replaced_and_the_answer_goes_on(actor):
     async with actor.lines(before=HELD) as (page, opened):
@@ -156,7 +151,6 @@ async def a_line_that_is_cut_is_replaced_and_the_answer_goes_on(actor):
         await (await opened()).greet()
         await page.until(f"{READY} && {INPUT} === 'a draft'")
 
-
 async def a_question_that_is_asked_again_takes_the_place_of_its_answer(actor):
     async with actor.line() as (page, line):
         await say(page, "first")
@@ -174,7 +168,6 @@ async def a_question_that_is_asked_again_takes_the_place_of_its_answer(actor):
         await line.event("done")
         await page.until(f"{DONE} && {has(ANSWER, 'three')} && {many('#log article', 2)}")
 
-
 async def each_try_waits_longer(actor):
     async with actor.lines(before=NO_WAITS) as (page, opened):
         for _ in range(8):
@@ -187,7 +180,6 @@ async def each_try_waits_longer(actor):
         await page.until(READY)
         waits, longest = await page.run("waits"), [1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000, 1000]
         same([0.8 * most <= wait <= most for wait, most in zip(waits, longest, strict=True)], [True] * 9, f"{waits}")
-
 
 async def a_gateway_may_want_a_token(actor):
     async with actor.lines(before=HELD) as (page, opened):
@@ -209,7 +201,6 @@ async def a_gateway_may_want_a_token(actor):
         await line.refuse()
         await page.until(f"{has(TOKEN_ERROR, 'refused')} && {ASKS_FOR_TOKEN}")
 
-
 async def a_gateway_that_is_silent_for_long_is_left(actor):
     async with actor.lines(before=HELD) as (page, opened):
         line = await opened()
@@ -219,16 +210,13 @@ async def a_gateway_that_is_silent_for_long_is_left(actor):
         await line.closed()
         await page.until(f"{STATE} === 'lost' && {has('document.getElementById(`status`)', 'silent')}")
 
-
 async def body(checks):
     async with gateway(config="") as real, browser() as chrome:
-        for check in (
+        await checks.each((
             an_answer_has_texts_tools_and_the_sum_of_its_tokens, noise_is_ignored_and_failures_end_an_answer,
             keys_send_break_lines_and_stop, what_is_sent_during_an_answer_waits, each_try_waits_longer,
             a_line_that_is_cut_is_replaced_and_the_answer_goes_on, a_gateway_may_want_a_token,
             a_question_that_is_asked_again_takes_the_place_of_its_answer, a_gateway_that_is_silent_for_long_is_left,
-        ):
-            await checks.run(check, Actor(chrome, real, GatewayLine))
-
+        ), Actor(chrome, real, GatewayLine))
 
 main(body)

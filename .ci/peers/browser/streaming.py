@@ -48,23 +48,20 @@ COLOURS = f"""(async () => {{
 # Counts the nodes that are put into the page.
 COUNTED = """
   window.added = 0;
-  const nodes = (node) => 1 + [...node.childNodes].reduce((sum, child) => sum + nodes(child), 0);
+  window.nodes = (node) => 1 + [...node.childNodes].reduce((sum, child) => sum + nodes(child), 0);
   new MutationObserver((changes) => {
     for (const { addedNodes } of changes) for (const node of addedNodes) added += nodes(node);
   }).observe(document, { subtree: true, childList: true });
 """
 
-
 def section(n):
     more = {SECTIONS // 3: TABLE, 2 * SECTIONS // 3: CODE}.get(n, "")
     return f"# Section {n}\n\n{RICH}\n{more}\nEnd of {n}.\n\n"
-
 
 def is_rendered(n):
     """All that has come is shown as Markdown, and this section is the last of it."""
     last = f"[...{ANSWER}.querySelectorAll('.markdown > p')].at(-1)"
     return f"{ANSWER}.querySelector('.pending') === null && {last}?.textContent === 'End of {n}.'"
-
 
 async def scroll_up(page, by, size):
     """Scrolls as people do, with the wheel or with a finger, and waits until the page stands still."""
@@ -80,7 +77,6 @@ async def scroll_up(page, by, size):
         await page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
     await page.until(f"!({AT_END})")
     await page.run(STILL)
-
 
 async def a_long_answer_comes(actor, size):
     sections = [section(n) for n in range(SECTIONS)]
@@ -119,7 +115,6 @@ async def a_long_answer_comes(actor, size):
         added = await page.run("added")
         expect(added < 3 * nodes, f"to show {nodes} nodes, the page has made {added}")
 
-
 async def long_code_and_a_long_table_come_in_pieces(actor):
     async with actor.line() as (page, line):
         await answered(page, line, "all at once", LONG)
@@ -139,13 +134,11 @@ async def long_code_and_a_long_table_come_in_pieces(actor):
         shown, whole = await page.run(COLOURS)
         expect(shown == whole, "the colours depend on the pieces")
 
-
 async def body(checks):
     async with browser() as chrome, actors(chrome) as both:
         for actor in both:
             for size in (DESKTOP, PHONE):
                 await checks.run(a_long_answer_comes, actor, size, name=f"a long answer comes, {size[0]} px wide")
             await checks.run(long_code_and_a_long_table_come_in_pieces, actor)
-
 
 main(body)

@@ -38,11 +38,9 @@ FLYING = """window.flying = 0; const ask = fetch;
 DROP = """{ const data = new DataTransfer(); data.items.add(new File([text], 'bug.jsonl'));
   dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true })); }"""
 
-
 def line(at, conn, side, data, **more):
     data = data if isinstance(data, str) else json.dumps(data)
     return json.dumps({"at": at, "conn": conn, "dir": side, "kind": "text"} | more | {"data": data}) + "\n"
-
 
 def recording(count):
     """Chats of ten frames, most of them well; frame 60,005 is none of the protocol, and one chat has no end."""
@@ -58,28 +56,22 @@ def recording(count):
         lines[60003] = line(120, 3, "s2c", {"id": "6001", "event": 7})
     return '{"transcript":1,"protocol":"exoclaw","server":"ws://127.0.0.1:7200"}\n' + "".join(lines)
 
-
 def rows(part):
     return f"[...document.querySelectorAll('#{part} [role=option]')]"
-
 
 def shown(count):
     return f"document.getElementById('tab-frames').textContent === 'Frames {count:,}'"
 
-
 def has(selector, part):
     return f"document.querySelector('{selector}').textContent.includes({json.dumps(part)})"
 
-
 def a_row(part, text):
     return f"{rows(part)}.some((it) => it.textContent.includes({json.dumps(text)}))"
-
 
 async def filtered(page, text, count):
     await page.run(f"document.getElementById('filter').value = {json.dumps(text)};"
                    " document.getElementById('filter').dispatchEvent(new InputEvent('input')); 0")
     await page.until(shown(count))
-
 
 async def many_frames(chrome):
     text = recording(FRAMES)
@@ -118,7 +110,6 @@ async def many_frames(chrome):
             await page.goto(file.as_uri())
             await page.until(f"{STATUS}.includes('2 problems') && {shown(FRAMES)} && {TITLE}.includes('chat.send')")
 
-
 async def links_trees_and_lists(chrome):
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder, "run.jsonl"), Path(folder, "out.html")
@@ -150,13 +141,11 @@ async def links_trees_and_lists(chrome):
             await page.until(f"{TITLE}.startsWith('Frame 4:') && {STATUS}.includes('problems')")
             await accessible(page, "wire-file")
 
-
 @contextlib.asynccontextmanager
 async def served(*args):
     """The page without a proxy: its address."""
     async with switchboard("wire", "page", "--listen", "127.0.0.1:0", *args) as running:
         yield (await running.line("the page is")).split()[-1]
-
 
 @contextlib.asynccontextmanager
 async def proxied(to, *args):
@@ -165,7 +154,6 @@ async def proxied(to, *args):
     async with switchboard(*args) as running:
         listening, page = await running.line("listening on"), await running.line("the page is")
         yield re.search(r"ws://[\d.:]+", listening)[0], page.split()[-1]
-
 
 async def faults_of_a_proxy(chrome):
     async with (
@@ -200,7 +188,6 @@ async def faults_of_a_proxy(chrome):
                 async with session.get(f"{address}rows?after=0", headers=headers) as answer:
                     same(answer.status, 403, f"the status for {headers}")
 
-
 async def frames_that_come_quickly_are_all_shown(chrome):
     async with (
         Python() as library, library.serve() as server, proxied(server.url, "--protocol", "exoclaw") as (url, address),
@@ -216,11 +203,8 @@ async def frames_that_come_quickly_are_all_shown(chrome):
             count = LIVE_FRAMES + 2
             await page.until(f"{shown(count)} && {rows('frames')}.some((it) => Number(it.ariaPosInSet) === {count})")
 
-
 async def body(checks):
     async with browser() as chrome:
-        for check in (links_trees_and_lists, faults_of_a_proxy, many_frames, frames_that_come_quickly_are_all_shown):
-            await checks.run(check, chrome)
-
+        await checks.each((links_trees_and_lists, faults_of_a_proxy, many_frames, frames_that_come_quickly_are_all_shown), chrome)
 
 main(body)

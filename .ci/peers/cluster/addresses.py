@@ -1,5 +1,4 @@
 """Each of our clients with two servers: the one that it is at is killed, and it goes on at the other."""
-
 # Needs: nothing.
 
 import contextlib
@@ -16,7 +15,6 @@ PASSWORD = {"SNEK_PASSWORD": "pw"}
 # Runs a program at a terminal.
 TERMINAL = "import pty, sys; pty.spawn(sys.argv[1:])"
 
-
 class Pair:
     """Two servers."""
 
@@ -31,12 +29,10 @@ class Pair:
         [other] = self.servers.keys() - {hit}
         return other
 
-
 @contextlib.asynccontextmanager
 async def pair(scheme, *args):
     async with served(*args) as one, served(*args) as two:
         yield Pair((one, two), scheme)
-
 
 async def a_chat_and_a_bot_of_snek_go_on():
     async with pair("ws", "bot", "serve", "--open") as both:
@@ -53,7 +49,6 @@ async def a_chat_and_a_bot_of_snek_go_on():
             await ann.write("@helper ping")
             await ann.event("message", username="helper")
 
-
 async def a_chat_with_an_agent_goes_on():
     with TemporaryDirectory() as folder:
         homes = [Path(folder, name) for name in ("one", "two", "ann")]
@@ -68,7 +63,6 @@ async def a_chat_with_an_agent_goes_on():
                     expect(other in (await ann.event("back"))["node"], f"it does not go on at {other}")
                     same(await ann.ask("count to 2"), "I count: 1 2 - done", "the answer")
 
-
 async def a_client_of_a_router_goes_on():
     async with pair("ws", "router", "serve") as both:
         async with switchboard("router", "client", "--url", both.urls, "--json", "--name", "notes") as client:
@@ -76,7 +70,6 @@ async def a_client_of_a_router_goes_on():
             expect(other in (await client.event("registered"))["node"], f"it does not go on at {other}")
             await both.servers[other].write("notes: buy milk")
             await client.event("message")
-
 
 async def a_chat_with_a_daemon_goes_on():
     with TemporaryDirectory() as folder:
@@ -101,10 +94,8 @@ async def a_chat_with_a_daemon_goes_on():
                 expect(other in found["node"], f"it does not go on at {other}: {found}")
                 await update(client, "ended")
 
-
 async def update(client, *names):
     return await client.events.next(lambda event: event.get("event") in names, f"one of {names}")
-
 
 async def a_dialogue_with_a_gateway_goes_on():
     config = {"gateway": {"data_dir": ":memory:"}}
@@ -128,19 +119,11 @@ async def a_dialogue_with_a_gateway_goes_on():
             expect(other in (await client.event("connected"))["node"], f"it is not at {other}")
             same(await client.end(), 0, "the exit code")
 
-
-CHECKS = (
-    a_chat_and_a_bot_of_snek_go_on,
-    a_chat_with_an_agent_goes_on,
-    a_client_of_a_router_goes_on,
-    a_chat_with_a_daemon_goes_on,
-    a_dialogue_with_a_gateway_goes_on,
-)
-
-
 async def body(checks):
-    for check in CHECKS:
+    for check in (
+        a_chat_and_a_bot_of_snek_go_on, a_chat_with_an_agent_goes_on, a_client_of_a_router_goes_on,
+        a_chat_with_a_daemon_goes_on, a_dialogue_with_a_gateway_goes_on,
+    ):
         checks.beside(check)
-
 
 main(body)

@@ -3,7 +3,6 @@ these fail.
 
 They come through a balancer that knows nothing of sessions. In the end each prompt that was answered is in its
 conversation once, and so is its answer."""
-
 # Needs: nats, onion.
 
 import asyncio
@@ -27,14 +26,12 @@ LOOK = "count to 1"
 # Seconds, for which a client of the package waits. The deadline of a check comes sooner.
 PATIENCE = 600
 
-
 class Balancer(Line):
     """Leads each connection to any host, also to one that is dead."""
 
     async def serve(self, reader, writer, head=b""):
         self.target = CHOICE.choice(self.nodes).port
         await super().serve(reader, writer, head)
-
 
 class Asker(Client):
     """Asks one thing after the other. Some answers are there at once, some take a while."""
@@ -47,7 +44,6 @@ class Asker(Client):
         slow = f"!slow {5 + self.begun % 10} {20 + self.begun // 10}"
         prompt = self.choice.choice([slow, f"count to 2 in turn {self.begun}"])
         self.said[prompt] = await self.ask(prompt)
-
 
 class Python(Asker):
     """A user of the package."""
@@ -86,7 +82,6 @@ class Python(Asker):
         for prompt, answer in self.said.items():
             expect((prompt, answer) in conversation, f"client {self.number}: no {prompt!r}, {answer!r} in {conversation}")
 
-
 class Ours(Asker):
     """A user of our client."""
 
@@ -111,7 +106,6 @@ class Ours(Asker):
             if prompt.startswith("count") and answer is not None:
                 same(answer, "I count: 1 2 - done", prompt)
 
-
 async def clients_come(cluster, clients, balancer, stack, folder):
     agent = cluster.nodes[0].agent
     for client in clients[OURS:]:
@@ -122,12 +116,10 @@ async def clients_come(cluster, clients, balancer, stack, folder):
     for client in clients[:OURS]:
         await client.enter(stack, agent, balancer.url, folder / f"chat{client.number}")
 
-
 async def nothing_answered_is_lost_or_doubled(clients):
     for client in clients:
         await client.check()
     print(f"      {sum(len(client.said) for client in clients)} answers", flush=True)
-
 
 async def body(checks):
     print(f"{CLIENTS} clients, seed {SEED}", flush=True)
@@ -146,6 +138,5 @@ async def body(checks):
             await checks.run(cluster.everybody_comes_to_an_end)
             await checks.run(nothing_answered_is_lost_or_doubled, clients)
         await checks.run(cluster.no_node_panics_or_tells_a_password)
-
 
 main(body)

@@ -3,7 +3,6 @@
 Each client posts numbered texts to one of a few channels, each when the one before it is stored, and connects to any
 node when its connection has ended. In the end the stream is read from NATS: what was acknowledged is in it, nothing is
 in it twice, and what each connection has heard is a piece of it without a gap."""
-
 # Needs: nats.
 
 import asyncio
@@ -12,7 +11,7 @@ import itertools
 import math
 
 from clusters import SEED, Client, Cluster, size
-from harness import Failed, Inbox, expect, main, same, served, until
+from harness import Failed, Inbox, expect, main, served, until
 from sockets import Python, Refused
 from websockets import WebSocketException
 
@@ -20,7 +19,6 @@ CLIENTS = size(18)
 # Everybody hears everything. So do the clients have some thousand texts a second to read, however many they are.
 PAUSE = CLIENTS**2 / 4000
 CHANNELS = [f"room{number}" for number in range(6)]
-
 
 class Connection:
     """A connection, and what was heard on it in each channel, in order."""
@@ -47,7 +45,6 @@ class Connection:
         call_id = f"{next(self.ids)}"
         await self.socket.send({"callId": call_id, "method": method, "args": args, "kwargs": {}})
         return await self.answers.next(lambda answer: answer["callId"] == call_id, "an answer")
-
 
 class Poster(Client):
     def __init__(self, number, cluster, peer):
@@ -85,7 +82,6 @@ class Poster(Client):
         self.connections.append(connection)
         self.is_connected = True
 
-
 async def all_who_are_connected_hear_the_last_words(clients):
     """One more text in each channel, which comes after all others."""
     for client in clients[: len(CHANNELS)]:
@@ -99,7 +95,6 @@ async def all_who_are_connected_hear_the_last_words(clients):
         return heard or connection.answers.is_over
 
     await until(lambda: all(map(hears, clients)), "all who are connected hear the last words")
-
 
 async def nothing_acknowledged_is_lost_and_nothing_is_doubled(cluster, clients):
     stream = collections.defaultdict(list)
@@ -119,13 +114,11 @@ async def nothing_acknowledged_is_lost_and_nothing_is_doubled(cluster, clients):
     connections = sum(len(client.connections) for client in clients)
     print(f"      {len(count)} texts, heard on {connections} connections", flush=True)
 
-
 def is_a_piece(heard, stream, what):
     piece = stream[stream.index(heard[0]) :][: len(heard)]
     wrong = next((at for at, both in enumerate(zip(heard, piece)) if both[0] != both[1]), len(piece))
     near = slice(max(0, wrong - 2), wrong + 3)
     expect(heard == piece, f"{what}: {heard[near]} instead of {piece[near]}")
-
 
 async def body(checks):
     print(f"{CLIENTS} clients, seed {SEED}", flush=True)
@@ -140,6 +133,5 @@ async def body(checks):
             await checks.run(all_who_are_connected_hear_the_last_words, clients)
             await checks.run(nothing_acknowledged_is_lost_and_nothing_is_doubled, cluster, clients)
         await checks.run(cluster.no_node_panics_or_tells_a_password)
-
 
 main(body)

@@ -1,5 +1,4 @@
 """Our client against the old host of ConnectOnion that the specification tells of, and what takes long against both."""
-
 # Needs: onion-old, onion.
 
 from pathlib import Path
@@ -7,7 +6,6 @@ from tempfile import TemporaryDirectory
 
 from clientchecks import CHECKS, a_run_that_a_killed_host_forgets_is_told, a_silent_line_stays_open, site
 from harness import main, onions
-
 
 async def body(checks):
     old_onion, new_onion = onions()
@@ -21,10 +19,8 @@ async def body(checks):
             for one in (newest, old):
                 await checks.run(CHECKS[0], one)
                 checks.beside(a_silent_line_stays_open, one)
-            for check in CHECKS[1:]:
-                await checks.run(check, old)
+            await checks.each(CHECKS[1:], old)
             await checks.finished()
             await checks.run(a_run_that_a_killed_host_forgets_is_told, newest)
-
 
 main(body)

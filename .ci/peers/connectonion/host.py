@@ -1,5 +1,4 @@
 """The real clients of ConnectOnion, two for Python and one for Node, against our host, which is killed in the end."""
-
 # Needs: node, onion-old, onion.
 
 import asyncio
@@ -25,7 +24,6 @@ FILES = call("list_files")
 ASK = call("ask_user", question="Which colour?", options=["red", "green"])
 LETTERS = json.dumps({"message": "Grüße ✓ 𝄞 \x7f / \" \\"}, ensure_ascii=False)
 
-
 class Client:
     """A real client, and our host with the line to it."""
 
@@ -41,7 +39,6 @@ class Client:
         """The name of a file that no other client writes."""
         return f"{what}-{self.name.split()[-1].replace('.', '')}.txt"
 
-
 async def is_at_work(user, prompt):
     """Waits until the agent thinks about a prompt."""
 
@@ -52,11 +49,9 @@ async def is_at_work(user, prompt):
 
     await until(works, f"the agent thinks about {prompt!r}")
 
-
 async def said(user):
     """What the session holds, in words."""
     return [message.get("content") for message in (await user.session())["messages"]]
-
 
 async def a_stranger_comes_in_with_a_code(client):
     ann = await client.user("stranger")
@@ -66,26 +61,21 @@ async def a_stranger_comes_in_with_a_code(client):
     same(await again.text(TWO), TO_TWO, "the next answer")
     same(await again.items("onboard_required"), [], "what is asked of a friend")
 
-
 async def is_refused(client, key, why, **more):
     user = await client.user(key, key=key)
     error = await user.error("input", prompt=TWO, **more)
     # The one of Node hangs up, and tells its user half a minute later that time is up.
     expect(("Authentication timed out" if client.is_node else why) in error, error)
 
-
 async def a_wrong_code_is_refused(client):
     await is_refused(client, "guest", "Invalid invite code", code="no such code")
-
 
 async def a_wrong_signature_is_refused(client):
     await is_refused(client, "wrong", "unauthorized: invalid signature")
 
-
 async def an_unsigned_user_comes_in_at_an_open_host(client, host, line):
     user = await client.user("nobody", key=None, host=host, line=line)
     same(await user.text(TWO), TO_TWO, "the answer")
-
 
 async def turns_and_tools_are_one_conversation(client):
     user = await client.user("turns")
@@ -102,7 +92,6 @@ async def turns_and_tools_are_one_conversation(client):
     # 1.2.1 does not find the call that a result belongs to.
     same((call["status"], call.get("result")), ("running", None) if client.is_old else ("done", answer), "its result")
 
-
 async def a_file_and_an_image_arrive(client):
     user = await client.user("attached")
     data = "data:text/plain;base64," + base64.b64encode("buy tea ✓".encode()).decode()
@@ -111,7 +100,6 @@ async def a_file_and_an_image_arrive(client):
     answer = await user.text("Look at this", images=[PIXEL])
     expect(answer.startswith("I see ") and "png" in answer, answer)
 
-
 async def something_is_said_meanwhile(client):
     user = await client.user("meanwhile")
     first = asyncio.create_task(user.text(SLOW))
@@ -119,13 +107,11 @@ async def something_is_said_meanwhile(client):
     same((await user.text(FIVE), await first), (TO_FIVE, TO_FIVE), "the answers")
     expect({COUNTED, FIVE} <= set(await said(user)), await said(user))
 
-
 async def a_failed_run_is_told(client):
     user = await client.user("failed")
     error = await user.error("input", prompt="!fail no tea left")
     expect("no tea left" in error, error)
     same(await user.text(FIVE), TO_FIVE, "the next answer")
-
 
 async def an_interrupted_run_ends(client):
     user = await client.user("interrupted")
@@ -134,7 +120,6 @@ async def an_interrupted_run_ends(client):
     await user.tell("stop")
     same(await answer, "What would you like me to do?", "the answer")
     same(await user.text(FIVE), TO_FIVE, "the next answer")
-
 
 async def a_question_is_asked_again(client):
     """1.2.1 reads `text`, which hosts of the package do not send, and has no answer to a question."""
@@ -145,13 +130,11 @@ async def a_question_is_asked_again(client):
     options = [item["options"] for item in await user.items("ask_user")]
     same(options, [["red", "green"]] * 2, "the options")
 
-
 async def a_question_is_answered(client):
     user = await client.user("asked")
     same(await user.text(ASK, answer="green"), "green", "the answer")
     [asked] = await user.items("ask_user")
     same((asked["text"], asked["options"]), ("Which colour?", ["red", "green"]), "the question")
-
 
 async def leave_is_given_and_refused(client):
     user = await client.user("leave")
@@ -162,7 +145,6 @@ async def leave_is_given_and_refused(client):
     expect(answer.startswith("I have not done it"), answer)
     same([(client.files / name).exists() for name in (tea, coffee)], [True, False], "the files")
     same([item["tool"] for item in await user.items("approval_needed")], ["write_file"] * 2, "what was asked")
-
 
 async def what_is_asked_is_answered_later(client):
     user = await client.user("later")
@@ -175,14 +157,12 @@ async def what_is_asked_is_answered_later(client):
     expect(error.startswith("ApprovalPendingError") and not (client.files / milk).exists(), error)
     same((await user.tell("approve", approve=True)).get("text"), f"wrote 4 bytes to {milk}", "the answer")
 
-
 async def a_mode_is_not_offered(client):
     """1.9.2 believes a host that tells its modes, and knows only those of its own: we tell none."""
     user = await client.user("moded")
     error = await user.error("mode", mode="auto")
     expect("does not support acknowledged OIP modes" in error, error)
     same(await user.text(FIVE), TO_FIVE, "the next answer")
-
 
 async def a_mode_is_set(client):
     user = await client.user("moded")
@@ -191,7 +171,6 @@ async def a_mode_is_set(client):
     cake = client.file("cake")
     same(await user.text(call("write_file", path=cake, text="cake")), f"wrote 4 bytes to {cake}", "the answer")
     same((await user.session())["mode"], "accept_edits", "the mode")
-
 
 @contextlib.asynccontextmanager
 async def cut_at_work(client):
@@ -203,7 +182,6 @@ async def cut_at_work(client):
         line.drop()
         yield user, first, line
 
-
 async def the_next_prompt_finds_the_run(client):
     """1.2.1 does not come back by itself, and takes the next prompt's run for its own."""
     async with cut_at_work(client) as (user, first, _):
@@ -212,12 +190,10 @@ async def the_next_prompt_finds_the_run(client):
         texts = await said(user)
         same((texts.count(SLOW), texts.count(COUNTED)), (1, 1), texts)
 
-
 async def a_cut_line_comes_back_by_itself(client):
     async with cut_at_work(client) as (user, first, line):
         same((await first).get("text"), COUNTED, "the answer")
         same((line.sockets, (await said(user)).count(SLOW)), (2, 1), "sockets and prompts")
-
 
 async def a_cut_line_is_made_anew(client):
     async with cut_at_work(client) as (user, first, _):
@@ -226,7 +202,6 @@ async def a_cut_line_is_made_anew(client):
         # It is told all of the run again, and shows it once.
         same(len(await user.items("agent")), 1, "the answers that are shown")
         same((await user.tell("status"))["found"], "connected", "the status")
-
 
 async def a_question_outlives_the_line(client):
     async with Line(client.host.port) as line:
@@ -237,7 +212,6 @@ async def a_question_outlives_the_line(client):
         await first
         # It is asked again.
         same((await user.tell("reconnect", answer="green")).get("text"), "green", "the answer")
-
 
 async def a_silent_line_stays_open(client):
     """Node's client hangs up when it has not been asked for a minute whether it is still there."""
@@ -252,7 +226,6 @@ async def a_silent_line_stays_open(client):
 
     await until(was_asked, "the host has asked")
     same(await user.text(FIVE), TO_FIVE, "the next answer")
-
 
 async def a_killed_host_has_lost_nothing(clients, folder, start):
     """All clients, ours as well, are in the middle of a run."""
@@ -297,7 +270,6 @@ async def a_killed_host_has_lost_nothing(clients, folder, start):
     expected = [TWO, ENDLESS, "count to 3", "count to 4", FIVE]
     same(prompts, expected, "what was said to our client")
 
-
 COMMON = (
     a_wrong_code_is_refused, a_wrong_signature_is_refused,
     turns_and_tools_are_one_conversation, a_file_and_an_image_arrive, something_is_said_meanwhile, a_failed_run_is_told,
@@ -311,7 +283,6 @@ NODES = (
     an_interrupted_run_ends, a_question_is_answered, leave_is_given_and_refused, a_mode_is_set,
     a_cut_line_is_made_anew, a_question_outlives_the_line, a_silent_line_stays_open,
 )
-
 
 async def body(checks):
     async with contextlib.AsyncExitStack() as stack:
@@ -337,6 +308,5 @@ async def body(checks):
                 checks.beside(an_unsigned_user_comes_in_at_an_open_host, client, open_host, open_line)
         await checks.finished()
         await checks.run(a_killed_host_has_lost_nothing, clients, folder / "ours", start)
-
 
 main(body)

@@ -36,11 +36,9 @@ LINES = queue.Queue()
 # What is said of a tool's result.
 SAID = {"add": "sum: {}", "ask": "you said {}", "run": "result: {}", "plan": "you say {}"}
 
-
 def add(a: int, b: int) -> int:
     """Adds two numbers."""
     return a + b
-
 
 def step(n: int, seconds: float) -> str:
     """Takes a while."""
@@ -50,26 +48,21 @@ def step(n: int, seconds: float) -> str:
         LINES.get()
     return f"step {n} done"
 
-
 def bash(command: str) -> str:
     """Wants to be allowed."""
     return f"did {command}"
-
 
 def plan(agent, text: str) -> str:
     """Asks what the user thinks of a plan."""
     agent.io.send({"type": "plan_review", "plan_content": text})
     return str(agent.io.receive().get("message", ""))
 
-
 def parts(message):
     content = message.get("content") or ""
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
-
 def text_of(message):
     return " ".join(part.get("text", "") for part in parts(message))
-
 
 class Obedient(LLM):
     """Does what the last order says. What was said since then was said to an agent at work."""
@@ -125,7 +118,6 @@ class Obedient(LLM):
     def use(self, name, **arguments):
         return self.say("", [ToolCall(name=name, arguments=arguments, id=f"call_{self.calls}")])
 
-
 def agent():
     names = ("tool_approval", "runtime_input")
     plugins = [getattr(useful_plugins, name) for name in names if hasattr(useful_plugins, name)]
@@ -133,12 +125,10 @@ def agent():
     # Quiet ones of 1.2.1 fail when they ask for leave.
     return Agent("obedient", llm=Obedient(), tools=tools, plugins=plugins, log=False, quiet=False)
 
-
 def read():
     for line in sys.stdin:
         LINES.put(line)
     os._exit(0)
-
 
 threading.Thread(target=read, daemon=True).start()
 # It serves by now, and this is all that knows which port it got.

@@ -28,7 +28,6 @@ if "SEAL_TIMEOUT" in os.environ:
 
 KEYS = {}
 
-
 def keys(name):
     """One key for each name. That of `wrong` signs for somebody else."""
     if name is None:
@@ -40,7 +39,6 @@ def keys(name):
             KEYS[name]["address"] = address.generate()["address"]
     return KEYS[name]
 
-
 def answers(order, can):
     """How to answer what is asked on the way. Older clients cannot be told all of it."""
     given = {}
@@ -51,7 +49,6 @@ def answers(order, can):
     if "approve" in order and "on_approval" in can:
         given["on_approval"] = lambda event: order["approve"]
     return given
-
 
 async def obey(users, order):
     name = order["user"]
@@ -74,7 +71,6 @@ async def obey(users, order):
         case "look":
             return {"session": users[name].current_session, "ui": users[name].ui}
 
-
 async def answer(users, order):
     try:
         result = await obey(users, order)
@@ -82,13 +78,11 @@ async def answer(users, order):
         result = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps({"id": order["id"]} | result, default=str), flush=True)
 
-
 async def main():
     users, tasks = {}, set()
     print(json.dumps({"ready": True}), flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         tasks.add(asyncio.create_task(answer(users, json.loads(line))))
     os._exit(0)
-
 
 asyncio.run(main())

@@ -1,5 +1,4 @@
 """Our `gateway chat` against gateways of Python and Node: what they may say, and what they must not break."""
-
 # Needs: node.
 
 import asyncio
@@ -10,7 +9,6 @@ from sockets import LIBRARIES
 
 REFUSAL = {"error": "auth_failed", "code": 4001}
 NO_TOKEN_WANTED = {"id": "0", "error": "parse error: missing field `id` at line 1 column 26"}
-
 
 class Line:
     """The line to the client, which asks once."""
@@ -48,7 +46,6 @@ class Line:
         await self.say(*texts)
         await self.send(self.event("usage", {"input_tokens": 11, "output_tokens": 2}), self.event("done"))
 
-
 async def talk(peer, behave, *args):
     """Lets the client talk to a gateway that behaves like this. Returns its exit code and what it prints."""
     async with peer.serve() as server:
@@ -62,18 +59,15 @@ async def talk(peer, behave, *args):
         expect("panicked" not in err and TOKEN not in out + err, out + err)
         return code, out, err
 
-
 async def hears(peer, behave, *args):
     """The client gets the whole answer."""
     same(await talk(peer, behave, *args), (0, "Hello world", ""), "the end")
-
 
 async def fails(peer, behave, *args, out="", err, code):
     """The client prints what came before, and says why it fails."""
     found = await talk(peer, behave, *args)
     same(found[:2], (code, out), f"the end, beside {found[2]!r}")
     expect(err in found[2], f"no {err!r} in {found[2]!r}")
-
 
 async def a_chat_is_read_and_closed(peer):
     async def behave(line):
@@ -90,7 +84,6 @@ async def a_chat_is_read_and_closed(peer):
 
     await hears(peer, goes_without_a_goodbye)
 
-
 async def the_token_goes_first_wanted_or_not(peer):
     def behaves(before, behind):
         async def behave(line):
@@ -105,7 +98,6 @@ async def the_token_goes_first_wanted_or_not(peer):
     for before, behind in (([], [HELLO]), ([HELLO], [NO_TOKEN_WANTED]), ([], [HELLO, NO_TOKEN_WANTED])):
         await hears(peer, behaves(before, behind), "--token", TOKEN)
 
-
 async def a_refused_token_is_told(peer):
     for frames, code in (([REFUSAL], 1000), ([REFUSAL], 4001), ([], 4001), ([], 1008)):
 
@@ -115,7 +107,6 @@ async def a_refused_token_is_told(peer):
             await line.socket.close(code)
 
         await fails(peer, behave, "--token", TOKEN, err="authentication failed", code=3)
-
 
 async def what_is_not_of_the_answer_does_not_hurt(peer):
     async def behave(line):
@@ -148,7 +139,6 @@ async def what_is_not_of_the_answer_does_not_hurt(peer):
     same((code, text), (1, "Hello world"), "the answer")
     expect("may be missing" in err and "echo" in err and "fine" in err and not set(out + err) & set("\x1b\x9b"), repr(out + err))
 
-
 async def an_error_ends_a_chat(peer):
     # With or without a last event.
     for texts, last in ((["so far"], ["done"]), ([], ["done"]), (["so far"], [])):
@@ -167,7 +157,6 @@ async def an_error_ends_a_chat(peer):
 
     await fails(peer, refuses, err="token budget exceeded (daily: 65/60)", code=3)
 
-
 async def a_lost_line_is_told_and_nothing_is_sent_twice(peer):
     for leave in (lambda socket: socket.cut(), lambda socket: socket.close(1001)):
 
@@ -180,16 +169,13 @@ async def a_lost_line_is_told_and_nothing_is_sent_twice(peer):
 
         await fails(peer, behave, out="so far", err="error", code=1)
 
-
 async def body(checks):
     for library in LIBRARIES:
         async with library() as peer:
-            for check in (
+            await checks.each((
                 a_chat_is_read_and_closed, the_token_goes_first_wanted_or_not, a_refused_token_is_told,
                 what_is_not_of_the_answer_does_not_hurt, an_error_ends_a_chat,
                 a_lost_line_is_told_and_nothing_is_sent_twice,
-            ):
-                await checks.run(check, peer)
-
+            ), peer)
 
 main(body)

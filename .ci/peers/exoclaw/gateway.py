@@ -1,7 +1,6 @@
 """Clients of Python and Node, and a provider in Python, against our gateway.
 
 It runs before each merge, with a gateway that has no plugins in WebAssembly."""
-
 # Needs: node.
 
 import asyncio
@@ -25,11 +24,9 @@ COMPRESSION = {"Python": {"compression": "deflate"}, "Node": {"perMessageDeflate
 IDLE, STREAMING = 100, 50
 NUMBERS = itertools.count()
 
-
 def fresh(text):
     """What nobody has said yet. As the name of a peer, it is a session of its own."""
     return f"{text} {next(NUMBERS)}"
-
 
 async def requests_are_answered(running, provider, peer):
     async with running.talk(peer, **COMPRESSION[peer.name]) as talk:
@@ -54,7 +51,6 @@ async def requests_are_answered(running, provider, peer):
         same([await talk.socket.next(), await talk.socket.next()], [PONG, PONG], "the answers")
         same(await talk.socket.close(4321, "bye"), (4321, "bye"), "the close")
 
-
 async def a_reply_streams_while_others_are_answered(running, provider, peer):
     text = fresh("!stall")
     async with running.talk(peer) as talk:
@@ -69,7 +65,6 @@ async def a_reply_streams_while_others_are_answered(running, provider, peer):
         (await provider.request(text)).go()
         replied(await chat.end(), "half done")
 
-
 async def who_leaves_stops_the_reply(running, provider, peer):
     for leaves in (lambda talk: talk.socket.close(1000), lambda talk: talk.socket.cut()):
         text = fresh("!stall")
@@ -82,7 +77,6 @@ async def who_leaves_stops_the_reply(running, provider, peer):
             (asked, (role, said)) = await talk.history(peer=text)
             same((asked, role, said[:4]), (("user", text), "assistant", "half"), "the history")
 
-
 async def a_large_message_closes_only_its_sender(running, _, peer):
     async with running.talk(peer) as other:
         told = "*this message alone has about 1000004 tokens, more than the 120000 of context_tokens (--context-tokens): "
@@ -94,7 +88,6 @@ async def a_large_message_closes_only_its_sender(running, _, peer):
                 await talk.socket.send("x" * (5 * 1024 * 1024))
             await closes(talk.socket, 1009)
         same(await other.result("ping"), "pong", "a ping")
-
 
 async def many_connections_are_served(running, provider, peer):
     text = fresh("!stall")
@@ -109,7 +102,6 @@ async def many_connections_are_served(running, provider, peer):
             request.go()
         for chat in chats:
             replied(await chat.end(), "half done")
-
 
 async def the_right_token_opens(running, peer):
     async with running.talk(peer, TOKEN) as talk:
@@ -126,7 +118,6 @@ async def the_right_token_opens(running, peer):
     await socket.send(PING)
     same([await socket.next(), await socket.next()], [HELLO, PONG], "the answers")
 
-
 async def anything_else_is_refused(running, peer):
     in_bytes = b'{"token":"%s"}' % TOKEN.encode()
     for frame in ({"token": "wrong"}, {"token": [TOKEN]}, {"Token": TOKEN}, PING, TOKEN, "", in_bytes):
@@ -139,12 +130,10 @@ async def anything_else_is_refused(running, peer):
         same(await socket.next(), REFUSAL, f"the answer to {frame}")
         await closes(socket, 4001)
 
-
 async def a_client_without_a_token_is_refused_in_the_end(running, peer):
     socket = await peer.connect(running.url)
     same(await socket.next(), REFUSAL, "the first frame")
     await closes(socket, 4001)
-
 
 async def a_restart_forgets_nothing(provider, peer):
     config = {"agent": agent(), "budgets": {"session": 100}}
@@ -167,7 +156,6 @@ async def a_restart_forgets_nothing(provider, peer):
             expect(error.startswith("token budget exceeded (session: 56/100); estimates count"), error)
             replied(await talk.chat("hi", peer="another"))
 
-
 async def the_last_replies_are_finished_after(provider, peer, end):
     text = f"!stall {end}"
     async with gateway(provider) as running, running.talk(peer) as busy, running.talk(peer) as idle:
@@ -180,7 +168,6 @@ async def the_last_replies_are_finished_after(provider, peer, end):
         replied(await chat.end(), "half done")
         await closes(busy.socket, 1001)
         same(await running.program.end(), 0, "the exit code")
-
 
 async def connections_are_bounded(provider, peer):
     async with gateway(provider, config={"gateway": {"max_connections": 3}}) as running:
@@ -199,23 +186,19 @@ async def connections_are_bounded(provider, peer):
 
         await until(is_let_in, "a place that is free again")
 
-
 async def without_a_token(checks, provider, peers):
     async with gateway(provider) as running:
         for peer in peers:
-            for check in (
+            await checks.each((
                 requests_are_answered, a_reply_streams_while_others_are_answered, who_leaves_stops_the_reply,
                 a_large_message_closes_only_its_sender, many_connections_are_served,
-            ):
-                await checks.run(check, running, provider, peer)
-
+            ), running, provider, peer)
 
 async def with_a_token(checks, provider, peers):
     # The last one takes as long as the gateway is patient.
     every = (the_right_token_opens, anything_else_is_refused, a_client_without_a_token_is_refused_in_the_end)
     async with gateway(provider, "--token", TOKEN) as running:
         await asyncio.gather(*(checks.run(check, running, peer) for peer in peers for check in every))
-
 
 async def body(checks):
     async with Provider() as provider, Python() as python, Node() as node:
@@ -226,6 +209,5 @@ async def body(checks):
         peers = (python, node)
         await asyncio.gather(without_a_token(checks, provider, peers), with_a_token(checks, provider, peers))
         await checks.finished()
-
 
 main(body)

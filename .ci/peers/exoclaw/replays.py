@@ -2,9 +2,9 @@
 
 Frames of the server must be equal as JSON, in the order of their request, but for the differences below, each of which
 must be met. Frames of different requests may come in another order: the recorded gateway did one thing at a time."""
-
 # Needs: nothing.
 
+import collections
 import json
 import re
 import tempfile
@@ -22,7 +22,6 @@ PLUGINS = ["failing", "echo", "spin", "mute", "hookproxy", "hook", "trap"]
 PARSE_ERROR = "parse error: "
 PROVIDER_ERROR = "provider error: "
 
-
 def own_id(asked):
     """The id of a request, as it comes back."""
     try:
@@ -31,15 +30,13 @@ def own_id(asked):
         return "0"
     return found if isinstance(found, str) else "0"
 
-
 def a_parse_error_has_our_reason_and_the_id_of_its_request_if_there_is_one(asked, was, now):
     is_one = str(was.get("error")).startswith(PARSE_ERROR) and str(now.get("error")).startswith(PARSE_ERROR)
     return is_one and now == {"id": own_id(asked), "error": now["error"]}
 
-
-def a_budget_error_does_not_name_the_agent(asked, was, now):
-    return now == was | {"error": re.sub(r"\(session:\S+: ", "(session: ", str(was.get("error")))}
-
+def a_budget_error_does_not_name_the_agent_and_says_what_was_estimated(asked, was, now):
+    told = str(now.get("error")).split("; estimates count too")[0]
+    return now | {"error": told} == was | {"error": re.sub(r"\(session:\S+: ", "(session: ", str(was.get("error")))}
 
 def an_error_of_the_provider_says_that_it_is_one_and_the_rest_in_our_words(asked, was, now):
     status = re.match(r"\d{3} ", str(was.get("data")))
@@ -47,38 +44,29 @@ def an_error_of_the_provider_says_that_it_is_one_and_the_rest_in_our_words(asked
     is_one = was.get("event") == "error" and status and said.startswith(PROVIDER_ERROR)
     return is_one and f"(HTTP {status[0].strip()})" in said and now == was | {"data": said}
 
-
 def an_answer_that_breaks_off_is_an_error_and_not_a_whole_one(asked, was, now):
     is_cut = '"!eof"' in asked and was.get("event") == "usage" and now["event"] == "error"
     return is_cut and now["id"] == was["id"] and now["data"].startswith(PROVIDER_ERROR)
 
-
-def a_tool_gets_its_input_as_the_model_has_spaced_it(asked, was, now):
-    if was.get("event") != "tool_result" or now.get("event") != "tool_result":
-        return False
-    before, after = was["data"]["content"], now["data"]["content"]
-    is_same = now == was | {"data": was["data"] | {"content": after}}
-    return is_same and json.loads(before) == json.loads(after)
-
+def the_sessions_of_a_status_are_counted_each_ten_seconds(asked, was, now):
+    is_one = "sessions" in (was.get("result") or ()) and now["result"]["sessions"] < was["result"]["sessions"]
+    return is_one and now == was | {"result": was["result"] | {"sessions": now["result"]["sessions"]}}
 
 def the_refusal_of_a_token_closes_with_a_code(asked, was, now):
     return (was, now) == ({"close": "no code"}, {"close": 4001})
 
-
 def a_close_frame_is_answered_with_one(asked, was, now):
     return (was, now) == ({"close": "no frame"}, {"close": 1000})
 
-
 DIFFERENCES = [
     a_parse_error_has_our_reason_and_the_id_of_its_request_if_there_is_one,
-    a_budget_error_does_not_name_the_agent,
+    a_budget_error_does_not_name_the_agent_and_says_what_was_estimated,
     an_error_of_the_provider_says_that_it_is_one_and_the_rest_in_our_words,
     an_answer_that_breaks_off_is_an_error_and_not_a_whole_one,
-    a_tool_gets_its_input_as_the_model_has_spaced_it,
+    the_sessions_of_a_status_are_counted_each_ten_seconds,
     the_refusal_of_a_token_closes_with_a_code,
     a_close_frame_is_answered_with_one,
 ]
-
 
 class Line:
     """One connection. `asked` is the last text of the client, `close` how the recorded gateway has closed."""
@@ -86,6 +74,8 @@ class Line:
     def __init__(self, socket, met):
         self.socket, self.met = socket, met
         self.asked, self.close = "", "no frame"
+        # The text of each answer, which may come in fewer pieces.
+        self.texts = collections.defaultdict(str)
 
     def compare(self, was, now):
         found = [difference for difference in DIFFERENCES if was != now and difference(self.asked, was, now)]
@@ -94,14 +84,19 @@ class Line:
 
     async def step(self, kind, event):
         if kind == ("c2s", "text"):
-            self.asked = event["data"]
+            self.asked = event["data"].replace('"correct-horse"', f'"{TOKEN}"')
             await self.socket.send(self.asked)
+        elif kind == ("s2c", "text") and (was := json.loads(event["data"])).get("event") == "text":
+            self.texts[was["id"]] += was["data"]
         elif kind == ("s2c", "text"):
-            was = json.loads(event["data"])
             ids = {was.get("id")}
             if str(was.get("error")).startswith(PARSE_ERROR):
                 ids.add(own_id(self.asked))
-            now = await self.socket.next(lambda frame: frame.get("id") in ids, event["data"])
+            text = ""
+            while (now := await self.socket.next(lambda frame: frame.get("id") in ids, event["data"])).get("event") == "text":
+                text += now["data"]
+            # Behind a call it begins a paragraph.
+            same(text.lstrip("\n"), self.texts.pop(was.get("id"), ""), "the text before it")
             self.compare(was, now)
         elif kind == ("note", "silence"):
             # Nothing has come, also when a ping is answered.
@@ -117,7 +112,6 @@ class Line:
         else:
             expect(kind == ("s2c", "http"), f"an unknown line: {event}")
 
-
 def setting(name, folder):
     """The configuration of a recording, and arguments."""
     tables = {"agent": agent("openai" if name.startswith("openai") else "anthropic")}
@@ -126,7 +120,6 @@ def setting(name, folder):
     if name.removeprefix("loopback.") in ("plugin_list", "status", "tool_use"):
         tables["plugins"] = plugins(folder, PLUGINS)
     return tables, ["--token", TOKEN] if name.startswith("loopback-token") else []
-
 
 async def replay(file, met):
     path = Path(file)
@@ -143,10 +136,8 @@ async def replay(file, met):
                         await lines[event["conn"]].step(kind, event)
                 expect(all(line.socket.end.done() for line in lines.values()), "a line is open")
 
-
 async def every_difference_is_met(met):
     same([difference.__name__ for difference in DIFFERENCES if difference not in met], [], "never met")
-
 
 async def body(checks):
     recordings = sorted(RECORDINGS.glob("*.jsonl"))
@@ -155,6 +146,5 @@ async def body(checks):
     for path in recordings:
         await checks.run(replay, str(path), met, name=f"replay of {path.stem}")
     await checks.run(every_difference_is_met, met)
-
 
 main(body)

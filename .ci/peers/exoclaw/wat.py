@@ -21,7 +21,6 @@ ECHO = """
       (br $next)))
     (call $output_set (local.get $to) (local.get $length))"""
 
-
 def says(value):
     """Code that says this as JSON, byte by byte."""
     data = json.dumps(value).encode()
@@ -29,7 +28,6 @@ def says(value):
     stores = "".join(store.format(at, byte) for at, byte in enumerate(data))
     begin = f"(local $to i64) (local.set $to (call $alloc (i64.const {len(data)})))"
     return f"{begin} {stores} (call $output_set (local.get $to) (i64.const {len(data)}))"
-
 
 def plugins(folder, names):
     """Writes modules to a folder: `failing` fails, the others repeat their input. Returns their configuration."""

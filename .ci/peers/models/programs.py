@@ -1,5 +1,4 @@
 """Every program with each of its providers of language models: an answer, and one that does not run."""
-
 # Needs: nothing.
 
 import contextlib
@@ -15,10 +14,8 @@ from sockets import Python
 SORRY = "sorry, I cannot think right now; please try again later"
 NOBODY_THERE = "connection refused: cannot connect to "
 
-
 def model(kind):
     return ("--provider", kind, "--model", "stub")
-
 
 async def bot(kind, env, runs):
     fake = Fake()
@@ -31,13 +28,11 @@ async def bot(kind, env, runs):
         if not runs:
             await running.line(NOBODY_THERE)
 
-
 async def chat_with(*args, env, runs):
     """Asks a server by its own client."""
     code, out, err = await output(*args, **env)
     same(code, 0 if runs else 1, f"the exit code after {out} {err}")
     expect(("Hello world" if runs else NOBODY_THERE) in out + err, out + err)
-
 
 async def agent(kind, env, runs):
     with tempfile.TemporaryDirectory() as home:
@@ -46,13 +41,11 @@ async def agent(kind, env, runs):
             url = f"http://{host.address}"
             await chat_with("agent", "chat", url, "--home", f"{home}/user", "hi", env=env, runs=runs)
 
-
 async def daemon(kind, env, runs):
     with tempfile.TemporaryDirectory() as folder:
         async with served("daemon", "serve", "--workspace", folder, *model(kind), **env) as running:
             url = f"http://{running.address}"
             await chat_with("daemon", "run", "hi", "--url", url, "--model", "stub", env=env, runs=runs)
-
 
 async def router(kind, env, runs):
     args = ("router", "--listen", "127.0.0.1:0", "--json", *model(kind))
@@ -70,19 +63,16 @@ async def router(kind, env, runs):
         else:
             await running.line("cannot connect to ")
 
-
 async def answers_with(kind, run):
     async with Provider() as provider:
         await run(kind, provider.env, runs=True)
         provider.check()
-
 
 async def says_that_its_provider_does_not_run(run):
     # Nobody else gets the port, and nobody listens there.
     with contextlib.closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         await run("ollama", {"OLLAMA_HOST": f"127.0.0.1:{taken.getsockname()[1]}"}, runs=False)
-
 
 async def body(checks):
     for run in (bot, agent, daemon, router):
@@ -91,6 +81,5 @@ async def body(checks):
         checks.beside(says_that_its_provider_does_not_run, run, name=f"{name} says that its provider does not run")
         for kind in KINDS:
             await checks.run(answers_with, kind, run, name=f"{name} answers with")
-
 
 main(body)

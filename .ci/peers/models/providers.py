@@ -1,5 +1,4 @@
 """Our gateway with each provider of language models: answers, tools, failures, and providers that misbehave."""
-
 # Needs: nothing.
 
 import signal
@@ -12,7 +11,6 @@ from provider import KEY, KINDS, UTF8, Provider
 from sockets import Python
 
 ERROR = "provider error: "
-
 
 async def answers_are_streamed(kind, talk, provider):
     chat = await talk.start("!stall", peer="stream")
@@ -30,21 +28,20 @@ async def answers_are_streamed(kind, talk, provider):
         replied(await talk.chat(text, peer=text), said, tokens)
     same((await talk.chat("!json", peer="at once")).text, "at once", "an answer that is no stream")
 
-
 async def tools_are_used(_, talk, provider):
-    chat = await talk.chat('!texttool echo {"message": "hi"}', peer="tool")
+    asked = '!texttool echo {"message": "hi"}'
+    chat = await talk.chat(asked, peer="tool")
     same(chat.events, ["text", "tool_use", "usage", "tool_result", "text", "text", "usage", "done"], "the events")
     same(chat.text, "let me look\n\nafter tool", "the text")
     same(chat.data("tool_use"), [{"id": "call_1", "name": "echo", "input": {"message": "hi"}}], "the call")
     same(chat.data("tool_result"), [{"tool_use_id": "call_1", "content": "hi", "is_error": False}], "the result")
     same([sum(usage.values()) for usage in chat.data("usage")], [13, 12], "the tokens")
     # The model is told what it said before the call, and offered the tool.
-    follow_up = provider.requests[-1]
+    follow_up = provider.asked(asked)[-1]
     same([text for role, text in follow_up.messages if role == "assistant"], ["let me look"], "the words of the model")
     same([tool.get("name") or tool["function"]["name"] for tool in follow_up.body["tools"]], ["echo"], "tools")
     # Remembered are the words, not the calls.
     same([role for role, _ in await talk.history(peer="tool")], ["user", "assistant"], "the history")
-
 
 async def calls_are_told_apart(_, talk, provider):
     chat = await talk.chat("!tools echo nope echo", peer="wrong")
@@ -57,7 +54,6 @@ async def calls_are_told_apart(_, talk, provider):
     chat = await talk.chat("!big echo 1000000", peer="big")
     expect(chat.data("tool_result")[0]["content"] == "x" * 1_000_000, "the result of a big call")
 
-
 async def refusals_are_told_and_not_remembered(kind, talk, provider):
     for code in (400, 401, 403, 404, 413, 501):
         error = failed(await talk.chat(f"!http {code}", peer="refused"), ERROR)
@@ -69,7 +65,6 @@ async def refusals_are_told_and_not_remembered(kind, talk, provider):
         expect("refused the key (HTTP 401): check " in error, error)
     same(await talk.history(peer="refused"), [], "the history")
 
-
 async def an_overloaded_provider_is_asked_again(_, talk, provider):
     replied(await talk.chat("!flaky 1", peer="flaky"))
     same(len(provider.asked("!flaky 1")), 2, "requests after one refusal")
@@ -77,7 +72,6 @@ async def an_overloaded_provider_is_asked_again(_, talk, provider):
         error = failed(await talk.chat(f"!http {code}", peer="flaky"), ERROR)
         expect(f"{what} (HTTP {code}); try again later" in error, error)
         same(len(provider.asked(f"!http {code}")), 3, f"requests after {code}")
-
 
 async def answers_that_break_off_are_errors(_, talk, provider):
     for how in ("!eof", "!cut", "!midstream"):
@@ -90,7 +84,6 @@ async def answers_that_break_off_are_errors(_, talk, provider):
     for how, why in (("!length", "cut at its length limit"), ("!refuse", "refuses to answer")):
         chat = await talk.chat(how, peer=how)
         expect(chat.text.startswith("half\n\n*") and why in chat.text and not chat.error, chat.text)
-
 
 async def long_conversations_are_cut_with_a_notice(_, talk, provider):
     for number in range(3):
@@ -107,19 +100,17 @@ async def long_conversations_are_cut_with_a_notice(_, talk, provider):
     error = failed(await talk.chat("!toolong twice", peer="alone"), f"{ERROR}the conversation is too long")
     expect("begin a new one, or lower [agent] context_tokens" in error, error)
 
-
 async def connections_are_kept(_, talk, provider):
     used = set()
 
     async def is_used_again():
         replied(await talk.chat("hi", peer="kept"))
-        connection = provider.requests[-1].connection
+        connection = provider.asked("hi")[-1].connection
         was_used = connection in used
         used.add(connection)
         return was_used
 
     await until(is_used_again, "a second request on one connection")
-
 
 async def a_silent_provider_is_given_up_with(kind, peer):
     config = {"agent": agent(kind, model_timeout="5s")}
@@ -129,8 +120,7 @@ async def a_silent_provider_is_given_up_with(kind, peer):
         failed(await stalled.end(), f"{ERROR}stream idle timeout after 5s", "half")
         for text in ("!silent", "!stall"):
             await (await provider.request(text)).was_hung_up()
-        same(len(provider.requests), 2, "requests")
-
+            same(len(provider.asked(text)), 1, f"requests after {text}")
 
 async def a_key_is_looked_for_in_three_places(kind, peer):
     blank = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": ""}
@@ -145,20 +135,17 @@ async def a_key_is_looked_for_in_three_places(kind, peer):
                 async with running.talk(peer) as talk:
                     replied(await talk.chat("hi"))
 
-
 async def an_end_does_not_wait_for_a_provider_for_ever(peer):
     async with Provider() as provider, gateway(provider) as running, running.talk(peer) as talk:
         await (await talk.start("!stall")).event("text")
         same(await running.program.stop(signal.SIGTERM), 0, "the exit code")
         await (await provider.request("!stall")).was_hung_up()
 
-
 CHECKS = (
     answers_are_streamed, tools_are_used, calls_are_told_apart, refusals_are_told_and_not_remembered,
     an_overloaded_provider_is_asked_again, answers_that_break_off_are_errors,
     long_conversations_are_cut_with_a_notice, connections_are_kept,
 )
-
 
 async def body(checks):
     async with Python() as peer:
@@ -170,9 +157,7 @@ async def body(checks):
         for kind in KINDS:
             config = {"agent": agent(kind), "plugins": [ECHO]}
             async with Provider() as provider, gateway(provider, config=config) as running, running.talk(peer) as talk:
-                for check in CHECKS:
-                    await checks.run(check, kind, talk, provider)
+                await checks.each(CHECKS, kind, talk, provider)
         await checks.finished()
-
 
 main(body)

@@ -1,5 +1,4 @@
 """Our SmartHole client against routers of Python's `websockets` and Node's `ws`."""
-
 # Needs: node.
 
 import contextlib
@@ -15,12 +14,10 @@ ACCEPTED = {"type": "registration_response", "payload": {"success": True, "clien
 # Bytes in the largest frame of the specification.
 LARGEST = 1_048_576
 
-
 def message(message_id, text, **more):
     metadata = {"inputMethod": "text", "directRouted": True}
     payload = {"id": message_id, "text": text, "timestamp": "2024-01-15T10:30:00.000Z", "metadata": metadata}
     return {"type": "message", "payload": payload | more}
-
 
 @contextlib.asynccontextmanager
 async def client(server, *options):
@@ -32,7 +29,6 @@ async def client(server, *options):
             yield program
             expect(not program.find("panicked"), program.tail())
 
-
 async def introduced(server):
     """The next connection, and the registration on it."""
     socket = await server.accepted()
@@ -40,26 +36,21 @@ async def introduced(server):
     same((list(frame), frame["type"]), (["type", "payload"], "registration"), "the first frame")
     return socket, frame["payload"]
 
-
 async def registered(server):
     socket, _ = await introduced(server)
     await socket.send(ACCEPTED)
     return socket
 
-
 async def answer(socket, message_id):
     fits = lambda frame: frame["type"] == "response" and frame["payload"]["messageId"] == message_id
     return (await socket.next(fits, f"an answer to {message_id}"))["payload"]
-
 
 async def is_taken(socket, message_id):
     same((await answer(socket, message_id))["type"], "ack", f"the first answer to {message_id!r}")
     return (await answer(socket, message_id))["payload"]
 
-
 async def ends(program, code):
     same(await program.end(), code, f"the exit code: {program.tail()}")
-
 
 async def the_registration_and_the_answers_are_those_of_the_specification(library):
     about = ("--name", "my-notes", "--description", "Keeps notes.", "--capability", "lists")
@@ -81,7 +72,6 @@ async def the_registration_and_the_answers_are_those_of_the_specification(librar
         program.signal(signal.SIGINT)
         await closes(socket, 1000, "Client disconnect")
         await ends(program, 0)
-
 
 async def odd_frames_of_a_router_are_taken_or_skipped(library):
     async with library.serve() as server, client(server) as program:
@@ -111,7 +101,6 @@ async def odd_frames_of_a_router_are_taken_or_skipped(library):
         same(socket.frames.items, [], "nothing else was said")
         same(await program.stop(), 0, "the exit code")
 
-
 async def a_rejection_says_why(library):
     async with library.serve() as server, client(server, "--only", "milk") as program:
         socket = await registered(server)
@@ -119,7 +108,6 @@ async def a_rejection_says_why(library):
         rejection = {"messageId": "m", "type": "reject", "payload": {"reason": "I only take messages about: milk"}}
         same(await answer(socket, "m"), rejection, "the rejection")
         same(await program.stop(), 0, "the exit code")
-
 
 async def each_refusal_ends_it_with_4000(library):
     async with library.serve() as server:
@@ -137,7 +125,6 @@ async def each_refusal_ends_it_with_4000(library):
                 await ends(program, 3)
                 expect(program.find(told), f"the reason is told: {program.tail()}")
 
-
 async def a_thousand_messages_are_answered_once_each(library):
     async with library.serve() as server, client(server) as program:
         socket = await registered(server)
@@ -149,7 +136,6 @@ async def a_thousand_messages_are_answered_once_each(library):
         same(len(program.notes.read_text().splitlines()), 1_000, "the notes")
         same(await program.stop(), 0, "the exit code")
 
-
 async def an_end_in_the_middle_finishes_what_is_under_way(library):
     async with library.serve() as server, client(server, "--delay", "500ms") as program:
         socket = await registered(server)
@@ -159,7 +145,6 @@ async def an_end_in_the_middle_finishes_what_is_under_way(library):
         await is_taken(socket, "under-way")
         await closes(socket, 1000, "Client disconnect")
         await ends(program, 0)
-
 
 async def a_megabyte_passes_and_one_byte_more_closes(library):
     async with library.serve() as server, client(server, "--attempts", "0") as program:
@@ -172,12 +157,10 @@ async def a_megabyte_passes_and_one_byte_more_closes(library):
         # A client that was registered before has lost its router.
         await ends(program, 1)
 
-
 async def what_is_no_router_is_given_up(library):
     for status in (200, 403, 503):
         async with library.serve(refuse=(status, "no router")) as server, client(server, "--attempts", "0") as program:
             await ends(program, 3)
-
 
 async def attempts_wait_longer_and_longer_and_then_it_gives_up(library):
     async with library.serve() as server, client(server, "--attempts", "2") as program:
@@ -186,7 +169,6 @@ async def attempts_wait_longer_and_longer_and_then_it_gives_up(library):
             await program.line(f"Reconnecting in {wait}...")
         await (await server.accepted()).cut()
         await ends(program, 3)
-
 
 async def a_registration_begins_the_attempts_anew(library):
     async with library.serve() as server, client(server, "--attempts", "2") as program:
@@ -209,25 +191,17 @@ async def a_registration_begins_the_attempts_anew(library):
         await is_taken(socket, "m")
         same(await program.stop(), 0, "the exit code")
 
-
 async def body(checks):
     async with Python() as python, Node() as node:
         for library in (python, node):
             checks.beside(attempts_wait_longer_and_longer_and_then_it_gives_up, library)
             checks.beside(a_registration_begins_the_attempts_anew, library)
-        for library in (python, node):
-            for check in (
-                the_registration_and_the_answers_are_those_of_the_specification,
-                odd_frames_of_a_router_are_taken_or_skipped,
-                a_rejection_says_why,
-                each_refusal_ends_it_with_4000,
-                a_thousand_messages_are_answered_once_each,
-                an_end_in_the_middle_finishes_what_is_under_way,
-                a_megabyte_passes_and_one_byte_more_closes,
-                what_is_no_router_is_given_up,
-            ):
-                await checks.run(check, library)
+            await checks.each((
+                the_registration_and_the_answers_are_those_of_the_specification, a_rejection_says_why,
+                odd_frames_of_a_router_are_taken_or_skipped, each_refusal_ends_it_with_4000,
+                a_thousand_messages_are_answered_once_each, an_end_in_the_middle_finishes_what_is_under_way,
+                a_megabyte_passes_and_one_byte_more_closes, what_is_no_router_is_given_up,
+            ), library)
         await checks.finished()
-
 
 main(body)

@@ -1,5 +1,4 @@
 """Clients of Python's `websockets` and Node's `ws` against our SmartHole router."""
-
 # Needs: node.
 
 import asyncio
@@ -16,7 +15,6 @@ UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 # Bytes in the largest frame of the specification.
 LARGEST = 1_048_576
 
-
 class Router:
     """A router that runs, and users who say something to it."""
 
@@ -32,7 +30,6 @@ class Router:
         async with self.users.post(self.input, json=body) as answer:
             return answer.status, await answer.json()
 
-
 @contextlib.asynccontextmanager
 async def router(*options):
     users = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=50))
@@ -41,7 +38,6 @@ async def router(*options):
         yield Router(program, users, await program.event("listening"))
         expect(not program.find("panicked"), program.tail())
 
-
 async def introduce(socket, **payload):
     """Sends a registration and gives the payload of its answer."""
     await socket.send({"type": "registration", "payload": payload})
@@ -49,22 +45,18 @@ async def introduce(socket, **payload):
     same((list(answer), answer["type"]), (["type", "payload"], "registration_response"), "an answer")
     return answer["payload"]
 
-
 async def register(library, served, name, description=None, **options):
     socket = await library.connect(served.url, **options)
     answer = await introduce(socket, name=name, description=description or f"Does {name}.")
     expect(answer["success"] is True, f"the registration of {name}: {answer}")
     return socket
 
-
 async def message(socket):
     frame = await socket.next(lambda frame: frame["type"] == "message", "a message")
     return frame["payload"]
 
-
 def response(message_id, kind, **payload):
     return {"type": "response", "payload": {"messageId": message_id, "type": kind, "payload": payload}}
-
 
 async def a_registration_is_answered_as_the_specification_shows(library, served):
     # It offers to compress, which a router does not take.
@@ -96,7 +88,6 @@ async def a_registration_is_answered_as_the_specification_shows(library, served)
     await served.event("left", client="taken")
     await (await register(library, served, "taken")).close()
 
-
 async def a_direct_message_has_the_shape_of_the_specification(library, served):
     client = await register(library, served, "notebook")
     asked = served.say("NoteBook:  remember to buy milk \n")
@@ -119,7 +110,6 @@ async def a_direct_message_has_the_shape_of_the_specification(library, served):
     same((event["title"], event["body"], event["priority"]), ("notebook", "Saved 🥛.", "normal"), "what is not blank")
     await client.close()
 
-
 async def a_chosen_client_is_told_why_and_nobody_else_gets_anything(library, served):
     notes = await register(library, served, "notes", "Keeps notes and shopping lists.")
     lights = await register(library, served, "lights", "Switches lamps on and off.")
@@ -140,7 +130,6 @@ async def a_chosen_client_is_told_why_and_nobody_else_gets_anything(library, ser
     await direct
     await asyncio.gather(notes.close(), lights.close())
 
-
 async def what_one_library_rejects_the_other_gets(python, node, served):
     calendar = await register(python, served, "calendar", "Keeps dates and days of shopping.")
     lists = await register(node, served, "lists", "Keeps shopping lists.")
@@ -154,7 +143,6 @@ async def what_one_library_rejects_the_other_gets(python, node, served):
     rejected = {"client": "calendar", "outcome": "rejected", "reason": "I only handle notes"}
     same(answer["outcomes"], [rejected, {"client": "lists", "outcome": "acked"}], "what became of it")
     await asyncio.gather(calendar.close(), lists.close())
-
 
 async def a_client_that_vanishes_is_replaced_and_may_say_later_what_it_did(library, other):
     async with router("--response-timeout", "3s") as served:
@@ -175,7 +163,6 @@ async def a_client_that_vanishes_is_replaced_and_may_say_later_what_it_did(libra
         shown = await served.event("notification", id=found["id"])
         same((shown["client"], shown["late"]), ("one", True), "it is shown")
 
-
 async def a_megabyte_passes_and_one_byte_more_closes(library, served):
     client = await register(library, served, "big")
     # The frame around the text takes the rest of the bytes.
@@ -192,7 +179,6 @@ async def a_megabyte_passes_and_one_byte_more_closes(library, served):
     await client.send(response(found["id"], "reject", reason=f"{reason}y"))
     await closes(client, 1009)
 
-
 async def whoever_finds_no_place_is_told_so(library):
     async with router("--max-clients", "1") as served:
         first = await register(library, served, "first")
@@ -206,7 +192,6 @@ async def whoever_finds_no_place_is_told_so(library):
         await served.event("left", client="first")
         await (await register(library, served, "second")).close()
 
-
 async def who_answers_pings_stays_and_who_does_not_is_dropped(python, node):
     async with router("--heartbeat", "200ms", "--pong-timeout", "4s") as served:
         alive = [await register(python, served, "alive-1"), await register(node, served, "alive-2")]
@@ -219,7 +204,6 @@ async def who_answers_pings_stays_and_who_does_not_is_dropped(python, node):
             await client.send(response((await message(client))["id"], "ack"))
             same((await asked)[0], 200, "the others are served")
 
-
 async def a_shutdown_closes_with_1001(python, node):
     async with router() as served:
         clients = [await register(library, served, f"of-{library.name}") for library in (python, node)]
@@ -229,7 +213,6 @@ async def a_shutdown_closes_with_1001(python, node):
             await closes(client, 1001, "Server shutting down")
         same(await code, 0, "the exit code")
 
-
 async def ten_texts(client):
     """Takes ten messages and returns their texts."""
     texts = []
@@ -238,7 +221,6 @@ async def ten_texts(client):
         texts.append(found["text"])
         await client.send(response(found["id"], "ack"))
     return texts
-
 
 async def a_hundred_clients_have_a_thousand_messages(python, node):
     async with router() as served:
@@ -257,25 +239,20 @@ async def a_hundred_clients_have_a_thousand_messages(python, node):
         ends = [answer for _, answer in await asyncio.gather(*said)]
         expect(all(answer["taken"] for answer in ends), "each is taken")
 
-
 async def body(checks):
     async with Python() as python, Node() as node, router() as served:
         checks.beside(who_answers_pings_stays_and_who_does_not_is_dropped, python, node)
         for library, other in ((python, node), (node, python)):
             checks.beside(a_client_that_vanishes_is_replaced_and_may_say_later_what_it_did, library, other)
-        for library in (python, node):
-            for check in (
-                a_registration_is_answered_as_the_specification_shows,
+            await checks.each((
+                a_registration_is_answered_as_the_specification_shows, a_megabyte_passes_and_one_byte_more_closes,
                 a_direct_message_has_the_shape_of_the_specification,
                 a_chosen_client_is_told_why_and_nobody_else_gets_anything,
-                a_megabyte_passes_and_one_byte_more_closes,
-            ):
-                await checks.run(check, library, served)
+            ), library, served)
             await checks.run(whoever_finds_no_place_is_told_so, library)
         await checks.run(what_one_library_rejects_the_other_gets, python, node, served)
         await checks.run(a_shutdown_closes_with_1001, python, node)
         await checks.run(a_hundred_clients_have_a_thousand_messages, python, node)
         await checks.finished()
-
 
 main(body)

@@ -1,15 +1,12 @@
 """Our bot against Snek servers of Python's websockets and aiohttp, and of Node's ws."""
-
 # Needs: node.
 
-from aiosockets import Aiohttp
 from fakesnek import PASSWORD, Fake, bot, bot_at, message, serving
 from harness import Proxy, expect, main, same, until
-from sockets import Node, Python
+from sockets import Aiohttp, Node, Python
 
 TOO_LARGE = 16 * 1024 * 1024
 OPENING = ["login", "get_user", "get_channels"]
-
 
 async def a_bot_talks_and_answers_pings(library):
     fake = Fake()
@@ -20,38 +17,26 @@ async def a_bot_talks_and_answers_pings(library):
         await guest.ping()
         same((await fake.ask(guest, "echo again"), len(fake.logins)), ("again", 1), "the next answer, and logins")
 
-
-async def cut(guest):
-    await guest.cut()
-
-
-async def close(guest):
-    await guest.close()
-
-
 async def restart_in_mid_message(guest):
     await guest.send(message("echo lost?", is_final=False))
     await guest.send('{"event":"mess')
     await guest.close(1012, "restart")
 
-
 async def send_too_much(guest):
     await guest.send("x" * TOO_LARGE)
     same((await guest.closed())[0], 1009, "the code that the bot closes with")
 
-
 async def a_bot_comes_back_however_its_line_ends(library):
     fake = Fake()
     async with bot_at(fake, library=library):
-        for lose in (cut, close, restart_in_mid_message, send_too_much):
+        for lose in (lambda it: it.cut(), lambda it: it.close(), restart_in_mid_message, send_too_much):
             guest = await fake.guest()
-            same(await fake.ask(guest, "echo before"), "before", f"the answer before {lose.__name__}")
+            same(await fake.ask(guest, "echo before"), "before", "the answer before it")
             fake.log.clear()
             await lose(guest)
         guest = await fake.guest()
         same(fake.log, OPENING, "what it does after it came back")
         same(await fake.ask(guest, "echo after"), "after", "the answer")
-
 
 async def a_bot_leaves_a_server_that_has_gone_deaf(library):
     fake = Fake()
@@ -64,13 +49,11 @@ async def a_bot_leaves_a_server_that_has_gone_deaf(library):
             line.flows.set()
             same(await fake.ask(await fake.guest(), "echo after"), "after", "the answer")
 
-
 class Silent(Fake):
     """Takes messages and never answers."""
 
     async def on_post(self, guest, request):
         pass
-
 
 async def an_unanswered_message_is_sent_three_times():
     fake = Silent()
@@ -83,7 +66,6 @@ async def an_unanswered_message_is_sent_three_times():
         same(len(fake.logins), 3, "logins: each attempt has a connection of its own")
         expect(not fake.posts.items, "there was a fourth attempt")
 
-
 async def what_may_have_arrived_is_not_repeated_if_so_wanted():
     fake = Silent()
     async with bot_at(fake, "--request-timeout", "1s", "--retry", "unsent") as running:
@@ -95,7 +77,6 @@ async def what_may_have_arrived_is_not_repeated_if_so_wanted():
         await running.stop()
         same((fake.posts.items, len(fake.logins)), ([], 1), "more posts, and logins")
 
-
 async def body(checks):
     for library in (Python, Aiohttp, Node):
         checks.beside(a_bot_talks_and_answers_pings, library)
@@ -103,6 +84,5 @@ async def body(checks):
     checks.beside(a_bot_leaves_a_server_that_has_gone_deaf, Python)
     checks.beside(an_unanswered_message_is_sent_three_times)
     checks.beside(what_may_have_arrived_is_not_repeated_if_so_wanted)
-
 
 main(body)

@@ -1,7 +1,6 @@
 """Clients of Python's websockets and aiohttp, and of Node's ws, against our Snek server.
 
 Each check runs with each library; whoever else takes part uses another one."""
-
 # Needs: node.
 
 import asyncio
@@ -9,14 +8,12 @@ import contextlib
 import itertools
 import signal
 
-from aiosockets import Aiohttp
 from harness import expect, main, same, served
-from sockets import Node, Python, closes, refused
+from sockets import Aiohttp, Node, Python, closes, refused
 
 PASSWORDS = {"alice": "wonderland", "bob": "builder"}
 SERVER = ("bot", "serve", "--user", "alice:Alice", "--user", "bob:Bob")
 TOO_LARGE = 16 * 1024 * 1024
-
 
 class User:
     """A user on a socket. What answers no call is an event."""
@@ -45,17 +42,14 @@ class User:
     async def event(self, name):
         return await self.socket.next(lambda frame: frame.get("event") == name, f"an event {name}")
 
-
 async def stranger(library, server):
     """Compression is offered, as clients do by themselves, and has to be declined."""
     return User(await library.connect(server.url, compression="deflate"))
-
 
 async def logged_in(library, server, name="alice"):
     user = await stranger(library, server)
     await user.value("login", name, PASSWORDS[name])
     return user
-
 
 async def nobody_is_served_before_the_right_password(server, library, other):
     user = await stranger(library, server)
@@ -65,7 +59,6 @@ async def nobody_is_served_before_the_right_password(server, library, other):
     record = await user.value("login", "alice", "wonderland")
     same((record["username"], record["nick"]), ("alice", "Alice"), "the user")
     await user.value("get_channels")
-
 
 async def each_method_is_answered(server, library, other):
     user = await logged_in(library, server)
@@ -78,7 +71,6 @@ async def each_method_is_answered(server, library, other):
     await user.error("make_coffee", 1)
     await user.error("send_message", "general")
 
-
 async def a_message_in_parts_reaches_everybody(server, library, other):
     sender, reader = await logged_in(library, server), await logged_in(other, server, "bob")
     for text, is_final in (("one", False), ("one, twö ✓ 𝄞", True)):
@@ -90,26 +82,22 @@ async def a_message_in_parts_reaches_everybody(server, library, other):
         for user in (sender, reader):
             same(await user.event("message"), expected, "the message")
 
-
 async def typing_is_seen_by_others(server, library, other):
     typist, watcher = await logged_in(library, server), await logged_in(other, server, "bob")
     await typist.value("set_typing", "general", "#FF6B35")
     shown = (await watcher.event("set_typing"))["data"].values()
     expect("alice" in shown and "#FF6B35" in shown, shown)
 
-
 async def calls_at_the_same_time_are_not_mixed_up(server, library, other):
     users = [await logged_in(library, server), await logged_in(other, server, "bob")]
     found = await asyncio.gather(*(user.value("get_user", None) for _ in range(200) for user in users))
     same([record["username"] for record in found], ["alice", "bob"] * 200, "the users")
-
 
 async def pings_of_a_library_are_answered(server, library, other):
     user = await logged_in(library, server)
     await user.socket.ping("before")
     await asyncio.gather(user.value("ping"), user.socket.ping("meanwhile"))
     await user.value("ping")
-
 
 async def a_frame_that_is_too_large_ends_only_its_sender(server, library, other):
     sender, witness = await stranger(library, server), await logged_in(other, server, "bob")
@@ -119,16 +107,13 @@ async def a_frame_that_is_too_large_ends_only_its_sender(server, library, other)
     await closes(sender.socket, 1009)
     await witness.value("ping")
 
-
 async def a_user_may_leave(server, library, other):
     user = await logged_in(library, server)
     same((await user.socket.close(1000, "bye"))[0], 1000, "the answer to a close")
 
-
 async def foreign_origins_and_hosts_are_refused(server, library):
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}):
         same((await refused(library.connect(server.url, headers=headers))).status, 403, headers)
-
 
 async def the_end_of_the_server_is_told(server, libraries):
     users = [await logged_in(library, server) for library in libraries]
@@ -137,28 +122,19 @@ async def the_end_of_the_server_is_told(server, libraries):
         await closes(user.socket, 1001)
     same(await server.end(), 0, "the exit code")
 
-
 CHECKS = (
-    nobody_is_served_before_the_right_password,
-    each_method_is_answered,
-    a_message_in_parts_reaches_everybody,
-    typing_is_seen_by_others,
-    calls_at_the_same_time_are_not_mixed_up,
-    pings_of_a_library_are_answered,
-    a_frame_that_is_too_large_ends_only_its_sender,
-    a_user_may_leave,
+    nobody_is_served_before_the_right_password, each_method_is_answered, a_message_in_parts_reaches_everybody,
+    typing_is_seen_by_others, calls_at_the_same_time_are_not_mixed_up, pings_of_a_library_are_answered,
+    a_frame_that_is_too_large_ends_only_its_sender, a_user_may_leave,
 )
-
 
 async def body(checks):
     env = {f"SNEK_PASSWORD_{name.upper()}": password for name, password in PASSWORDS.items()}
     async with served(*SERVER, **env) as server, Python() as python, Aiohttp() as aio, Node() as node:
         server.url = f"ws://{server.address}/rpc.ws"
         for library, other in ((python, aio), (aio, node), (node, python)):
-            for check in CHECKS:
-                await checks.run(check, server, library, other)
+            await checks.each(CHECKS, server, library, other)
         await checks.run(foreign_origins_and_hosts_are_refused, server, aio)
         await checks.run(the_end_of_the_server_is_told, server, (python, aio, node))
-
 
 main(body)

@@ -1,6 +1,5 @@
 """Our clients in a page and in Node, compiled to WebAssembly: each talks, waits too long, loses its line, reconnects
 and leaves; the machines and codecs keep their rules there; and the page that shows five clients works."""
-
 # Needs: node, browser, web.
 
 import base64
@@ -51,13 +50,11 @@ USERS = {"SNEK_PASSWORD_ALICE": "wonderland", "SNEK_PASSWORD_BOB": "builder"}
 SECRETS = {"snek": "wonderland", "exoclaw": TOKEN, "acolyte": TOKEN}
 ROOT = Path(__file__).resolve().parents[3]
 
-
 async def the_page_of_the_guide_chats(line, url, chromium):
     code = (ROOT / "fuzz/web/src/chat.rs").read_text().split("\n\n", 1)[1]
     expect(code in (ROOT / "rpc-core/src/guide/browser.md").read_text(), "the guide has another program")
     async with chromium.page(line.url) as page:
         expect(await page.run(CHAT % (json.dumps(url), json.dumps(TOKEN))), "no answer")
-
 
 def texts(value):
     """Every text in a value of JSON."""
@@ -67,7 +64,6 @@ def texts(value):
             yield from texts(part)
     elif isinstance(value, str):
         yield value
-
 
 def inputs():
     """The fuzz targets with their seeds, and with what is in the vectors. One target needs files."""
@@ -81,7 +77,6 @@ def inputs():
             for side in ("client", "server"):
                 yield f"{protocol}_{side}_frames", part.encode(errors="replace")
 
-
 async def the_machines_and_codecs_keep_their_rules(line):
     module = line.folder / "pkg/switchboard_web"
     with NamedTemporaryFile("w") as file:
@@ -93,7 +88,6 @@ async def the_machines_and_codecs_keep_their_rules(line):
             await node.end()
             kept = node.find("tests, all kept")
             expect(kept and int(kept.split()[0]) >= 50, f"Node says {node.tail()}")
-
 
 async def the_example_shows_five_servers(site, urls, hole, router, chromium):
     said = {"snek": "*Hello", "exoclaw": "scripted model", "connectonion": "scripted model", "acolyte": "+"}
@@ -114,7 +108,6 @@ async def the_example_shows_five_servers(site, urls, hole, router, chromium):
             same(await page.run(WRITTEN % (json.dumps(sent), json.dumps(name))), sent, f"what {name} sends, and what is written by hand")
         text = await page.run("document.body.innerText")
         expect("wonderland" not in text and TOKEN not in text, "a secret is shown")
-
 
 async def body(checks):
     async with browser() as chromium, Provider() as provider, contextlib.AsyncExitStack() as stack:
@@ -150,6 +143,5 @@ async def body(checks):
             ("snek", chat), ("connectonion", onion), ("acolyte", code), ("smarthole", hole),
         )} | {"exoclaw": f"ws://{scripted}"}
         await checks.run(the_example_shows_five_servers, site, urls, hole, router, chromium)
-
 
 main(body)

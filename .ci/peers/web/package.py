@@ -1,5 +1,4 @@
 """The npm package of the clients: packed, installed into an empty folder, and used from Node against five servers."""
-
 # Needs: node, web.
 
 import os
@@ -15,13 +14,11 @@ from webs import Page
 
 PROGRAM = Path(__file__).with_suffix(".mjs")
 
-
 async def done(*argv, cwd):
     async with program(*argv, cwd=cwd) as running:
         running.close_input()
         expect(await running.end() == 0, running.tail())
         return running
-
 
 async def it_installs_from_its_archive(tried):
     """Nothing comes from the registry, for it has no dependencies."""
@@ -31,7 +28,6 @@ async def it_installs_from_its_archive(tried):
     shutil.copy(PROGRAM, tried.folder)
     expect(not (tried.folder / "node_modules/switchboard-clients/node_modules").exists(), "it has dependencies")
 
-
 async def its_types_fit_a_program(tried):
     compiler = node_folder() / "node_modules/typescript/bin/tsc"
     for resolution, module in (("bundler", "esnext"), ("node16", "node16")):
@@ -39,13 +35,11 @@ async def its_types_fit_a_program(tried):
         how = ("--module", module, "--moduleResolution", resolution, "--allowJs", "--checkJs", "--typeRoots")
         await done("node", compiler, *options, *how, node_folder() / "node_modules/@types", PROGRAM.name, cwd=tried.folder)
 
-
 async def it_speaks(protocol, line, tried):
     words = (PROGRAM.name, protocol, f"ws://127.0.0.1:{line.port}", line.url)
     # Node 20 has a WebSocket behind this option, and later ones anyway.
     running = await done("node", "--experimental-websocket", *words, cwd=tried.folder)
     expect(running.find("well done"), running.tail())
-
 
 async def body(checks):
     async with AsyncExitStack() as stack:
@@ -68,6 +62,5 @@ async def body(checks):
         await checks.run(it_speaks, "types", lines["snek"], tried)
         for protocol, line in lines.items():
             await checks.run(it_speaks, protocol, line, tried)
-
 
 main(body)

@@ -2,7 +2,6 @@
 
 The rows that a peer fails are listed in the file of its name in `judged`, with a reason. Another one that fails is a
 failure, and so is one that holds by now, unless `? ` in front says that it depends."""
-
 # Needs: node, onion-old, onion.
 
 import asyncio
@@ -14,10 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from aiosockets import Aiohttp
 from fakesnek import Fake, serving
 from harness import expect, main, onions, output
 from onions import HERE, Line, real_host, real_users, version
+from sockets import Aiohttp
 
 ADDRESS = "0x" + "ab" * 32
 # The host says something each half a minute there.
@@ -25,7 +24,6 @@ SLOW = ("ping.interval",)
 PROMPTS = {"prompt": "hello", "ask_prompt": "ask"}
 # Newer hosts allow strangers no tool.
 MORE_PROMPTS = {"tool_prompt": "add 2 3", "approval_prompt": "run", "long_prompt": "work"}
-
 
 async def judge(name, protocol, role, *target, command=(), **values):
     """Runs all rows, and compares those that fail with the list."""
@@ -56,13 +54,11 @@ async def judge(name, protocol, role, *target, command=(), **values):
     wrong += [f"{row_id} holds by now" for row_id in passed if not known.get(row_id, True)]
     expect(not wrong, "\n      ".join(wrong))
 
-
 def listed(name):
     """The rows that a peer is known to fail, and whether it depends."""
     lines = (Path(__file__).parent / "judged" / f"{name}.txt").read_text().splitlines()
     rows = (line.split("  # ")[0] for line in lines)
     return {row.removeprefix("? "): row.startswith("? ") for row in rows}
-
 
 async def hosts_of_the_package(onion, folder):
     async with real_host(onion, "open", folder / "host") as host:
@@ -71,14 +67,12 @@ async def hosts_of_the_package(onion, folder):
         name = f"connectonion-host-{version(onion)}"
         await judge(name, "connectonion", "server", url, address=host.agent, **values)
 
-
 class Front(Line):
     """The host that a row plays, which also answers who it is, to a client and in place of a relay."""
 
     async def answer(self, path, is_upgrade):
         said = {"address": ADDRESS, "name": "x", "online": True, "endpoints": [self.url]}
         return None if path.startswith("/ws") else ("application/json", json.dumps(said).encode())
-
 
 async def clients_of_the_package(name, onion, folder):
     """`asker.py`, which a row starts, asks a user here. Python's take long to start: all rows have the same program.
@@ -111,12 +105,10 @@ async def clients_of_the_package(name, onion, folder):
         command = ("--", sys.executable, HERE / "asker.py", server.sockets[0].getsockname()[1], "{url}", "{prompt}")
         await judge(name, "connectonion", "client", command=command, prompt="What is 6 * 7?")
 
-
 async def a_server_with_aiohttp():
     async with serving(Fake(), Aiohttp) as server:
         values = {"username": "bot", "password": "secret", "channel": "dm1"}
         await judge("snek-server-aiohttp", "snek", "server", f"{server.url}/rpc.ws", **values)
-
 
 async def body(checks):
     # Six programs start at once, and one row takes a minute.
@@ -129,6 +121,5 @@ async def body(checks):
             checks.beside(clients_of_the_package, f"connectonion-client-python-{version(onion)}", onion, place)
         checks.beside(clients_of_the_package, "connectonion-client-node", None, Path(folder) / "node")
         await checks.finished()
-
 
 main(body)

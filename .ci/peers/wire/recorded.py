@@ -2,7 +2,6 @@
 
 Nothing may change for the peers, and no frame may be unknown or wrong, but for what `recorded.txt` lists; and all that it
 lists has to be met."""
-
 # Needs: node, onion-old, onion.
 
 import asyncio
@@ -26,13 +25,11 @@ SCRIPTS = (
 LISTED = [line for line in (HERE / "recorded.txt").read_text().splitlines() if not line.startswith("#")]
 MET = set()
 
-
 def differs(script, what):
     """Whether this is known to differ."""
     met = [line for line in LISTED if all(map(fnmatch.fnmatchcase, (script, what), line.split(" | ")))]
     MET.update(met)
     return bool(met)
-
 
 async def nothing_changes_for_its_peers(script, folder):
     async with program(sys.executable, HERE / "wired.py", HERE.parent / f"{script}.py", folder) as running:
@@ -41,7 +38,6 @@ async def nothing_changes_for_its_peers(script, folder):
     failed = [line.removeprefix("FAIL").strip() for line in running.lines if line.startswith("FAIL")]
     new = [line for line in failed if not differs(script, line)]
     expect(not new, "\n      ".join(new))
-
 
 async def all_of_its_frames_are_known(script, folder):
     frames, problems = 0, collections.Counter()
@@ -58,7 +54,6 @@ async def all_of_its_frames_are_known(script, folder):
     new = [f"{count} times {problem}" for problem, count in problems.items() if not differs(script, problem)]
     expect(not new, "\n      ".join(new))
 
-
 def problem_of(line):
     """What is unknown or wrong in a frame, if anything."""
     if line.get("fault"):
@@ -67,10 +62,8 @@ def problem_of(line):
         return f"{line['dir']} {line['kind']}: not known: {', '.join(line.get('unknown') or ['the kind'])}"
     return None
 
-
 async def all_that_is_listed_is_met():
     expect(MET == set(LISTED), "\n      ".join(set(LISTED) - MET))
-
 
 async def body(checks):
     # Seconds for all checks of a script, each of which has a deadline of its own.
@@ -85,6 +78,5 @@ async def body(checks):
 
     await asyncio.gather(*map(both, SCRIPTS))
     await checks.run(all_that_is_listed_is_met)
-
 
 main(body)

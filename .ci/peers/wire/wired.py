@@ -20,11 +20,9 @@ ORIGINS = ("http://localhost:3000", "app://obsidian.md")
 NUMBERS = itertools.count()
 START, READ, READ_ALL = Program.start, Program.read, Program.read_all
 
-
 def protocol(program):
     """What a program of ours speaks, if anything."""
     return COMMANDS.get(program.argv[1]) if program.argv[0] == SWITCHBOARD and len(program.argv) > 1 else None
-
 
 async def replaced(program, text):
     """A text with the address of a proxy in place of another one."""
@@ -39,7 +37,6 @@ async def replaced(program, text):
         text = text.replace(found[2], LOCAL.search(listens)[2])
     return text
 
-
 async def start(self):
     self.proxies = {}
     given = self.argv
@@ -51,7 +48,6 @@ async def start(self):
     finally:
         self.argv = given
 
-
 async def read(self, number, stream):
     async def lines():
         async for line in stream:
@@ -61,13 +57,11 @@ async def read(self, number, stream):
 
     await READ(self, number, lines())
 
-
 async def read_all(self, streams):
     await READ_ALL(self, streams)
     # Their recordings are complete when they have ended.
     for proxy in self.proxies.values():
         await proxy.stop()
-
 
 Program.start, Program.read, Program.read_all = start, read, read_all
 sys.argv = [SCRIPT]

@@ -1,11 +1,8 @@
 //! Counting instructions and allocations: one way of a work, in a child process under callgrind.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use crate::work::Work;
 
 /// Per round.
 #[derive(Clone, Copy, Debug)]
@@ -14,69 +11,49 @@ pub(crate) struct Cost {
     pub(crate) allocations: f64,
 }
 
-/// Entry points of the allocator. `__rust_alloc` is not counted: it ends in one of these.
-const ALLOCATORS: [&str; 5] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "posix_memalign",
-    "aligned_alloc",
-];
-
 /// A work by its name, the way to do it, and how often.
-struct Job<'a>(&'a str, &'a str, u64);
+pub(crate) type Job<'a> = (&'a str, &'a str, u64);
+
+/// Entry points of the allocator. `__rust_alloc` is not counted: it ends in one of these.
+const ALLOCATORS: &str = "malloc calloc realloc posix_memalign aligned_alloc";
 
 /// Counts several works, each done one way, as many at a time as there are processors: counting is
-/// not disturbed by other work. `None` in place of a cost: valgrind is not there.
-pub(crate) fn count_all(jobs: &[(&Work, &str)]) -> Vec<Option<Cost>> {
-    let jobs: Vec<Job<'_>> = jobs
-        .iter()
-        .map(|(work, way)| Job(work.name, way, work.rounds))
-        .collect();
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(vec![None; jobs.len()]);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+/// not disturbed by other work. Returns what each takes, by work and way.
+pub(crate) fn count_all<'a>(jobs: Vec<Job<'a>>) -> HashMap<(&'a str, &'a str), Cost> {
+    let (next, found) = (Mutex::new(jobs.into_iter()), Mutex::new(HashMap::new()));
+    let work = || {
+        loop {
+            let job = next.lock().unwrap().next();
+            let Some(job) = job else { return };
+            let cost = count(job);
+            found.lock().unwrap().insert((job.0, job.1), cost);
+        }
+    };
     std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(at) else {
-                        return;
-                    };
-                    let cost = count(job, at);
-                    found.lock().unwrap()[at] = cost;
-                }
-            });
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
         }
     });
     found.into_inner().unwrap()
 }
 
 /// Runs it once with `rounds` rounds and once with twice as many: what does not grow is left out.
-fn count(job: &Job<'_>, number: usize) -> Option<Cost> {
-    let Job(name, way, rounds) = *job;
+fn count((name, way, rounds): Job<'_>) -> Cost {
     eprintln!("{name}, {way}");
-    let once = totals(job, rounds, number)?;
-    let twice = totals(job, 2 * rounds, number)?;
+    let [once, twice] = [rounds, 2 * rounds].map(|rounds| {
+        let profile = profile(name, way, rounds);
+        (instructions(&profile), allocations(&profile))
+    });
     let per_round = |more: u64, less: u64| more.saturating_sub(less) as f64 / rounds as f64;
-    Some(Cost {
+    Cost {
         instructions: per_round(twice.0, once.0),
         allocations: per_round(twice.1, once.1),
-    })
+    }
 }
 
-fn totals(&Job(name, way, _): &Job<'_>, rounds: u64, number: usize) -> Option<(u64, u64)> {
-    let file = format!("bench-{}-{number}.callgrind", std::process::id());
-    let file = std::env::temp_dir().join(file);
-    let status = Command::new("valgrind")
-        .args([
-            "--tool=callgrind",
-            "--cache-sim=no",
-            "--branch-sim=no",
-            "-q",
-        ])
-        .arg(format!("--callgrind-out-file={}", file.display()))
+fn profile(name: &str, way: &str, rounds: u64) -> String {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "-q", "--callgrind-out-file=/dev/stdout"])
         // Else a copy of a few kilobytes is an instruction that counts once for each byte.
         .env(
             "GLIBC_TUNABLES",
@@ -85,20 +62,16 @@ fn totals(&Job(name, way, _): &Job<'_>, rounds: u64, number: usize) -> Option<(u
         .arg(std::env::current_exe().unwrap())
         .args(["one", name, way, &rounds.to_string()])
         .stderr(Stdio::inherit())
-        .status()
-        .ok()?;
-    assert!(status.success(), "{name} / {way} failed under callgrind");
-    let profile = std::fs::read_to_string(&file).unwrap();
-    let _ = std::fs::remove_file(&file);
-    Some((instructions(&profile), allocations(&profile)))
+        .output()
+        .expect("valgrind cannot be started: is it installed?");
+    assert!(output.status.success(), "{name} / {way} failed");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn instructions(profile: &str) -> u64 {
-    let line = profile
-        .lines()
-        .find_map(|line| line.strip_prefix("totals: "));
-    line.and_then(|total| total.trim().parse().ok())
-        .unwrap_or(0)
+    let mut lines = profile.lines();
+    let total = lines.find_map(|line| line.strip_prefix("totals: "));
+    total.map_or(0, |total| total.trim().parse().unwrap())
 }
 
 /// Adds up the calls to the allocator. A function's name stands at its first mention only; later
@@ -111,17 +84,15 @@ fn allocations(profile: &str) -> u64 {
         if let Some(function) = line.strip_prefix("fn=").or(line.strip_prefix("cfn=")) {
             let (number, name) = function.split_once(' ').unwrap_or((function, ""));
             // A recursion level may follow the name: `malloc'2`.
-            if ALLOCATORS.contains(&name.split('\'').next().unwrap_or(name)) {
+            let name = name.split('\'').next().unwrap_or(name);
+            if ALLOCATORS.split(' ').any(|allocator| allocator == name) {
                 wanted.insert(number.to_owned());
             }
             called = line.starts_with('c') && wanted.contains(number);
         } else if let Some(calls) = line.strip_prefix("calls=") {
             if called {
-                let count = calls
-                    .split(' ')
-                    .next()
-                    .and_then(|count| count.parse::<u64>().ok());
-                sum += count.unwrap_or(0);
+                let (count, _) = calls.split_once(' ').unwrap_or((calls, ""));
+                sum += count.parse::<u64>().unwrap();
             }
             called = false;
         }

@@ -31,15 +31,15 @@ fn main() {
         ["table", only] => net::table::table(only),
         ["list"] => {
             for work in work::all() {
-                let ways: Vec<_> = work.ways.iter().map(|(way, _)| *way).collect();
+                let ways: Vec<_> = work.ways.iter().map(|way| way.name).collect();
                 println!("{} ({})", work.name, ways.join(", "));
             }
         }
         ["one", work, way, rounds] => {
-            let works = work::all();
-            let found = works.iter().find(|one| one.name == work);
-            let run = found.and_then(|work| work.way(way)).expect("no such work");
-            run(rounds.parse().expect("a number of rounds"));
+            let mut works = work::all().into_iter();
+            let found = works.find(|one| one.name == work).expect("no such work");
+            let way = found.ways.iter().find(|one| one.name == way);
+            (way.expect("no such way").run)(rounds.parse().expect("a number of rounds"));
         }
         ["pending"] => println!("{}", pending::bytes()),
         ["net", ref rest @ ..] => net::run(rest),

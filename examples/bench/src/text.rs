@@ -4,20 +4,17 @@ use std::fmt::Write;
 
 /// Clean text of so many bytes, as a model writes it.
 pub(crate) fn words(bytes: usize) -> String {
-    "The quick brown fox jumps over the lazy dog. "
-        .chars()
-        .cycle()
-        .take(bytes)
-        .collect()
+    repeated("The quick brown fox jumps over the lazy dog. ", bytes)
+}
+
+fn repeated(text: &str, bytes: usize) -> String {
+    text.chars().cycle().take(bytes).collect()
 }
 
 /// Text with a line break or a quotation mark in every 40 bytes, as code has them.
 pub(crate) fn code(bytes: usize) -> String {
-    "    let greeting = \"hello\";\n    return greeting + name + other;\n"
-        .chars()
-        .cycle()
-        .take(bytes)
-        .collect()
+    let lines = "    let greeting = \"hello\";\n    return greeting + name + other;\n";
+    repeated(lines, bytes)
 }
 
 /// An Exoclaw `text` event.

@@ -1,34 +1,65 @@
-//! [`Work`]: what is counted, done by us and by the peers. What the goals ask of it stands in
-//! [`goals`](crate::goals).
+//! [`Work`]: what is counted, done by us and by the peers, and what is asked of it.
 
 /// Does the work so many times.
 pub(crate) type Run = Box<dyn Fn(u64)>;
 
 /// One piece of work, done in several ways.
 pub(crate) struct Work {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// How often the work is done in one measurement.
     pub(crate) rounds: u64,
-    /// Each way's name and work; ours, [`OURS`], comes first.
-    pub(crate) ways: Vec<(&'static str, Run)>,
+    /// Ours, [`OURS`], comes first.
+    pub(crate) ways: Vec<Way>,
     /// How many allocations per round are allowed; `None`: not bounded.
     pub(crate) max_allocations: Option<f64>,
+    /// Whether it is one of the frames that goal 1 sums up.
+    pub(crate) is_hot: bool,
+}
+
+/// A way of doing it, and the goal that it sets for ours.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) run: Run,
+    /// At least so many times our instructions.
+    pub(crate) least: f64,
+    /// Why that is missed, where it is known.
+    pub(crate) why_missed: Option<&'static str>,
 }
 
 impl Work {
     /// `bytes` is about how long the text is that is read or written.
-    pub(crate) fn new(name: &'static str, bytes: u64, ours: impl Fn(u64) + 'static) -> Self {
-        Self {
-            name,
+    pub(crate) fn new(name: impl Into<String>, bytes: u64, ours: impl Fn(u64) + 'static) -> Self {
+        let work = Self {
+            name: name.into(),
             // Small frames often, large ones seldom: about the same work for each measurement.
             rounds: (400_000 / bytes.max(200)).clamp(4, 2_000),
-            ways: vec![(OURS, Box::new(ours))],
+            ways: Vec::new(),
             max_allocations: None,
-        }
+            is_hot: false,
+        };
+        work.beside(OURS, 1.0, ours)
     }
 
-    pub(crate) fn beside(mut self, peer: &'static str, run: impl Fn(u64) + 'static) -> Self {
-        self.ways.push((peer, Box::new(run)));
+    /// A peer, which has to take at least so many times our instructions.
+    pub(crate) fn beside(
+        mut self,
+        name: &'static str,
+        least: f64,
+        run: impl Fn(u64) + 'static,
+    ) -> Self {
+        self.ways.push(Way {
+            name,
+            run: Box::new(run),
+            least,
+            why_missed: None,
+        });
+        self
+    }
+
+    /// The goal beside this peer is missed.
+    pub(crate) fn missed(mut self, peer: &str, why: &'static str) -> Self {
+        let way = self.ways.iter_mut().find(|way| way.name == peer);
+        way.expect("no such peer").why_missed = Some(why);
         self
     }
 
@@ -40,12 +71,6 @@ impl Work {
     pub(crate) fn rounds(mut self, rounds: u64) -> Self {
         self.rounds = rounds;
         self
-    }
-
-    /// Finds a way of doing it.
-    pub(crate) fn way(&self, name: &str) -> Option<&Run> {
-        let way = self.ways.iter().find(|(way, _)| *way == name)?;
-        Some(&way.1)
     }
 }
 

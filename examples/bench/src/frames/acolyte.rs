@@ -6,7 +6,7 @@ use std::hint::black_box;
 use acolyte_proto::frame::ServerFrame;
 use serde::{Deserialize, Serialize};
 
-use super::{kept, parse, reading, repeat, write, writing};
+use super::{hot, kept};
 use crate::text;
 use crate::work::Work;
 
@@ -83,34 +83,19 @@ struct Delta<'a> {
     text: String,
 }
 
-pub(super) fn works() -> Vec<Work> {
-    vec![
-        reading(
-            "decode Acolyte text event, 110 B",
-            100,
-            frame,
-            |text, limits| ServerFrame::decode(text, limits).unwrap(),
-            |frame: ServerFrame| frame,
-        )
-        .hot::<Owned, Owned>(
-            frame,
-            || text::subscription(&frame()),
-            || text::logged(&frame()),
-        )
-        .beside("sonic-rs", |n| {
-            repeat(n, &frame(), |text| {
-                let frame: Delivered<'_> = sonic_rs::from_str(text).unwrap();
-                assert!(frame.tag == "chat.event" && frame.event.tag == "text-delta");
-                black_box((frame.id, frame.event.text));
-            });
-        })
-        .allocating(1.0),
-        writing(
-            "encode Acolyte text event, 110 B",
-            100,
-            frame,
-            |n, text, buffer| write(n, &parse::<ServerFrame>(text), buffer),
-            kept::<Delivered<'_>>,
-        ),
-    ]
+pub(super) fn works() -> [Work; 2] {
+    let sonic = |text: &str| {
+        let frame: Delivered<'_> = sonic_rs::from_str(text).unwrap();
+        assert!(frame.tag == "chat.event" && frame.event.tag == "text-delta");
+        black_box((frame.id, frame.event.text));
+    };
+    let [read, written] = hot::<_, Owned, _>(
+        "Acolyte text event, 110 B",
+        100,
+        frame,
+        |text, limits| ServerFrame::decode(text, limits).unwrap(),
+        sonic,
+        kept::<Delivered<'_>>,
+    );
+    [read.allocating(1.0), written]
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sonic_rs::OwnedLazyValue;
 
-use super::{kept, parse, reading, repeat, write, writing};
+use super::{hot, kept};
 use crate::text;
 use crate::work::Work;
 
@@ -78,34 +78,24 @@ struct Query {
     query: String,
 }
 
-pub(super) fn works() -> Vec<Work> {
-    vec![
-        reading(
-            "decode ConnectOnion tool result, 290 B",
-            290,
-            frame,
-            |text, limits| ServerFrame::decode(text, limits).unwrap(),
-            |frame: ServerFrame| frame,
-        )
-        .hot::<Owned, Owned>(
-            frame,
-            || text::subscription(&frame()),
-            || text::logged(&frame()),
-        )
-        .beside("sonic-rs", |n| {
-            repeat(n, &frame(), |text| {
-                let frame: Delivered<'_, OwnedLazyValue> = sonic_rs::from_str(text).unwrap();
-                assert!(frame.tag == "tool_result");
-                black_box(frame);
-            });
-        })
-        .allocating(3.0),
-        writing(
-            "encode ConnectOnion tool result, 290 B",
-            290,
-            frame,
-            |n, text, buffer| write(n, &parse::<ServerFrame>(text), buffer),
-            kept::<Delivered<'_, Query>>,
-        ),
-    ]
+pub(super) fn works() -> [Work; 2] {
+    let sonic = |text: &str| {
+        let frame: Delivered<'_, OwnedLazyValue> = sonic_rs::from_str(text).unwrap();
+        assert!(frame.tag == "tool_result");
+        black_box(frame);
+    };
+    let [read, written] = hot::<_, Owned, _>(
+        "ConnectOnion tool result, 290 B",
+        290,
+        frame,
+        |text, limits| ServerFrame::decode(text, limits).unwrap(),
+        sonic,
+        kept::<Delivered<'_, Query>>,
+    );
+    let why = "ten members, three texts that do not fit inline";
+    let read = ["jsonrpsee", "rmcp", "sonic-rs"]
+        .iter()
+        .fold(read, |read, peer| read.missed(peer, why));
+    let written = written.missed("to_writer", "two of ten members are fractions");
+    [read.allocating(3.0), written]
 }

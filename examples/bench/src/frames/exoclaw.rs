@@ -11,7 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sonic_rs::LazyValue;
 
-use super::{kept, parse, reading, repeat, writing};
+use super::{kept, parse, raw, reading, repeat, writing};
+use crate::goals::{self, WRITE, WRITE_LONG, WRITER};
 use crate::text;
 use crate::work::Work;
 
@@ -84,25 +85,20 @@ struct Usage {
     output_tokens: u64,
 }
 
-fn event(text: &str) -> String {
-    let text = text::json(text);
-    format!(r#"{{"id":"0f1e2d3c4b5a6978","event":"text","data":{text}}}"#)
-}
-
 fn small() -> String {
-    event(&text::words(45))
+    text::exoclaw_text(&text::words(45))
 }
 
 fn long() -> String {
-    event(&text::words(970))
+    text::exoclaw_text(&text::words(970))
 }
 
 fn code() -> String {
-    event(&text::code(970))
+    text::exoclaw_text(&text::code(970))
 }
 
 fn huge() -> String {
-    event(&text::words(200_000))
+    text::exoclaw_text(&text::words(200_000))
 }
 
 fn result() -> String {
@@ -119,30 +115,18 @@ fn tool() -> String {
     )
 }
 
-fn read(name: &'static str, bytes: u64, text: fn() -> String) -> Work {
-    reading(
-        name,
-        bytes,
-        text,
-        |text, limits| ServerFrame::decode(text, limits).unwrap(),
-        |frame: ServerFrame| frame,
-    )
+fn decode(text: &str, limits: &Limits) -> ServerFrame {
+    ServerFrame::decode(text, limits).unwrap()
 }
 
-fn raw(name: &'static str, text: fn() -> String) -> Work {
-    Work::new(name, 200_000, move |n| {
-        let limits = Limits::default();
-        repeat(n, &text(), |text| {
-            ServerFrame::decode(text, &limits).unwrap()
-        });
-    })
-    .beside("serde_json scan", move |n| super::scan(n, &text()))
-    .allocating(1.0)
+fn read(name: &str, bytes: u64, text: fn() -> String) -> Work {
+    reading(name, bytes, text, decode, |frame: ServerFrame| frame)
 }
 
 fn written<D: Serialize + for<'de> Deserialize<'de> + 'static>(
-    name: &'static str,
+    name: &str,
     bytes: u64,
+    least: f64,
     text: fn() -> String,
 ) -> Work {
     let ours = |n, text: &str, buffer: &mut String| {
@@ -155,12 +139,12 @@ fn written<D: Serialize + for<'de> Deserialize<'de> + 'static>(
             black_box(&buffer[..]);
         }
     };
-    writing(name, bytes, text, ours, kept::<Written<D>>)
+    writing(name, bytes, least, text, ours, kept::<Written<D>>)
 }
 
 /// What sonic-rs writes, beside the others.
 fn sonic_writes(work: Work, text: fn() -> String) -> Work {
-    work.beside("sonic-rs", move |n| {
+    work.beside("sonic-rs", goals::SONIC, move |n| {
         let text: &str = text().leak();
         let frame: Written<String> = kept(text);
         let mut buffer = Vec::with_capacity(2 * text.len() + 256);
@@ -173,25 +157,37 @@ fn sonic_writes(work: Work, text: fn() -> String) -> Work {
     })
 }
 
+fn payload() -> String {
+    let text = text::json(&text::words(45));
+    format!(r#"{{"event":"text","data":{text}}}"#)
+}
+
 pub(super) fn works() -> Vec<Work> {
+    let sonic = |text: &str| {
+        let frame: Lazy<'_> = sonic_rs::from_str(text).unwrap();
+        assert!(frame.event == "text");
+        black_box(sonic_rs::from_str::<String>(frame.data.as_raw_str()).unwrap());
+        black_box(frame);
+    };
+    let progress = || text::progress(&text::words(45));
+    let copied = "the copy that is delivered, which the scan does not make";
+    let appended = "each run between two escapes is appended by a call";
+    let unfilled = "it writes into memory that it has not filled, which safe code cannot";
+    let escapes = written::<String>(
+        "encode Exoclaw text event with escapes, 1 KB",
+        1_000,
+        WRITE,
+        code,
+    );
+    let long_text = written::<String>(
+        "encode Exoclaw text event, 200 KB",
+        200_000,
+        WRITE_LONG,
+        huge,
+    );
     vec![
         read("decode Exoclaw text event, 100 B", 100, small)
-            .hot::<Owned, Event>(
-                small,
-                || {
-                    let text = text::json(&text::words(45));
-                    text::subscription(&format!(r#"{{"event":"text","data":{text}}}"#))
-                },
-                || text::progress(&text::words(45)),
-            )
-            .beside("sonic-rs", |n| {
-                repeat(n, &small(), |text| {
-                    let frame: Lazy<'_> = sonic_rs::from_str(text).unwrap();
-                    assert!(frame.event == "text");
-                    black_box(sonic_rs::from_str::<String>(frame.data.as_raw_str()).unwrap());
-                    black_box(frame);
-                });
-            })
+            .hot::<Owned, Event>(small, payload, progress, sonic)
             .allocating(1.0),
         read("decode Exoclaw text event, 1 KB", 1_000, long).allocating(1.0),
         read("decode Exoclaw usage event", 100, || USAGE.to_owned()).allocating(0.0),
@@ -205,25 +201,26 @@ pub(super) fn works() -> Vec<Work> {
         .allocating(0.0),
         read("decode Exoclaw text event with escapes, 1 KB", 1_000, code).allocating(2.0),
         read("decode Exoclaw text event, 200 KB", 200_000, huge)
-            .beside("serde derive", |n| repeat(n, &huge(), parse::<Owned>))
+            .beside("serde derive", goals::LONG, |n| {
+                repeat(n, &huge(), parse::<Owned>)
+            })
             .allocating(1.0),
-        raw("Exoclaw result left raw, 200 KB", result),
-        raw("Exoclaw tool input left raw, 200 KB", tool),
-        written::<String>("encode Exoclaw text event, 100 B", 100, small),
-        written::<String>("encode Exoclaw text event, 1 KB", 1_000, long),
-        sonic_writes(
-            written::<String>("encode Exoclaw text event with escapes, 1 KB", 1_000, code),
-            code,
-        ),
-        sonic_writes(
-            written::<String>("encode Exoclaw text event, 200 KB", 200_000, huge),
-            huge,
-        ),
+        raw("Exoclaw result left raw, 200 KB", result, decode).missed("serde_json scan", copied),
+        raw("Exoclaw tool input left raw, 200 KB", tool, decode).missed("serde_json scan", copied),
+        written::<String>("encode Exoclaw text event, 100 B", 100, WRITE, small),
+        written::<String>("encode Exoclaw text event, 1 KB", 1_000, WRITER, long),
+        sonic_writes(escapes, code)
+            .missed("to_writer", appended)
+            .missed("sonic-rs", unfilled),
+        sonic_writes(long_text, huge),
         written::<Tool>(
             "encode Exoclaw tool use, raw input of 200 KB",
             200_000,
+            WRITER,
             tool,
         ),
-        written::<Usage>("encode Exoclaw usage event", 100, || USAGE.to_owned()),
+        written::<Usage>("encode Exoclaw usage event", 100, WRITER, || {
+            USAGE.to_owned()
+        }),
     ]
 }

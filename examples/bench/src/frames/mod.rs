@@ -17,6 +17,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::goals;
+use crate::text;
 use crate::work::Work;
 
 pub(crate) fn works() -> Vec<Work> {
@@ -46,7 +48,7 @@ fn kept<T: Deserialize<'static>>(text: &'static str) -> T {
 
 /// A frame and how its crate reads it, beside the same types read by `serde_json`.
 fn reading<O: 'static, F: DeserializeOwned + 'static>(
-    name: &'static str,
+    name: impl Into<String>,
     bytes: u64,
     text: fn() -> String,
     decode: impl Fn(&str, &Limits) -> O + 'static,
@@ -56,42 +58,80 @@ fn reading<O: 'static, F: DeserializeOwned + 'static>(
         let limits = Limits::default();
         repeat(n, &text(), |text| decode(text, &limits));
     })
-    .beside("our types, serde_json", move |n| {
+    .beside("our types, serde_json", goals::SAME, move |n| {
         repeat(n, &text(), |text| finish(parse::<F>(text)));
     })
 }
 
 impl Work {
-    /// A hot frame, beside the types of a user, `T`, and what carries its payload elsewhere: a
-    /// subscription of jsonrpsee with `P`, and a notification of the Model Context Protocol.
-    fn hot<T: DeserializeOwned + 'static, P: DeserializeOwned + 'static>(
-        self,
-        text: fn() -> String,
-        subscription: fn() -> String,
-        notification: fn() -> String,
+    /// A hot frame, beside the types of a user, `O`, what carries its payload elsewhere, and sonic-rs:
+    /// a subscription of jsonrpsee with `P`, and a notification of the Model Context Protocol.
+    fn hot<O: DeserializeOwned + 'static, P: DeserializeOwned + 'static>(
+        mut self,
+        frame: fn() -> String,
+        payload: fn() -> String,
+        notification: impl Fn() -> String + 'static,
+        sonic: fn(&str),
     ) -> Self {
-        self.beside("serde derive", move |n| repeat(n, &text(), parse::<T>))
-            .beside("jsonrpsee", move |n| {
-                // Its client tries a response first; that failed attempt is not counted.
-                repeat(n, &subscription(), |text| {
-                    let bytes = text.as_bytes();
-                    let envelope: SubscriptionResponse<'_, Box<RawValue>> =
-                        serde_json::from_slice(bytes).unwrap();
-                    black_box(parse::<P>(envelope.params.result.get()));
-                    black_box(envelope);
-                });
-            })
-            .beside("rmcp", move |n| {
-                repeat(n, &notification(), parse::<ServerJsonRpcMessage>);
-            })
+        self.is_hot = true;
+        let jsonrpsee = move |n| {
+            // Its client tries a response first; that failed attempt is not counted.
+            repeat(n, &text::subscription(&payload()), |text| {
+                let envelope: SubscriptionResponse<'_, Box<RawValue>> =
+                    serde_json::from_slice(text.as_bytes()).unwrap();
+                black_box(parse::<P>(envelope.params.result.get()));
+                black_box(envelope);
+            });
+        };
+        let rmcp = move |n| repeat(n, &notification(), parse::<ServerJsonRpcMessage>);
+        self.beside("serde derive", goals::DERIVE, move |n| {
+            repeat(n, &frame(), parse::<O>)
+        })
+        .beside("jsonrpsee", goals::JSONRPSEE, jsonrpsee)
+        .beside("rmcp", goals::RMCP, rmcp)
+        .beside("sonic-rs", goals::SONIC, move |n| {
+            repeat(n, &frame(), sonic)
+        })
     }
 }
 
-/// Writing into a buffer that is used again: what `ours` makes of the text beside `serde_json` with
-/// the types of a user.
-fn writing<T: Serialize + 'static>(
-    name: &'static str,
+/// A hot frame that all read and write as it is: our type, `F`, a user's `O`, sonic-rs, and a type of a user
+/// that borrows its tag.
+fn hot<F, O, D>(
+    name: &str,
     bytes: u64,
+    frame: fn() -> String,
+    decode: fn(&str, &Limits) -> F,
+    sonic: fn(&str),
+    borrowed: fn(&'static str) -> D,
+) -> [Work; 2]
+where
+    F: Serialize + DeserializeOwned + 'static,
+    O: DeserializeOwned + 'static,
+    D: Serialize + 'static,
+{
+    let logged = move || text::logged(&frame());
+    let ours = |n, text: &str, buffer: &mut String| write(n, &parse::<F>(text), buffer);
+    [
+        reading(format!("decode {name}"), bytes, frame, decode, |it: F| it)
+            .hot::<O, O>(frame, frame, logged, sonic),
+        writing(
+            format!("encode {name}"),
+            bytes,
+            goals::WRITE,
+            frame,
+            ours,
+            borrowed,
+        ),
+    ]
+}
+
+/// Writing into a buffer that is used again: what `ours` makes of the text beside `serde_json` with
+/// the types of a user, which take at least so many times our instructions.
+fn writing<T: Serialize + 'static>(
+    name: impl Into<String>,
+    bytes: u64,
+    least: f64,
     text: fn() -> String,
     ours: impl Fn(u64, &str, &mut String) + 'static,
     theirs: impl Fn(&'static str) -> T + 'static,
@@ -100,9 +140,9 @@ fn writing<T: Serialize + 'static>(
         let text = text();
         let mut buffer = String::with_capacity(2 * text.len() + 256);
         ours(n, &text, &mut buffer);
-        assert!(buffer == text, "{name} writes {buffer}");
+        assert!(buffer == text, "we write {buffer}");
     })
-    .beside("to_writer", move |n| {
+    .beside("to_writer", least, move |n| {
         let text: &str = text().leak();
         let frame = theirs(text);
         let mut buffer = Vec::with_capacity(2 * text.len() + 256);
@@ -111,7 +151,7 @@ fn writing<T: Serialize + 'static>(
             serde_json::to_writer(&mut buffer, black_box(&frame)).unwrap();
             black_box(&buffer[..]);
         }
-        assert!(buffer == text.as_bytes(), "{name} is written otherwise");
+        assert!(buffer == text.as_bytes(), "{text} is written otherwise");
     })
     .allocating(0.0)
 }
@@ -125,9 +165,21 @@ fn write<F: Serialize>(n: u64, frame: &F, buffer: &mut String) {
     }
 }
 
-/// The least that a reader of JSON must do: check the text from end to end, keeping it as it is.
-fn scan(n: u64, text: &str) {
-    for _ in 0..n {
-        black_box(serde_json::from_str::<&RawValue>(black_box(text)).unwrap());
-    }
+/// An answer that is left raw, beside the least that a reader of JSON must do: check the text from end
+/// to end, keeping it as it is.
+fn raw<O>(name: &str, text: fn() -> String, decode: fn(&str, &Limits) -> O) -> Work
+where
+    O: 'static,
+{
+    Work::new(name, 200_000, move |n| {
+        let limits = Limits::default();
+        repeat(n, &text(), |text| decode(text, &limits));
+    })
+    .beside("serde_json scan", goals::SCAN, move |n| {
+        let text = text();
+        for _ in 0..n {
+            black_box(serde_json::from_str::<&RawValue>(black_box(&text)).unwrap());
+        }
+    })
+    .allocating(1.0)
 }

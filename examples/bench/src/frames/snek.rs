@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use rpc_core::{Limits, json};
+use rpc_core::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use snek_proto::codec::encode_request;
 use snek_proto::frame::{Channel, ClientFrame, Event, Final, NoKwargs, ServerFrame};
 use snek_proto::id::CallId;
 
-use super::{kept, parse, reading, repeat, scan, write, writing};
+use super::{kept, parse, raw, reading, write, writing};
+use crate::goals;
 use crate::text;
 use crate::work::Work;
 
@@ -91,7 +92,7 @@ fn event(frame: ServerFrame) -> Event {
     frame.into_event().unwrap().unwrap()
 }
 
-fn read(name: &'static str, bytes: u64, text: fn() -> String) -> Work {
+fn read(name: &str, bytes: u64, text: fn() -> String) -> Work {
     reading(
         name,
         bytes,
@@ -102,18 +103,12 @@ fn read(name: &'static str, bytes: u64, text: fn() -> String) -> Work {
 }
 
 pub(super) fn works() -> Vec<Work> {
+    let sonic = |text: &str| {
+        black_box(sonic_rs::from_str::<Message<'_>>(text).unwrap());
+    };
     vec![
         read("decode Snek message event, 120 B", 100, small)
-            .hot::<Owned, Owned>(
-                small,
-                || text::subscription(&small()),
-                || text::logged(&small()),
-            )
-            .beside("sonic-rs", |n| {
-                repeat(n, &small(), |text| {
-                    black_box(sonic_rs::from_str::<Message<'_>>(text).unwrap());
-                });
-            })
+            .hot::<Owned, Owned>(small, small, || text::logged(&small()), sonic)
             .allocating(0.0),
         read("decode Snek message event, 1 KB", 1_000, long).allocating(1.0),
         reading(
@@ -134,18 +129,16 @@ pub(super) fn works() -> Vec<Work> {
             },
             |frame: ServerFrame| parse(frame.into_result().unwrap().data().get()),
         ),
-        Work::new("Snek answer left raw, 200 KB", 200_000, |n| {
-            let limits = Limits::default();
-            repeat(n, &reply(), |text| {
-                let frame = ServerFrame::decode(text, &limits).unwrap();
-                frame.into_result().unwrap()
-            });
-        })
-        .beside("serde_json scan", |n| scan(n, &reply()))
-        .allocating(1.0),
+        raw("Snek answer left raw, 200 KB", reply, |text, limits| {
+            ServerFrame::decode(text, limits)
+                .unwrap()
+                .into_result()
+                .unwrap()
+        }),
         writing(
             "encode Snek message event, 120 B",
             120,
+            goals::WRITE,
             spoken,
             |n, text, buffer| write(n, &event(parse(text)), buffer),
             kept::<Message<'_>>,
@@ -153,6 +146,7 @@ pub(super) fn works() -> Vec<Work> {
         writing(
             "encode Snek send_message, 100 B",
             100,
+            goals::WRITER,
             || SEND_MESSAGE.to_owned(),
             |n, _, buffer| {
                 for _ in 0..n {

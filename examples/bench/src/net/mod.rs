@@ -10,48 +10,23 @@ mod values;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::goals::{CALLS, Call};
 use crate::work::Work;
 use kind::Kind;
 use load::Pace;
 
-/// Calls in flight where a wake-up serves many, and where it serves some.
-const MANY: usize = 1_000;
-const SOME: usize = 16;
-
 pub(crate) fn works() -> Vec<Work> {
     // Both ends in one process and on one thread. Connecting is not counted.
-    let works = [
-        ("call Exoclaw ping, 1,000 in flight", "exoclaw: ping", MANY),
-        (
-            "call Exoclaw status, 1,000 in flight",
-            "exoclaw: status",
-            MANY,
-        ),
-        (
-            "call Snek echo, 42 B, 1,000 in flight",
-            "snek: echo, 42 B",
-            MANY,
-        ),
-        ("call Exoclaw ping", "exoclaw: ping", SOME),
-        ("call Exoclaw status", "exoclaw: status", SOME),
-        ("call Exoclaw chat of ten", "exoclaw: chat of ten", SOME),
-        ("call Snek ping", "snek: ping", SOME),
-        ("call Snek echo, 42 B", "snek: echo, 42 B", SOME),
-        ("call Snek send_message", "snek: send_message", SOME),
-        ("call SmartHole message and ack", "smarthole", SOME),
-        ("call ConnectOnion INPUT to OUTPUT", "connectonion", SOME),
-        ("call Acolyte chat of ten", "acolyte", SOME),
-    ];
-    // As often as is a multiple of what is in flight.
-    let call = |(name, kind, in_flight): (&'static str, &'static str, usize)| {
+    let call = |&(name, kind, in_flight, ..): &Call| {
+        // As often as is a multiple of what is in flight.
         let rounds = match (kind, in_flight) {
             ("connectonion", _) => 32,
-            (_, MANY) => 5,
+            (_, 1_000) => 5,
             _ => 125,
         };
         Work::new(name, 0, move |n| both(kind, in_flight, n)).rounds((rounds * in_flight) as u64)
     };
-    works.map(call).into()
+    CALLS.iter().map(call).collect()
 }
 
 fn one_thread() -> Runtime {

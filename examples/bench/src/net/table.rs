@@ -104,38 +104,40 @@ impl Measured {
 
     fn cost(&self, end: &str) -> f64 {
         eprintln!("{}", self.name(end));
-        match *self {
+        // What the client does, with which two numbers, and by what the cost is divided.
+        let (word, kind, counts, per) = match *self {
             Self::Calls(work, in_flight, calls) => {
                 let kind = format!("{end}: {work}");
-                let (server, address) = Child::server(&kind);
-                let counts = (in_flight.to_string(), calls.to_string());
-                let mut client = Child::start(&["load", &kind, &address, &counts.0, &counts.1]);
-                client.line();
-                let before = client.cpu() + server.cpu();
-                client.go();
-                client.line();
-                (client.cpu() + server.cpu() - before) as f64 / calls as f64
+                ("load", kind, (in_flight, calls), calls)
             }
-            Self::Streams(connections, frames) => {
-                let (server, address) = Child::server(end);
-                let counts = (connections.to_string(), frames.to_string());
-                let mut client = Child::start(&["listen", end, &address, &counts.0, &counts.1]);
-                client.line();
-                let before = server.cpu();
-                client.go();
-                client.line();
-                (server.cpu() - before) as f64 / (connections * frames) as f64
+            Self::Streams(count, frames) => {
+                ("listen", end.to_owned(), (count, frames), count * frames)
             }
-            Self::Idle(connections, bytes) => {
-                let (server, address) = Child::server(end);
-                // What the first few cost only once is left out.
-                let counts = (connections.to_string(), bytes.to_string());
-                Child::start(&["hold", end, &address, "10", &counts.1]).line();
-                let before = server.resident();
-                let mut client = Child::start(&["hold", end, &address, &counts.0, &counts.1]);
-                client.line();
-                server.resident().saturating_sub(before) as f64 / connections as f64
-            }
-        }
+            Self::Idle(count, bytes) => ("hold", end.to_owned(), (count, bytes), count),
+        };
+        let (server, address) = Child::server(&kind);
+        let client = |count: usize| {
+            let counts = (count.to_string(), counts.1.to_string());
+            let mut client = Child::start(&[word, &kind, &address, &counts.0, &counts.1]);
+            client.line();
+            client
+        };
+        let cost = if let Self::Idle(count, _) = *self {
+            // What the first few cost only once is left out.
+            drop(client(10));
+            let before = server.resident();
+            let _client = client(count);
+            server.resident().saturating_sub(before)
+        } else {
+            let mut client = client(counts.0);
+            // Of a stream the server's end alone counts.
+            let is_call = matches!(self, Self::Calls(..));
+            let spent = |client: &Child| server.cpu() + if is_call { client.cpu() } else { 0 };
+            let before = spent(&client);
+            client.go();
+            client.line();
+            spent(&client) - before
+        };
+        cost as f64 / per as f64
     }
 }

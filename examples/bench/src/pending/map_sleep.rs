@@ -1,18 +1,15 @@
 //! What clients usually have: a map from the id's text, and a sleep of tokio for each call.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::hint::black_box;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use tokio::time::{Duration, Instant, Sleep, sleep_until};
 
-use super::{Answers, IdText, Table};
+use super::{IdText, Table};
 
-struct MapSleep {
+pub(super) struct MapSleep {
     calls: HashMap<String, (u64, Pin<Box<Sleep>>)>,
-    answers: Answers,
     next: u64,
     deadline: Instant,
 }
@@ -27,42 +24,32 @@ pub(super) fn within<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-pub(super) fn table(in_flight: usize) -> impl Table {
-    let mut table = MapSleep {
-        calls: HashMap::new(),
-        answers: Answers::new(in_flight),
-        next: 0,
-        deadline: Instant::now() + Duration::from_secs(30),
-    };
-    for _ in 0..in_flight {
-        table.start();
-    }
-    table
-}
-
 impl MapSleep {
-    fn start(&mut self) {
-        self.deadline += Duration::from_micros(10);
-        let mut sleep = Box::pin(sleep_until(self.deadline));
-        // The first poll registers it.
-        let registered = sleep
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-            .is_pending();
-        assert!(registered);
-        let id = format!("{:016x}", self.next);
-        self.next += 1;
-        self.answers.add(&id);
-        self.calls.insert(id, (7, sleep));
+    pub(super) fn new() -> Self {
+        Self {
+            calls: HashMap::new(),
+            next: 0,
+            deadline: Instant::now() + Duration::from_secs(30),
+        }
     }
 }
 
 impl Table for MapSleep {
-    fn round(&mut self) {
-        self.start();
-        let answered: IdText = self.answers.take();
-        let text = std::str::from_utf8(&answered).unwrap();
-        let (tag, _sleep) = self.calls.remove(black_box(text)).unwrap();
+    fn start(&mut self) -> IdText {
+        self.deadline += Duration::from_micros(10);
+        let mut sleep = Box::pin(sleep_until(self.deadline));
+        // The first poll registers it.
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+        let id = format!("{:016x}", self.next);
+        self.next += 1;
+        let text = id.as_bytes().try_into().unwrap();
+        self.calls.insert(id, (7, sleep));
+        text
+    }
+
+    fn complete(&mut self, id: &str) {
+        let (tag, _sleep) = self.calls.remove(id).unwrap();
         assert!(tag == 7);
     }
 }
