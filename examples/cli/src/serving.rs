@@ -1,14 +1,14 @@
 //! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use rpc_core::net::tls::TlsAcceptor;
 
-use super::{Failure, complain};
+use super::{Failure, bounded, complain};
 
 /// The extra time for connections to close after the work in progress, when a server ends.
 pub const GOODBYE: Duration = Duration::from_secs(2);
@@ -38,16 +38,14 @@ impl TlsArgs {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else {
             return Ok(None);
         };
-        let read = |option: &str, file: &Path| {
-            let wrong =
-                |error| Failure::usage(format_args!("{option} {}: {error}", file.display()));
-            std::fs::read(file).map_err(wrong)
-        };
-        let (chain, key) = (read("--tls-cert", cert)?, read("--tls-key", key)?);
-        let acceptor = TlsAcceptor::from_pem(&chain, &key);
-        acceptor
-            .map(Some)
-            .map_err(|error| Failure::usage(format_args!("--tls-cert, --tls-key: {error}")))
+        let places = [("--tls-cert", cert), ("--tls-key", key)];
+        let [named, key_named] = places.map(|(option, it)| format!("{option} {}", it.display()));
+        let (chain, key) = (
+            bounded::given(&named, cert)?,
+            bounded::given(&key_named, key)?,
+        );
+        let acceptor = TlsAcceptor::from_pem(&chain, &key).map(Some);
+        acceptor.map_err(|error| Failure::usage(format_args!("{named}, {key_named}: {error}")))
     }
 
     /// Returns the configuration with the proxies, and with TLS if a certificate is given.

@@ -111,7 +111,6 @@ mod tests {
         let cx = ToolContext {
             past: Vec::new(),
             now: UNIX_EPOCH,
-            entropy: 7,
         };
         let arguments = arguments.as_object().unwrap();
         let result = tools.run(name, arguments, &cx);

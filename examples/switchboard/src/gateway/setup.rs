@@ -29,7 +29,9 @@ use super::config::{
 use super::engine::{Engine, EngineParts, unix_seconds};
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
-use super::store::{GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe};
+use super::store::{
+    GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe, unopened,
+};
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
@@ -89,9 +91,9 @@ pub enum SetupError {
     /// A binding is invalid.
     #[error(transparent)]
     Binding(#[from] Refused),
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(StoreError),
+    /// The store cannot be opened: why, and what to do about it.
+    #[error("{0}")]
+    Store(String),
     /// The store that is shared with other gateways does not serve this one.
     #[error(transparent)]
     Nats(Failure),
@@ -308,7 +310,8 @@ async fn open(
         (None, DataDir::Folder(folder)) => {
             warnings.extend(empty_file(folder));
             let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-            let (store, taken_over) = opened.map_err(SetupError::Store)?;
+            let (store, taken_over) =
+                opened.map_err(|error| SetupError::Store(unopened(folder, &error).to_string()))?;
             if let Some(words) = taken_over {
                 crate::cli::complain(words);
             }
@@ -319,7 +322,7 @@ async fn open(
     match opened {
         Ok(store) => Ok(store),
         Err(StoreError::Store(error)) if overrides.nats.is_some() => Err(SetupError::Nats(error)),
-        Err(error) => Err(SetupError::Store(error)),
+        Err(error) => Err(SetupError::Store(error.to_string())),
     }
 }
 
@@ -492,9 +495,9 @@ pub async fn check(
         && let DataDir::Folder(folder) = &config.gateway.data
     {
         warnings.extend(empty_file(folder));
-        match probe(folder) {
+        match probe(folder).await {
             Ok(in_use) => runs = in_use,
-            Err(error) => problems.push(format!("[gateway] data_dir: {error}")),
+            Err(error) => problems.push(unopened(folder, &error).to_string()),
         }
     }
     let GatewayConfig { bind, port, .. } = &config.gateway;

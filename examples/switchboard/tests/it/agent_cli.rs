@@ -112,46 +112,6 @@ pub(crate) fn assert_holds(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_start_says_which_web_pages_may_connect() {
-    let home = Home::new();
-    let host = home.host(&["--allow-origin", "https://chat.example"]);
-    let line = host.running.line_with("web pages");
-    let pages = "those of this machine, at any port; https://chat.example";
-    assert_eq!(line, format!("web pages that may connect: {pages}"));
-}
-
-#[test]
-fn help_shows_examples_and_exit_codes() {
-    let home = Home::new();
-    for (args, expected) in [
-        (
-            &["--help"][..],
-            &[
-                "Examples (",
-                "switchboard agent host",
-                "switchboard agent chat",
-                "Exit codes",
-            ][..],
-        ),
-        (
-            &["host", "--help"],
-            &["--listen", "--files", "--trust", "--invite", "--model"],
-        ),
-        (
-            &["chat", "--help"],
-            &["--endpoint", "--resume", "--file", "--yes", "Examples ("],
-        ),
-    ] {
-        let (code, out, _) = outcome(home.agent(args));
-        assert_eq!(code, Some(0));
-        for expected in expected {
-            assert!(out.contains(expected), "no {expected:?} in\n{out}");
-        }
-        assert!(!out.contains("red-handed"), "no secret of the environment");
-    }
-}
-
-#[test]
 fn every_mistake_says_what_to_do() {
     let home = Home::new();
     let address = "0x".to_owned() + &"ab".repeat(32);

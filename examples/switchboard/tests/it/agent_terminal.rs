@@ -117,33 +117,3 @@ fn an_aborted_single_answer_says_that_the_agent_continues() {
     assert_eq!(note, "the agent keeps working; return to it with --resume");
     screen.ends_with(130);
 }
-
-#[test]
-fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_widths() {
-    let place = Place::new();
-    for columns in [60, 80, 120] {
-        let mut screen = Screen::with_size(place.client(&[]), 60, columns);
-        screen.shows("write a message");
-        screen.ends_in(">");
-        let first = "agent · model scripted · folder files · write a message, or /help >";
-        assert_eq!(screen.rows().join(" "), first);
-        screen.types("!slow 1000 20\r");
-        screen.shows(" 40 ");
-        screen.is_answering();
-        screen.types("\x1b");
-        screen.shows("What would you like me to do?");
-        screen.ends_in(">");
-        // What was said before stays, apart from the next words.
-        let rows = screen.rows();
-        let at = rows.len() - 5;
-        assert!(
-            rows[at].ends_with(|c: char| c.is_ascii_digit()),
-            "{rows:#?}"
-        );
-        assert_eq!(rows[at + 1], "", "{rows:#?}");
-        screen.types("show markdown\r");
-        screen.has_sample();
-        screen.types("\x04");
-        screen.ends_with(0);
-    }
-}

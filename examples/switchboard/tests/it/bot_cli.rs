@@ -28,27 +28,6 @@ fn assert_holds(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn help_shows_examples_and_exit_codes() {
-    let (code, out, _) = outcome(bot(&["--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "switchboard bot serve --open",
-            "Exit codes",
-            "SNEK_PASSWORD",
-            "--provider <PROVIDER>",
-            "OPENAI_API_KEY",
-            "--features fetch",
-        ],
-    );
-    let (code, out, _) = outcome(bot(&["serve", "--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(&out, &["Examples (", "--public", "SNEK_PASSWORD_NAME"]);
-}
-
-#[test]
 fn every_mistake_says_what_to_do() {
     let url = ["--url", "ws://127.0.0.1:1", "--username", "b"];
     for (args, password, expected) in [

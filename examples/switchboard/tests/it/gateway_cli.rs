@@ -106,53 +106,6 @@ fn the_start_says_which_web_pages_may_connect() {
 }
 
 #[test]
-fn help_shows_examples_and_exit_codes() {
-    let folder = Folder::new();
-    let (code, out, _) = outcome(folder.gateway(&["--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "switchboard gateway chat 'hello there'",
-            "switchboard gateway check --config",
-            "gateway.toml",
-            "--provider ollama",
-            "--features wasm",
-            "EXOCLAW_TOKEN",
-            "ANTHROPIC_API_KEY",
-            "Exit codes",
-        ],
-    );
-    let (code, out, _) = outcome(folder.gateway(&["chat", "--help"]));
-    assert_eq!(code, Some(0));
-    let options = [
-        "[TEXT]",
-        "--url",
-        "--token",
-        "--account",
-        "--guild",
-        "--team",
-        "--history",
-        "--clear",
-        "--search",
-        "--memory",
-        "--forget",
-        "--budget",
-    ];
-    assert_holds(&out, &options);
-    // One thing at a time, but one.
-    for args in [
-        &["chat"][..],
-        &["chat", "--clear", "hi"],
-        &["chat", "--clear", "--budget"],
-    ] {
-        let (code, _, err) = outcome(folder.gateway(args));
-        assert_eq!(code, Some(2), "{args:?}: {err}");
-    }
-}
-
-#[test]
 fn a_gateway_without_a_file_serves_its_page_and_chats() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);

@@ -112,39 +112,6 @@ fn assert_holds(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn help_shows_examples_and_exit_codes() {
-    let folder = Folder::new();
-    let (code, out, _) = outcome(folder.router(&["--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "switchboard router client --name lights",
-            "/input?wait=1",
-            "--once",
-            "--json",
-            "--provider <PROVIDER>",
-            "ANTHROPIC_API_KEY",
-            "127.0.0.1:9473",
-            "Exit codes",
-        ],
-    );
-    let (code, out, _) = outcome(folder.router(&["client", "--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "--description",
-            "--only",
-            "--reject",
-            "--file",
-        ],
-    );
-}
-
-#[test]
 fn a_wrong_call_is_refused_with_the_reason() {
     let folder = Folder::new();
     let long = "x".repeat(1025);

@@ -1,6 +1,5 @@
 //! [`Attachments`]: files and images that go with a prompt.
 
-use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -8,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use connectonion_proto::Json;
 use connectonion_proto::frame::{Attachment, Input};
 use connectonion_proto::limits::{MAX_FILE_BYTES, MAX_FILES};
+
+use crate::bounded;
 
 /// What goes with the next prompt.
 #[derive(Debug, Default)]
@@ -66,18 +67,15 @@ fn image_type(path: &Path) -> Option<&'static str> {
 }
 
 fn data_url(kind: &str, path: &Path) -> Result<String, String> {
-    let failed = |error| format!("{}: {error}", path.display());
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > MAX_FILE_BYTES as u64 {
-        let max = MAX_FILE_BYTES / 1024 / 1024;
-        return Err(format!("{}: larger than {max} MB", path.display()));
-    }
-    let bytes = fs::read(path).map_err(failed)?;
+    let bytes = bounded::file(path, MAX_FILE_BYTES as u64)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("data:{kind};base64,{}", STANDARD.encode(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use rpc_core::file::{self, Lock, LockError};
 use rpc_core::sync::Mutex;
 use smarthole_proto::timestamp;
 
-use crate::bounded;
+use crate::{bounded, cli};
 
 /// The most bytes to read of a file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -46,13 +46,18 @@ impl Notes {
     /// memory.
     ///
     /// # Errors
-    /// Another program adds notes to the file.
-    pub(crate) fn open(file: Option<PathBuf>) -> Result<Self, LockError> {
+    /// The file cannot be read or written, or another program adds notes to it.
+    pub(crate) fn open(file: Option<PathBuf>) -> io::Result<Self> {
         let Some(file) = file else {
             return Ok(Self(Storage::Memory(Mutex::default())));
         };
-        let lock = Lock::take(&file)?;
-        Ok(Self(Storage::File(file, lock)))
+        cli::writable(&file).map_err(|(_, error)| error)?;
+        let lock = Lock::take(&file).map_err(|error| match error {
+            LockError::Io(error) => error,
+            in_use => io::Error::new(ErrorKind::ResourceBusy, in_use.to_string()),
+        })?;
+        let notes = Self(Storage::File(file, lock));
+        notes.all().map(|_| notes)
     }
 
     /// Returns the file, if the notes are in one.

@@ -1,6 +1,5 @@
 //! [`NatsArgs`]: the options of the NATS server where the nodes of a cluster keep what they share.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use rpc_core::store::{Store, StoreError};
 use tokio::time::sleep;
 
 use super::nats_failure;
+use crate::bounded;
 use crate::cli::{Failure, complain, remark, secret, secret_file, trusted};
 use crate::gateway::config::NatsSettings;
 
@@ -130,11 +130,9 @@ impl NatsArgs {
             return Ok(config.with_user(user, password));
         }
         if let (option, Some(file)) = creds {
-            let bad = |why: &dyn Display| {
-                Failure::usage(format_args!("{option} {}: {why}", file.display()))
-            };
-            let text = std::fs::read_to_string(file).map_err(|error| bad(&error))?;
-            return config.with_creds(text).map_err(|error| bad(&error));
+            let place = format!("{option} {}", file.display());
+            let config = config.with_creds(bounded::given_text(&place, file)?);
+            return config.map_err(|error| Failure::usage(format_args!("{place}: {error}")));
         }
         Ok(match (token, nkey) {
             (Some(token), _) => config.with_token(token),
