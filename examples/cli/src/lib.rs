@@ -26,7 +26,9 @@ pub mod web;
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use line::{Line, LineArgs, Urls, check_url, headers, trusted};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
-pub use serving::{GOODBYE, Pings, Reach, TlsArgs, activated, guards, guessable, web_pages};
+pub use serving::{
+    GOODBYE, Pings, Reach, TlsArgs, activated, guards, guards_of, guessable, trusting, web_pages,
+};
 pub use signals::{Signals, ready};
 pub use unreached::{Service, cannot_listen, cannot_open, cannot_write, unreached, writable};
 pub use variable::{

@@ -79,18 +79,19 @@ pub fn cannot_write(why: impl Display, options: &str, kind: ErrorKind) -> Failur
 /// Returns the failure that a store in a file, which this `option` names, cannot be opened.
 #[must_use]
 pub fn cannot_open(option: &str, path: &Path, error: &StoreError) -> Failure {
-    // The engine does not say of which kind its other failures are.
+    let kind = match error {
+        StoreError::Config { .. } => ErrorKind::ResourceBusy,
+        StoreError::Full { .. } => ErrorKind::StorageFull,
+        // The engine does not say of which kind its other failures are.
+        _ => ErrorKind::Other,
+    };
     match writable(path) {
-        _ if matches!(error, StoreError::Config { .. }) => {
-            let why = format_args!("{option}: {error}");
-            cannot_write(why, option, ErrorKind::ResourceBusy)
-        }
         Err((place, cause)) => {
             let place = absolute(&place).unwrap_or(place);
             let why = format!("{option}: {}: {cause}", place.display());
             cannot_write(why, option, cause.kind())
         }
-        Ok(()) => Failure::new(format_args!("{option}: {error}")),
+        Ok(()) => cannot_write(format_args!("{option}: {error}"), option, kind),
     }
 }
 

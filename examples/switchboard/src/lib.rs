@@ -18,6 +18,9 @@ pub mod model;
 pub mod page;
 pub(crate) mod pages;
 pub mod router;
+#[cfg(test)]
+#[path = "tests/scratch.rs"]
+pub(crate) mod scratch;
 
 pub use switchboard_cli::{self as cli, bounded, text, web};
 

@@ -35,7 +35,7 @@ use super::store::{
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, activated, guards as guards_with, guessable};
+use crate::cli::{Pings, activated, guards_of, guessable, trusting};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -97,8 +97,8 @@ pub enum SetupError {
     /// The store that is shared with other gateways does not serve this one.
     #[error(transparent)]
     Nats(Failure),
-    /// An entry of `allowed_origins` or `allowed_hosts` is invalid.
-    #[error("[gateway] {0}")]
+    /// A proxy, or an entry of `allowed_origins` or `allowed_hosts`, is invalid.
+    #[error("{0}")]
     Guard(String),
     /// The model cannot be set up. A missing key does not prevent the start.
     #[error("[agent] {0}")]
@@ -149,11 +149,9 @@ impl Gateway {
         }
         let http = activated(http).map_err(|error| io::Error::other(error.to_string()));
         let mut http = http.map_err(SetupError::Bind)?;
-        for proxy in &overrides.proxies {
-            let guards = http.guards.with_trusted_proxy(proxy);
-            http.guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
-        }
-        let guards = http.guards.clone();
+        let guards = trusting(http.guards, &overrides.proxies);
+        let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+        http.guards = guards.clone();
         let prepared = prepare(&config, &overrides, env).await?;
         let GatewayModel {
             model,
@@ -521,8 +519,11 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
         // The first name replaces the default, which has these.
         hosts.extend(LOOPBACK.map(str::to_owned));
     }
-    let guards = guards_with(guards, &hosts, &config.allowed_origins);
-    let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+    let given = [
+        ("[gateway] allowed_hosts", &*hosts),
+        ("[gateway] allowed_origins", &config.allowed_origins),
+    ];
+    let guards = guards_of(guards, given).map_err(SetupError::Guard)?;
     let limits = ServerLimits {
         max_connections: config.max_connections,
         ..ServerLimits::default()

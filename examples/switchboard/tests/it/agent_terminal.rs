@@ -2,30 +2,25 @@
 //! the terminal as it was.
 #![cfg(unix)]
 
-use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::programs::{Running, switchboard};
+use crate::programs::{Folder, Running, switchboard};
 use crate::pty::Screen;
 
 /// A host, and a home for it and for who talks to it.
 pub(crate) struct Place {
-    home: PathBuf,
+    home: Folder,
     _host: Running,
     url: String,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("agent-terminal-{}-{number}", std::process::id());
-        let home = std::env::temp_dir().join(name);
+        let home = Folder::new("agent-terminal");
         let mut command = switchboard("agent");
         command
             .args(["host", "--listen", "127.0.0.1:0"])
-            .env("AGENT_HOME", &home);
+            .env("AGENT_HOME", &*home);
         let host = Running::start(command);
         let line = host.line_with("listening on http://");
         let (_, rest) = line.split_once("listening on ").unwrap();
@@ -42,7 +37,7 @@ impl Place {
         command
             .args(["chat", &self.url])
             .args(args)
-            .env("AGENT_HOME", &self.home);
+            .env("AGENT_HOME", &*self.home);
         command
     }
 
@@ -50,12 +45,6 @@ impl Place {
         let mut screen = Screen::start(self.client(args));
         screen.shows("write a message");
         screen
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }
 

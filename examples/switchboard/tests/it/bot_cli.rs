@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
+use crate::programs::{Running, answer_as_a_model, assert_holds, outcome, switchboard};
 
 fn bot(args: &[&str]) -> Command {
     let mut command = switchboard("bot");
@@ -19,12 +19,6 @@ fn mistake(args: &[&str], password: Option<&str>) -> String {
     let (code, out, err) = outcome(command);
     assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
     err
-}
-
-fn assert_holds(text: &str, expected: &[&str]) {
-    for expected in expected {
-        assert!(text.contains(expected), "no {expected:?} in\n{text}");
-    }
 }
 
 #[test]

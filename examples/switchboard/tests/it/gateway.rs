@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use exoclaw_proto::client::ClientConfig;
-use exoclaw_proto::error::ErrorKind;
 use exoclaw_proto::frame::ChatSend;
 use exoclaw_proto::net::{Client, Server, ServerHandle, ServerOptions, connect_lazy};
 use futures_util::{StreamExt as _, stream};
@@ -18,25 +17,18 @@ use serde_json::{Value, json};
 use switchboard::gateway::backend::GatewayBackend;
 use switchboard::gateway::config::{AgentConfig, Config};
 use switchboard::gateway::engine::{Engine, EngineParts, unix_seconds};
-use switchboard::gateway::memory::Mark;
 use switchboard::gateway::setup::{Gateway, Overrides};
 use switchboard::gateway::store::{GatewayStore, GatewayStoreConfig};
 use switchboard::gateway::tool::Tools;
-use switchboard::gateway::usage::Ending;
 use switchboard::model::{ChatModel, ChatRequest, Delta, Deltas, Finish, ModelError, Usage};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::wire::{Frame, Wire, ask, frame, upgrade_request};
+use crate::wire::{Wire, ask, upgrade_request};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A gateway from a configuration.
-struct Running {
-    address: SocketAddr,
-    handle: ServerHandle,
-}
-
-async fn start(change: impl FnOnce(&mut Config), token: Option<&str>) -> Running {
+/// Starts a gateway from a configuration.
+async fn start(change: impl FnOnce(&mut Config), token: Option<&str>) -> SocketAddr {
     let mut config = Config::default();
     config.gateway.port = 0;
     change(&mut config);
@@ -47,19 +39,17 @@ async fn start(change: impl FnOnce(&mut Config), token: Option<&str>) -> Running
     let gateway = Gateway::start(config, overrides, &|_| None).await.unwrap();
     let address = gateway.url().trim_start_matches("ws://").to_owned();
     let address = address.trim_end_matches("/ws").parse().unwrap();
-    let handle = gateway.handle();
     tokio::spawn(gateway.run());
-    Running { address, handle }
+    address
 }
 
-fn client(address: SocketAddr, token: Option<&str>) -> Client {
-    let mut config = ClientConfig {
+fn client(address: SocketAddr) -> Client {
+    let config = ClientConfig {
         channel: "ws".into(),
         account: "ann".into(),
         peer: Some("main".into()),
         ..ClientConfig::default()
     };
-    config.token = token.map(|token| Secret::from(token.to_owned()));
     let (client, _, connection) = connect_lazy(&format!("ws://{address}"), config).unwrap();
     tokio::spawn(connection.run());
     client
@@ -107,17 +97,11 @@ struct Waiting {
     handle: ServerHandle,
     gate: Arc<Semaphore>,
     heard: mpsc::UnboundedReceiver<&'static str>,
-    engine: Arc<Engine>,
-    store: Arc<GatewayStore>,
     cut: Arc<AtomicUsize>,
 }
 
 impl Waiting {
-    async fn start() -> Self {
-        Self::start_with(ServerOptions::default()).await
-    }
-
-    async fn start_with(options: ServerOptions) -> Self {
+    async fn start(options: ServerOptions) -> Self {
         let config = GatewayStoreConfig::default();
         let store = GatewayStore::open(Arc::new(MemoryStore::new()), config, unix_seconds).await;
         let store = store.unwrap();
@@ -128,11 +112,11 @@ impl Waiting {
             told,
         };
         let agent = AgentConfig::default();
-        let mut parts = EngineParts::new(agent, Arc::new(model), Tools::new(), Arc::clone(&store));
+        let mut parts = EngineParts::new(agent, Arc::new(model), Tools::new(), store);
         // It would be one more call of the model for each turn.
         parts.memory.semantic = false;
         let engine = Arc::new(Engine::new(parts));
-        let backend = GatewayBackend::new(Arc::clone(&engine), false);
+        let backend = GatewayBackend::new(engine, false);
         let cut = backend.cut();
         let server = Server::bind("127.0.0.1:0", backend, options);
         let server = server.await.unwrap();
@@ -143,8 +127,6 @@ impl Waiting {
             handle,
             gate,
             heard,
-            engine,
-            store,
             cut,
         }
     }
@@ -164,10 +146,6 @@ fn piece(id: &str, text: &str) -> Value {
     json!({"id": id, "event": "text", "data": text})
 }
 
-fn done(id: &str) -> Value {
-    json!({"id": id, "event": "done"})
-}
-
 async fn open(address: SocketAddr) -> Wire {
     let mut wire = Wire::open(address).await;
     assert_eq!(next(&mut wire).await["ok"], json!(true));
@@ -180,17 +158,17 @@ async fn page_and_health_are_served_on_the_same_port_and_need_no_token() {
     let get = |path: &str, more: &str| {
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{more}connection: close\r\n\r\n")
     };
-    let health = ask(gateway.address, &get("/health", "")).await;
+    let health = ask(gateway, &get("/health", "")).await;
     assert!(
         health.starts_with("200") && health.ends_with("ok"),
         "{health}"
     );
-    let page = ask(gateway.address, &get("/", "")).await;
+    let page = ask(gateway, &get("/", "")).await;
     assert!(page.starts_with("200") && page.contains("<html"), "{page}");
     let foreign = get("/", "origin: https://evil.example\r\n");
-    assert!(ask(gateway.address, &foreign).await.starts_with("403"));
+    assert!(ask(gateway, &foreign).await.starts_with("403"));
     let host = "GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
-    assert!(ask(gateway.address, host).await.starts_with("403"));
+    assert!(ask(gateway, host).await.starts_with("403"));
 }
 
 #[tokio::test]
@@ -203,7 +181,7 @@ async fn pages_of_this_machine_and_of_the_list_may_connect_and_no_others() {
         None,
     )
     .await;
-    let own = format!("http://{}", gateway.address);
+    let own = format!("http://{gateway}");
     for (origin, status) in [
         (&*own, "101"),
         ("http://localhost:3000", "101"),
@@ -213,7 +191,7 @@ async fn pages_of_this_machine_and_of_the_list_may_connect_and_no_others() {
     ] {
         let origin = format!("origin: {origin}\r\n");
         let request = upgrade_request("/ws", &origin);
-        assert_eq!(head(gateway.address, &request).await, status, "{origin}");
+        assert_eq!(head(gateway, &request).await, status, "{origin}");
     }
     for (host, status) in [
         ("localhost", "101"),
@@ -223,7 +201,7 @@ async fn pages_of_this_machine_and_of_the_list_may_connect_and_no_others() {
     ] {
         let request = upgrade_request("/ws", "");
         let request = request.replace("host: localhost", &format!("host: {host}"));
-        assert_eq!(head(gateway.address, &request).await, status, "{host}");
+        assert_eq!(head(gateway, &request).await, status, "{host}");
     }
 }
 
@@ -244,8 +222,8 @@ async fn a_drain_counts_the_replies_that_it_cuts() {
         shutdown_timeout: Duration::from_millis(50),
         ..ServerOptions::default()
     };
-    let gateway = Waiting::start_with(options).await;
-    let client = client(gateway.address, None);
+    let gateway = Waiting::start(options).await;
+    let client = client(gateway.address);
     client.ready().await.unwrap();
     let mut done = client.chat("done before").await;
     assert!(done.next().await.unwrap().is_ok());
@@ -276,7 +254,7 @@ async fn refusals_use_the_words_of_the_protocol() {
             _ => config.budgets.monthly = Some(1),
         };
         let gateway = start(budget, None).await;
-        let client = client(gateway.address, None);
+        let client = client(gateway);
         client.ready().await.unwrap();
         let error = client.chat("hello there").await.finish().await.unwrap_err();
         let CallError::Remote(error) = error else {
@@ -286,7 +264,7 @@ async fn refusals_use_the_words_of_the_protocol() {
         assert!(error.message().starts_with(&expected), "{error}");
     }
     let gateway = start(|_| (), None).await;
-    let client = client(gateway.address, None);
+    let client = client(gateway);
     client.ready().await.unwrap();
     let long = ChatSend::new("x".repeat(513), "a", "b");
     let error = client.chat_send(long).await.finish().await.unwrap_err();

@@ -74,17 +74,14 @@ fn data_url(kind: &str, path: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::scratch::Folder;
 
     #[test]
     fn attachments_go_with_one_prompt() {
-        let folder = std::env::temp_dir().join(format!("agent-attach-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (note, dot) = (folder.join("a.txt"), folder.join("dot.PNG"));
-        fs::write(&note, "hi").unwrap();
-        fs::write(&dot, "not really").unwrap();
+        let folder = Folder::new();
+        let note = folder.file("a.txt", "hi");
+        let dot = folder.file("dot.PNG", "not really");
         let mut along = Attachments::default();
         along.file(&note).unwrap();
         along.image(&dot).unwrap();
@@ -104,6 +101,5 @@ mod tests {
                 .starts_with(r#"["data:image/png;base64,"#)
         );
         assert_eq!(along.input("more").unwrap(), Input::new("more"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -24,9 +24,6 @@ mod history;
 mod import;
 mod nodes;
 mod record;
-#[cfg(test)]
-#[path = "tests/scratch.rs"]
-pub(crate) mod scratch;
 mod sessions;
 #[cfg(test)]
 mod tests;

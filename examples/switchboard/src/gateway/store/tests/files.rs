@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::gateway::memory::Mark;
-use crate::gateway::store::scratch::Folder;
+use crate::scratch::Folder;
 
 const DAY: u64 = 86_400;
 /// Noon of a day in the middle of its month.
