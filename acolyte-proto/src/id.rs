@@ -94,7 +94,7 @@ impl<K: Kind> FromStr for Id<K> {
 
     fn from_str(text: &str) -> Result<Self, Refused> {
         Self::read(text).ok_or_else(|| {
-            let prefix = K::PREFIXES.first().copied().unwrap_or_default();
+            let prefix = K::PREFIXES.join("` or `");
             let why = format!("it is not `{prefix}` and then lower-case letters and digits");
             Refused::invalid("id", why)
         })

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub mod bounded;
 mod failure;
 mod line;
 mod output;
@@ -25,9 +26,11 @@ pub mod web;
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use line::{Line, LineArgs, Urls, check_url, headers, trusted};
 pub use output::{Stdout, announce, is_output_lost, parse, say};
-pub use serving::{GOODBYE, Pings, Reach, TlsArgs, activated, guards, guessable, web_pages};
+pub use serving::{
+    GOODBYE, Pings, Reach, TlsArgs, activated, guards, guards_of, guessable, trusting, web_pages,
+};
 pub use signals::{Signals, ready};
-pub use unreached::{Service, cannot_listen, cannot_open, cannot_write, unreached};
+pub use unreached::{Service, cannot_listen, cannot_open, cannot_write, unreached, writable};
 pub use variable::{
     SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,
 };
@@ -158,12 +161,15 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok(address);
     }
     let (host, port) = text.rsplit_once(':').ok_or("write HOST:PORT")?;
-    let port: u16 = port.parse().map_err(|_| "the port is not a port")?;
+    if host.contains("://") {
+        return Err("write HOST:PORT, without a scheme".to_owned());
+    }
+    let port: u16 = (port.parse()).map_err(|_| "the port must be a number from 0 to 65535")?;
     if host.eq_ignore_ascii_case("localhost") {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
     let found = (host, port).to_socket_addrs();
-    let mut found = found.map_err(|error| format!("{host:?}: {error}"))?;
+    let mut found = found.map_err(|error| format!("{host:?}: {error}; write HOST:PORT"))?;
     found
         .next()
         .ok_or_else(|| format!("{host:?} has no address"))

@@ -8,7 +8,7 @@ use rpc_core::Secret;
 use rpc_core::net::tls::TlsConfig;
 use rpc_core::net::ws::{ProxyConfig, WsConfig, WsDialer, redact_urls, urls};
 
-use super::Failure;
+use super::{Failure, bounded};
 
 /// The URL of a server, or several. What may be a secret in it is never printed.
 #[derive(Clone)]
@@ -104,9 +104,11 @@ pub fn check_url(url: &str, scheme: &str) -> Result<(), Failure> {
     let shown = redact_urls(url);
     let why = match WsDialer::new(url) {
         Ok(_) => return Ok(()),
-        Err(error) if url.contains("://") => format!("{error}; write it as {scheme}://HOST:PORT"),
         Err(_) if shown.is_empty() => format!("the URL is empty: write it as {scheme}://HOST:PORT"),
-        Err(_) => format!("{shown:?} is not a URL: did you mean {scheme}://{shown}?"),
+        Err(_) if WsDialer::new(&format!("{scheme}://{url}")).is_ok() => {
+            format!("{shown:?} is not a URL: did you mean {scheme}://{shown}?")
+        }
+        Err(error) => format!("{error}; write it as {scheme}://HOST:PORT"),
     };
     Err(Failure::usage(why))
 }
@@ -120,10 +122,8 @@ pub fn headers(place: &str, given: &[Secret]) -> Result<Vec<(String, Secret)>, F
     for given in given {
         match given.expose().strip_prefix('@') {
             Some(file) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| Failure::usage(format_args!("{place} @{file}: {error}")))?;
-                let lines = text.trim_start_matches('\u{feff}').lines();
-                for text in lines.filter(|text| !text.trim().is_empty()) {
+                let text = bounded::given_text(format_args!("{place} @{file}"), file.as_ref())?;
+                for text in text.lines().filter(|text| !text.trim().is_empty()) {
                     headers.push(header(place, text)?);
                 }
             }
@@ -150,11 +150,9 @@ fn header(place: &str, text: &str) -> Result<(String, Secret), Failure> {
 /// [`Failure`] if the file cannot be read, or has no certificate.
 pub fn trusted(place: &str, file: Option<&Path>) -> Result<Option<TlsConfig>, Failure> {
     let Some(file) = file else { return Ok(None) };
-    let wrong =
-        |error: &dyn Display| Failure::usage(format_args!("{place} {}: {error}", file.display()));
-    let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-    let tls = TlsConfig::with_root_certificates(&pem).map(Some);
-    tls.map_err(|error| wrong(&error))
+    let place = format!("{place} {}", file.display());
+    let tls = TlsConfig::with_root_certificates(&bounded::given(&place, file)?).map(Some);
+    tls.map_err(|error| Failure::usage(format_args!("{place}: {error}")))
 }
 
 impl Line {

@@ -1,14 +1,14 @@
 //! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use rpc_core::net::tls::TlsAcceptor;
 
-use super::{Failure, complain};
+use super::{Failure, bounded, complain};
 
 /// The extra time for connections to close after the work in progress, when a server ends.
 pub const GOODBYE: Duration = Duration::from_secs(2);
@@ -38,16 +38,14 @@ impl TlsArgs {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else {
             return Ok(None);
         };
-        let read = |option: &str, file: &Path| {
-            let wrong =
-                |error| Failure::usage(format_args!("{option} {}: {error}", file.display()));
-            std::fs::read(file).map_err(wrong)
-        };
-        let (chain, key) = (read("--tls-cert", cert)?, read("--tls-key", key)?);
-        let acceptor = TlsAcceptor::from_pem(&chain, &key);
-        acceptor
-            .map(Some)
-            .map_err(|error| Failure::usage(format_args!("--tls-cert, --tls-key: {error}")))
+        let places = [("--tls-cert", cert), ("--tls-key", key)];
+        let [named, key_named] = places.map(|(option, it)| format!("{option} {}", it.display()));
+        let (chain, key) = (
+            bounded::given(&named, cert)?,
+            bounded::given(&key_named, key)?,
+        );
+        let acceptor = TlsAcceptor::from_pem(&chain, &key).map(Some);
+        acceptor.map_err(|error| Failure::usage(format_args!("{named}, {key_named}: {error}")))
     }
 
     /// Returns the configuration with the proxies, and with TLS if a certificate is given.
@@ -55,10 +53,7 @@ impl TlsArgs {
     /// # Errors
     /// As [`acceptor`](Self::acceptor), and if a proxy is invalid.
     pub fn http(&self, mut http: HttpConfig) -> Result<HttpConfig, Failure> {
-        for proxy in &self.proxies {
-            let guards = http.guards.with_trusted_proxy(proxy);
-            http.guards = guards.map_err(Failure::usage)?;
-        }
+        http.guards = trusting(http.guards, &self.proxies)?;
         let http = match self.acceptor()? {
             Some(acceptor) => HttpConfig {
                 tls: Some(acceptor),
@@ -178,12 +173,38 @@ pub fn guessable(name: &str) -> String {
 ///
 /// # Errors
 /// [`Failure`] if one of them is invalid.
-pub fn guards(mut guards: Guards, hosts: &[String], origins: &[String]) -> Result<Guards, Failure> {
-    for host in hosts {
-        guards = guards.with_allowed_host(host).map_err(Failure::usage)?;
+pub fn guards(guards: Guards, hosts: &[String], origins: &[String]) -> Result<Guards, Failure> {
+    let given = [("--allow-host", hosts), ("--allow-origin", origins)];
+    guards_of(guards, given).map_err(Failure::usage)
+}
+
+/// Adds names, and origins of web pages, each of a setting.
+///
+/// # Errors
+/// What is wrong with one of them, with its setting.
+pub fn guards_of(
+    mut guards: Guards,
+    [(hosts, names), (origins, pages)]: [(&str, &[String]); 2],
+) -> Result<Guards, String> {
+    for host in names {
+        let added = guards.with_allowed_host(host);
+        guards = added.map_err(|error| format!("{hosts}: {error}"))?;
     }
-    for origin in origins {
-        guards = guards.with_allowed_origin(origin).map_err(Failure::usage)?;
+    for origin in pages {
+        let added = guards.with_allowed_origin(origin);
+        guards = added.map_err(|error| format!("{origins}: {error}"))?;
+    }
+    Ok(guards)
+}
+
+/// Adds the proxies of `--trust-proxy`.
+///
+/// # Errors
+/// [`Failure`] if one of them is invalid.
+pub fn trusting(mut guards: Guards, proxies: &[String]) -> Result<Guards, Failure> {
+    for proxy in proxies {
+        let added = guards.with_trusted_proxy(proxy);
+        guards = added.map_err(|error| Failure::usage(format_args!("--trust-proxy: {error}")))?;
     }
     Ok(guards)
 }

@@ -1,12 +1,14 @@
-//! [`unreached`], [`cannot_listen`], [`cannot_open`] and [`cannot_write`]: what a command cannot do, and what its user can do about it.
+//! [`unreached`], [`cannot_listen`], [`cannot_open`] and [`cannot_write`]: what a command cannot do, and what its user
+//! can do about it.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::OpenOptions;
-use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf, absolute};
 
 use rpc_core::net::ws::urls;
+use rpc_core::store::StoreError;
 use rpc_core::{CloseReason, ConnectErrorKind};
 
 use super::{Failure, Urls};
@@ -61,12 +63,13 @@ pub fn cannot_listen(address: impl Display, options: &str, error: &io::Error) ->
 pub fn cannot_write(why: impl Display, options: &str, kind: ErrorKind) -> Failure {
     let cause = match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some("make room there, or"),
-        ErrorKind::NotFound
-        | ErrorKind::PermissionDenied
-        | ErrorKind::ReadOnlyFilesystem
-        | ErrorKind::NotADirectory
-        | ErrorKind::IsADirectory
-        | ErrorKind::AlreadyExists => Some("this user cannot write there:"),
+        ErrorKind::PermissionDenied => Some("this user cannot write there:"),
+        ErrorKind::ReadOnlyFilesystem => Some("that disk is read-only:"),
+        ErrorKind::NotFound => Some("nothing can be made there:"),
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Some("a folder is needed there:"),
+        ErrorKind::IsADirectory => Some("a file is needed there:"),
+        ErrorKind::ResourceBusy => Some("stop that program, or"),
+        ErrorKind::FileTooLarge => Some("shorten it, or"),
         _ => None,
     };
     let step = cause.map(|cause| format!("{cause} choose another with {options}"));
@@ -75,11 +78,48 @@ pub fn cannot_write(why: impl Display, options: &str, kind: ErrorKind) -> Failur
 
 /// Returns the failure that a store in a file, which this `option` names, cannot be opened.
 #[must_use]
-pub fn cannot_open(option: &str, path: &Path, error: impl Display) -> Failure {
-    // The engine does not say of which kind its failures are.
-    let opened = OpenOptions::new().append(true).open(path);
-    let kind = opened.err().map_or(ErrorKind::Other, |error| error.kind());
-    cannot_write(format_args!("{option}: {error}"), option, kind)
+pub fn cannot_open(option: &str, path: &Path, error: &StoreError) -> Failure {
+    let kind = match error {
+        StoreError::Config { .. } => ErrorKind::ResourceBusy,
+        StoreError::Full { .. } => ErrorKind::StorageFull,
+        // The engine does not say of which kind its other failures are.
+        _ => ErrorKind::Other,
+    };
+    match writable(path) {
+        Err((place, cause)) => {
+            let place = absolute(&place).unwrap_or(place);
+            let why = format!("{option}: {}: {cause}", place.display());
+            cannot_write(why, option, cause.kind())
+        }
+        Ok(()) => cannot_write(format_args!("{option}: {error}"), option, kind),
+    }
+}
+
+/// Checks whether a file can be read and written, or made with its folders: by another one that is removed again.
+///
+/// # Errors
+/// Where it cannot, and the system's error.
+pub fn writable(file: &Path) -> Result<(), (PathBuf, io::Error)> {
+    // Not only written: opening a pipe would wait for its other end.
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    match options.open(file) {
+        Ok(_) => return Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        Err(error) => return Err((file.to_owned(), error)),
+    }
+    let mut folder = file.parent().unwrap_or(file);
+    while !folder.as_os_str().is_empty() && !folder.exists() {
+        folder = folder.parent().unwrap_or(Path::new(""));
+    }
+    let beside = folder.join(format!(".switchboard-{:016x}", rpc_core::net::entropy()));
+    let made = options.create_new(true).open(&beside).and_then(|mut made| {
+        made.write_all(&[0; 4096])?;
+        made.sync_all()
+    });
+    // What cannot be made is not there.
+    let _ = std::fs::remove_file(beside);
+    made.map_err(|error| (folder.to_owned(), error))
 }
 
 /// Adds what the user can do about a failure, if anything is known that the reason does not name.
@@ -289,31 +329,55 @@ mod tests {
             let failure = cannot_listen(listen, "--listen", &error).to_string();
             assert_eq!(failure, format!("cannot listen on {listen}: why{step}"));
         }
-        let cannot = "; this user cannot write there: choose another with --home";
-        for (kind, step) in [
-            (ErrorKind::NotFound, cannot),
-            (ErrorKind::PermissionDenied, cannot),
-            (ErrorKind::ReadOnlyFilesystem, cannot),
-            (ErrorKind::NotADirectory, cannot),
-            (ErrorKind::AlreadyExists, cannot),
-            (
-                ErrorKind::StorageFull,
-                "; make room there, or choose another with --home",
-            ),
-            (ErrorKind::InvalidData, ""),
+        for (kind, cause) in [
+            (ErrorKind::NotFound, "nothing can be made there:"),
+            (ErrorKind::PermissionDenied, "this user cannot write there:"),
+            (ErrorKind::ReadOnlyFilesystem, "that disk is read-only:"),
+            (ErrorKind::NotADirectory, "a folder is needed there:"),
+            (ErrorKind::IsADirectory, "a file is needed there:"),
+            (ErrorKind::StorageFull, "make room there, or"),
+            (ErrorKind::ResourceBusy, "stop that program, or"),
         ] {
-            let failure = cannot_write("--home /x: why", "--home", kind);
-            assert_eq!(failure.to_string(), format!("--home /x: why{step}"));
+            let failure = cannot_write("--home /x: why", "--home", kind).to_string();
+            let step = format!("{cause} choose another with --home");
+            assert_eq!(failure, format!("--home /x: why; {step}"));
         }
+        let failure = cannot_write("why", "--home", ErrorKind::InvalidData);
+        assert_eq!(failure.to_string(), "why");
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_opened_names_what_is_in_its_way() {
+        let unopened = |path: &Path, error| cannot_open("--store", path, &error).to_string();
+        let damaged = || StoreError::Failed {
+            message: "it is damaged".to_owned(),
+        };
         let folder = std::env::temp_dir();
-        let failure = cannot_open("--store", &folder, "why").to_string();
-        let step = "this user cannot write there: choose another with --store";
-        assert_eq!(failure, format!("--store: why; {step}"));
+        let failure = unopened(&folder, damaged());
+        let step = "a file is needed there: choose another with --store";
+        assert!(
+            failure.starts_with(&format!("--store: {}: ", folder.display())),
+            "{failure}"
+        );
+        assert!(failure.ends_with(step), "{failure}");
         // A file that can be written says itself what is wrong with it.
         let file = folder.join(format!("switchboard-opened-{}", std::process::id()));
         std::fs::write(&file, "").unwrap();
-        let failure = cannot_open("--store", &file, "it is damaged").to_string();
+        assert_eq!(
+            unopened(&file, damaged()),
+            "--store: the store failed: it is damaged"
+        );
+        let below = unopened(&file.join("below/store"), damaged());
+        assert!(below.contains(&format!("{}: ", file.display())), "{below}");
+        let step = "a folder is needed there: choose another with --store";
+        assert!(below.ends_with(step), "{below}");
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(failure, "--store: it is damaged");
+        let used = StoreError::Config {
+            message: "x is in use by y".to_owned(),
+        };
+        assert_eq!(
+            unopened(&file, used),
+            "--store: x is in use by y; stop that program, or choose another with --store"
+        );
     }
 }

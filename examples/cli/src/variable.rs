@@ -2,12 +2,12 @@
 //! [`secret_file`] and [`secret_text`]: tokens, keys and passwords from there, from files and from options.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rpc_core::Secret;
 
-use super::Failure;
+use super::{Failure, bounded};
 
 /// The folder with a file for each secret: set by systemd for `LoadCredential=`, and in containers
 /// where their secrets are mounted.
@@ -140,11 +140,7 @@ fn credential(name: &str) -> Option<PathBuf> {
 }
 
 fn read(file: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    let mut file = File::open(file)?.take(MAX_FILE + 1);
-    if file.read_to_end(&mut bytes)? as u64 > MAX_FILE {
-        return Err(io::Error::other("it is larger than 64 KiB"));
-    }
+    let bytes = bounded::read(File::open(file)?, MAX_FILE)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -12,7 +12,6 @@ mod turn;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rpc_core::net::entropy;
 use snek_proto::error::BotError;
 use snek_proto::llm::chat::ChatMessage;
 use snek_proto::llm::image::{Image, ImageFormat};
@@ -162,7 +161,6 @@ impl Assistant {
         let cx = ToolContext {
             past: past.clone(),
             now: SystemTime::now(),
-            entropy: entropy(),
         };
         let past = std::iter::once(Arc::new(ChatMessage::system(&self.system))).chain(past);
         // Images are too large to be remembered; their addresses are.

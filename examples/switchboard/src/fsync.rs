@@ -1,8 +1,16 @@
-//! [`FsyncArgs`]: when a server's file is on the disk, as an option and in configuration files.
+//! [`FsyncArgs`]: when a server's file is on the disk, as an option and in configuration files; [`open`] opens it.
 
-use rpc_core::store::Fsync;
+use std::path::Path;
+use std::time::Duration;
+
+use rpc_core::store::{FileConfig, FileStore, Fsync, StoreError};
+use tokio::time::{Instant, sleep};
 
 use crate::cli;
+
+/// How long a file may be in use by what is about to end, and how often to look.
+const ENDING: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// When what a server stores in its file is on the disk.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -12,6 +20,32 @@ pub(crate) struct FsyncArgs {
     /// Default: always.
     #[arg(long, value_name = "WHEN", value_parser = fsync, help_heading = "Storage")]
     pub(crate) fsync: Option<Fsync>,
+}
+
+/// Opens a store in a file, as soon as what has it, and is about to end, has ended: a program, or a read of this one
+/// that nobody waits for any more. Waits for a moment, or for as long as this. Blocks on the file system.
+///
+/// # Errors
+/// As for [`FileStore::open`].
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub(crate) async fn open(
+    path: &Path,
+    fsync: Fsync,
+    wait: Duration,
+) -> Result<FileStore, StoreError> {
+    let config = FileConfig {
+        fsync,
+        ..FileConfig::default()
+    };
+    let until = Instant::now() + wait.max(ENDING);
+    loop {
+        match FileStore::open(path, config) {
+            Err(StoreError::Config { .. }) if Instant::now() < until => sleep(LOOK).await,
+            opened => return opened,
+        }
+    }
 }
 
 /// Parses `always`, `never`, or a time like `1s` or `250ms`.

@@ -7,7 +7,6 @@
 pub mod agent;
 pub mod assistant;
 mod bot;
-pub mod bounded;
 pub mod chat;
 pub mod commands;
 pub mod daemon;
@@ -19,8 +18,11 @@ pub mod model;
 pub mod page;
 pub(crate) mod pages;
 pub mod router;
+#[cfg(test)]
+#[path = "tests/scratch.rs"]
+pub(crate) mod scratch;
 
-pub use switchboard_cli::{self as cli, text, web};
+pub use switchboard_cli::{self as cli, bounded, text, web};
 
 /// The quick start of the top-level README, compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -6,10 +6,9 @@
 //! - `page/`: what browsers get.
 //! - `assistant/`: a turn with a model, conversations, and the tools that all share.
 //! - `model/`: what speaks to the providers of models.
-//! - `markdown/`, `metrics.rs`, `bounded.rs`, `fsync.rs`: Markdown of models, what servers count, files of a bounded size,
-//!   and when a file is on the disk.
+//! - `markdown/`, `metrics.rs`, `fsync.rs`: Markdown of models, what servers count, and when a file is on the disk.
 //!
-//! Failures, signals, secrets and TLS of command lines are in `examples/cli`, the command `wire` in `examples/wire`.
+//! Failures, signals, secrets, files and TLS of command lines are in `examples/cli`, the command `wire` in `examples/wire`.
 
 use std::process::ExitCode;
 

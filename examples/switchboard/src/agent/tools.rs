@@ -106,12 +106,12 @@ mod tests {
 
     use super::*;
     use crate::assistant::tools::ToolContext;
+    use crate::scratch::Folder;
 
     fn run(tools: &Tools, name: &str, arguments: &Value) -> Result<Value, String> {
         let cx = ToolContext {
             past: Vec::new(),
             now: UNIX_EPOCH,
-            entropy: 7,
         };
         let arguments = arguments.as_object().unwrap();
         let result = tools.run(name, arguments, &cx);
@@ -132,9 +132,8 @@ mod tests {
 
     #[test]
     fn a_file_that_was_written_is_found_and_read() {
-        let path = std::env::temp_dir().join(format!("agent-tools-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        let folder = Workspace::open(&path).unwrap();
+        let place = Folder::new();
+        let folder = Workspace::open(&place).unwrap();
         let tools = tools(Some(&folder));
         let note = json!({ "path": "a.txt", "text": "hi" });
         assert_eq!(
@@ -153,7 +152,6 @@ mod tests {
         run(&tools, WRITE_FILE, &long).unwrap();
         let why = run(&tools, "read_file", &json!({ "path": "a.txt" })).unwrap_err();
         assert!(why.contains("over 65536 bytes"), "{why}");
-        std::fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]

@@ -228,22 +228,15 @@ fn read(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Folder;
 
     const ANN: Address = Address::from_bytes([1; 32]);
     const BO: Address = Address::from_bytes([2; 32]);
     const CY: Address = Address::from_bytes([3; 32]);
 
-    fn folder(name: &str) -> PathBuf {
-        let name = format!("agent-lists-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     #[test]
     fn admitted_addresses_are_admitted_again() {
-        let folder = folder("again");
+        let folder = Folder::new();
         let lists = Lists::open(&folder, &[BO]).unwrap();
         let mut book = lists.book();
         assert!(book.whitelist.contains(&BO));
@@ -255,12 +248,11 @@ mod tests {
         assert!(book.whitelist.contains(&CY));
         assert!(!book.whitelist.contains(&BO), "only for that time");
         assert!(!folder.join("blocklist.txt").exists());
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn entries_written_by_hand_count_and_stay() {
-        let folder = folder("by-hand");
+        let folder = Folder::new();
         let file = folder.join("blocklist.txt");
         let (ann, cy) = (ANN.to_string(), CY.to_string());
         let odd = ann.trim_start_matches("0x").to_uppercase();
@@ -289,12 +281,11 @@ mod tests {
         book.blocked.remove(&CY);
         lists.keep(&book);
         assert_eq!(fs::read_to_string(&file).unwrap(), "");
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn lists_that_cannot_be_read_or_written_stay_as_they_were() {
-        let folder = folder("failing");
+        let folder = Folder::new();
         let file = folder.join("blocklist.txt");
         fs::write(&file, format!("{ANN}\n")).unwrap();
         let lists = Lists::open(&folder, &[]).unwrap();
@@ -311,6 +302,5 @@ mod tests {
         lists.keep(&book);
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text, format!("{ANN}\n# in order again\n{CY}\n"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

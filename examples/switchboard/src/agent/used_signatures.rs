@@ -75,12 +75,11 @@ const fn stretch(second: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Folder;
 
     #[test]
     fn used_signatures_survive_a_restart_until_they_expire() {
-        let name = format!("agent-spent-{}", std::process::id());
-        let home = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&home);
+        let home = Folder::new();
         let (spent, found) = SpentFile::open(&home).unwrap();
         assert_eq!(found, []);
         let now = SystemTime::now()
@@ -107,6 +106,5 @@ mod tests {
                 .join(stretch(now - 900).to_string())
                 .exists()
         );
-        fs::remove_dir_all(&home).unwrap();
     }
 }

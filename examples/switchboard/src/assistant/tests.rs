@@ -138,7 +138,7 @@ async fn text_before_a_tool_call_has_its_own_line() {
     let asked = model.asked();
     let roles: Vec<_> = asked[1].0.iter().map(|message| message.role).collect();
     let expected = [Role::System, Role::User, Role::Assistant, Role::Tool];
-    assert_eq!((roles.as_slice(), asked[1].1), (&expected[..], 3));
+    assert_eq!((roles.as_slice(), asked[1].1), (&expected[..], 2));
 }
 
 #[tokio::test]
@@ -389,13 +389,7 @@ async fn calls_of_an_answer_that_is_withheld_are_not_made() {
 
 #[tokio::test]
 async fn a_model_that_calls_tools_for_ever_is_stopped() {
-    let round = |number: usize| {
-        vec![call(
-            "x",
-            "dice",
-            &format!("{{\"dice\":\"{}d6\"}}", number % 20 + 1),
-        )]
-    };
+    let round = |number: usize| vec![call("x", "search", &format!("{{\"query\":\"x{number}\"}}"))];
     let model = Prepared::new((0..40).map(round).collect());
     let assistant = Assistant::new(model.clone());
     let (answer, outcome) = answered(&assistant, "?").await;

@@ -16,16 +16,13 @@ use crate::text::shortened;
 const MAX_FOUND: usize = 10;
 const MAX_LINE: usize = 300;
 
-/// The input of tools besides arguments. Time and chance are values, so that a test can choose
-/// them.
+/// The input of tools besides arguments. Time is a value, so that a test can choose it.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     /// The earlier messages of the channel, oldest first.
     pub past: Vec<Arc<ChatMessage>>,
     /// The time of the call.
     pub now: SystemTime,
-    /// A random number.
-    pub entropy: u64,
 }
 
 /// The function of a tool. All required arguments are present. The result and the error are for the
@@ -54,7 +51,7 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// Creates the tools `search`, `time` and `dice`.
+    /// Creates the tools `search` and `time`.
     pub fn new() -> Self {
         let none = Self {
             definitions: Vec::new(),
@@ -66,11 +63,6 @@ impl Tools {
         )
         .param(Param::new("query", ParamType::String));
         let time = ToolDefinition::new("time", "Tells the time of day, in UTC.");
-        let dice = ToolDefinition::new(
-            "dice",
-            "Throws dice: 2d6 is two with six sides each, at most 20d1000.",
-        )
-        .param(Param::new("dice", ParamType::String).with_default("1d6"));
         none.with(
             search_definition,
             Arc::new(|arguments, cx| match text(arguments, "query")?.trim() {
@@ -79,13 +71,6 @@ impl Tools {
             }),
         )
         .with(time, Arc::new(|_, cx| Ok(replies::time(cx.now).into())))
-        .with(
-            dice,
-            Arc::new(|arguments, cx| {
-                let what = text(arguments, "dice")?;
-                replies::dice(what, cx.entropy).map(Value::from)
-            }),
-        )
     }
 
     /// Adds a tool, unless its name is one that the protocol excludes.
@@ -175,7 +160,6 @@ mod tests {
         let cx = ToolContext {
             past,
             now: UNIX_EPOCH + Duration::from_secs(3723),
-            entropy: 7,
         };
         let arguments = arguments.as_object().unwrap();
         Tools::new().run(name, arguments, &cx)
@@ -184,9 +168,6 @@ mod tests {
     #[test]
     fn tools_do_what_their_descriptions_say() {
         assert_eq!(run("time", &json!({})), Ok(json!("it is 01:02:03 UTC")));
-        let thrown = run("dice", &json!({"dice": "2d6"})).unwrap();
-        assert!(thrown.as_str().unwrap().contains("makes"), "{thrown}");
-        assert!(run("dice", &json!({})).is_ok());
         assert_eq!(
             run("search", &json!({"query": "TEA"})),
             Ok(json!({"found": ["Ann: Tea?", "Ann: no tea then"]}))
@@ -203,7 +184,7 @@ mod tests {
             ("fly", json!({}), "no tool"),
             ("search", json!({}), "missing"),
             ("search", json!({"query": 7}), "string"),
-            ("dice", json!({"dice": "99d1"}), "20d1000"),
+            ("search", json!({"query": " "}), "empty"),
         ] {
             let error = run(name, &arguments).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

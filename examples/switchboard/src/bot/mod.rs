@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use rpc_core::Delivery;
-use rpc_core::net::entropy;
 use serde_json::{Value, json};
 use snek_proto::bot::{Context, Handler, Notice};
 use snek_proto::error::BotError;
@@ -169,7 +168,7 @@ impl BotHandler {
             return Ok(());
         }
         let word = if self.knows_words {
-            replies::answer(text, entropy(), SystemTime::now())
+            replies::answer(text, SystemTime::now())
         } else {
             None
         };
@@ -224,7 +223,7 @@ mod tests {
     fn only_words_that_work_are_advertised() {
         assert!(greeting(true).ends_with(replies::HELP));
         let greeting = greeting(false);
-        for word in ["help", "time", "dice", "echo"] {
+        for word in ["help", "time", "echo"] {
             assert!(!greeting.contains(word), "{greeting}");
         }
     }

@@ -13,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::chat::terminal;
-use crate::cli::{Stderr, set_editor, set_quiet, wants_colour};
+use crate::cli::{Stderr, complain, set_editor, set_quiet, wants_colour};
 use crate::text::printable;
 
 #[cfg(feature = "otlp")]
@@ -76,7 +76,10 @@ fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
         (_, 0) => Some(variable.trim()).filter(|ordered| !ordered.is_empty()),
         _ => None,
     };
-    let filter = filter.and_then(|ordered| EnvFilter::try_new(ordered).ok());
+    let filter = filter.and_then(|ordered| {
+        let odd = |error| complain(format_args!("warning: RUST_LOG is ignored: {error}"));
+        EnvFilter::try_new(ordered).map_err(odd).ok()
+    });
     let filter = filter.unwrap_or_else(|| {
         EnvFilter::new(match (quiet, verbose) {
             (true, _) => "error".to_owned(),

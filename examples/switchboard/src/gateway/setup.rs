@@ -29,11 +29,13 @@ use super::config::{
 use super::engine::{Engine, EngineParts, unix_seconds};
 use super::memory::Soul;
 use super::site::{SECRET_VARIABLE, Site};
-use super::store::{GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe};
+use super::store::{
+    GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe, unopened,
+};
 use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, activated, guards as guards_with, guessable};
+use crate::cli::{Pings, activated, guards_of, guessable, trusting};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -89,14 +91,14 @@ pub enum SetupError {
     /// A binding is invalid.
     #[error(transparent)]
     Binding(#[from] Refused),
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(StoreError),
+    /// The store cannot be opened: why, and what to do about it.
+    #[error("{0}")]
+    Store(String),
     /// The store that is shared with other gateways does not serve this one.
     #[error(transparent)]
     Nats(Failure),
-    /// An entry of `allowed_origins` or `allowed_hosts` is invalid.
-    #[error("[gateway] {0}")]
+    /// A proxy, or an entry of `allowed_origins` or `allowed_hosts`, is invalid.
+    #[error("{0}")]
     Guard(String),
     /// The model cannot be set up. A missing key does not prevent the start.
     #[error("[agent] {0}")]
@@ -147,11 +149,9 @@ impl Gateway {
         }
         let http = activated(http).map_err(|error| io::Error::other(error.to_string()));
         let mut http = http.map_err(SetupError::Bind)?;
-        for proxy in &overrides.proxies {
-            let guards = http.guards.with_trusted_proxy(proxy);
-            http.guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
-        }
-        let guards = http.guards.clone();
+        let guards = trusting(http.guards, &overrides.proxies);
+        let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+        http.guards = guards.clone();
         let prepared = prepare(&config, &overrides, env).await?;
         let GatewayModel {
             model,
@@ -308,7 +308,8 @@ async fn open(
         (None, DataDir::Folder(folder)) => {
             warnings.extend(empty_file(folder));
             let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-            let (store, taken_over) = opened.map_err(SetupError::Store)?;
+            let (store, taken_over) =
+                opened.map_err(|error| SetupError::Store(unopened(folder, &error).to_string()))?;
             if let Some(words) = taken_over {
                 crate::cli::complain(words);
             }
@@ -319,7 +320,7 @@ async fn open(
     match opened {
         Ok(store) => Ok(store),
         Err(StoreError::Store(error)) if overrides.nats.is_some() => Err(SetupError::Nats(error)),
-        Err(error) => Err(SetupError::Store(error)),
+        Err(error) => Err(SetupError::Store(error.to_string())),
     }
 }
 
@@ -492,9 +493,9 @@ pub async fn check(
         && let DataDir::Folder(folder) = &config.gateway.data
     {
         warnings.extend(empty_file(folder));
-        match probe(folder) {
+        match probe(folder).await {
             Ok(in_use) => runs = in_use,
-            Err(error) => problems.push(format!("[gateway] data_dir: {error}")),
+            Err(error) => problems.push(unopened(folder, &error).to_string()),
         }
     }
     let GatewayConfig { bind, port, .. } = &config.gateway;
@@ -518,8 +519,11 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
         // The first name replaces the default, which has these.
         hosts.extend(LOOPBACK.map(str::to_owned));
     }
-    let guards = guards_with(guards, &hosts, &config.allowed_origins);
-    let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+    let given = [
+        ("[gateway] allowed_hosts", &*hosts),
+        ("[gateway] allowed_origins", &config.allowed_origins),
+    ];
+    let guards = guards_of(guards, given).map_err(SetupError::Guard)?;
     let limits = ServerLimits {
         max_connections: config.max_connections,
         ..ServerLimits::default()

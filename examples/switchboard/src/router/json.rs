@@ -17,21 +17,20 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
         HubEvent::Route {
             message, request, ..
         } => {
-            let candidates: Vec<&str> = request.candidates.iter().map(|it| &*it.name).collect();
+            let candidates: Vec<_> = request.candidates.iter().map(|it| &it.name).collect();
             json!({
-                "event": "choosing",
-                "id": message.as_str(),
-                "text": *request.text,
-                "candidates": candidates,
+                "event": "choosing", "id": message, "text": request.text, "candidates": candidates,
                 "tried": tried(&request.rejections),
             })
         }
         HubEvent::Delivered { client, message } => {
-            let mut value = about("delivered", &message.id, client);
-            value["direct"] = json!(message.metadata.direct_routed);
-            value["text"] = json!(*message.text);
-            if let Some(reason) = &message.metadata.routing_reason {
-                value["reason"] = json!(**reason);
+            let metadata = &message.metadata;
+            let mut value = json!({
+                "event": "delivered", "id": message.id, "client": client, "text": message.text,
+                "direct": metadata.direct_routed,
+            });
+            if let Some(reason) = &metadata.routing_reason {
+                value["reason"] = json!(reason);
             }
             value
         }
@@ -39,24 +38,17 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
             message,
             client,
             late,
-        } => {
-            let mut value = about("acked", message.as_str(), client);
-            value["late"] = json!(late);
-            value
-        }
+        } => json!({ "event": "acked", "id": message, "client": client, "late": late }),
         HubEvent::Rejected {
             message,
             client,
             reason,
             timed_out,
             late,
-        } => {
-            let mut value = about("rejected", message.as_str(), client);
-            value["reason"] = json!(**reason);
-            value["timedOut"] = json!(timed_out);
-            value["late"] = json!(late);
-            value
-        }
+        } => json!({
+            "event": "rejected", "id": message, "client": client, "reason": reason,
+            "timedOut": timed_out, "late": late,
+        }),
         HubEvent::Notification {
             message,
             client,
@@ -64,44 +56,28 @@ pub(crate) fn event(event: &HubEvent) -> Option<Value> {
             body,
             priority,
             late,
-        } => {
-            let mut value = about("notification", message.as_str(), client);
-            value["title"] = json!(**title);
-            value["body"] = json!(**body);
-            value["priority"] = json!(priority.name());
-            value["late"] = json!(late);
-            value
-        }
+        } => json!({
+            "event": "notification", "id": message, "client": client, "title": title, "body": body,
+            "priority": priority, "late": late,
+        }),
         HubEvent::Unroutable {
             message,
             text,
             why,
             tried: rejections,
         } => json!({
-            "event": "unroutable",
-            "id": message.as_str(),
-            "text": **text,
-            "code": code(why),
-            "message": words(why),
-            "tried": tried(rejections),
+            "event": "unroutable", "id": message, "text": text, "code": code(why),
+            "message": words(why), "tried": tried(rejections),
         }),
         HubEvent::Settled {
             message,
             outcomes: all,
-        } => json!({
-            "event": "settled",
-            "id": message.as_str(),
-            "outcomes": outcomes(all),
-        }),
+        } => json!({ "event": "settled", "id": message, "outcomes": outcomes(all) }),
         HubEvent::Ignored {
             message_id, why, ..
         } => json!({ "event": "ignored", "id": **message_id, "message": why.to_string() }),
         _ => return None,
     })
-}
-
-fn about(name: &str, message: &str, client: &str) -> Value {
-    json!({ "event": name, "id": message, "client": client })
 }
 
 const fn code(why: &Unroutable) -> &'static str {
@@ -184,15 +160,12 @@ pub(crate) fn history(history: &[HistoryEntry]) -> Value {
 pub(crate) fn clients(clients: &[RegisteredClient]) -> Value {
     let one = |it: &RegisteredClient| {
         let about = &it.registration;
-        let hints: Vec<&str> = about.capabilities.iter().map(AsRef::as_ref).collect();
         let mut value = json!({
-            "name": *about.name,
-            "clientId": it.id.as_str(),
-            "description": *about.description,
-            "capabilities": hints,
+            "name": about.name, "clientId": it.id, "description": about.description,
+            "capabilities": about.capabilities,
         });
         if let Some(version) = &about.version {
-            value["version"] = json!(**version);
+            value["version"] = json!(version);
         }
         value
     };

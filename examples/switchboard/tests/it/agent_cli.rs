@@ -4,31 +4,24 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use serde_json::Value;
 
-use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
+use crate::programs::{Folder, Running, answer_as_a_model, assert_in_order, outcome, switchboard};
 
 /// A home for keys, lists and files, which is removed with the value.
-pub(crate) struct Home(pub(crate) PathBuf);
+pub(crate) struct Home(pub(crate) Folder);
 
 impl Home {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("agent-cli-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Folder::new("agent-cli"))
     }
 
     pub(crate) fn agent(&self, args: &[&str]) -> Command {
         let mut command = switchboard("agent");
-        command.args(args).env("AGENT_HOME", &self.0);
+        command.args(args).env("AGENT_HOME", &*self.0);
         command
     }
 
@@ -73,12 +66,6 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 pub(crate) struct Host {
     pub(crate) running: Running,
     pub(crate) url: String,
@@ -99,55 +86,6 @@ impl Host {
             url,
             address,
         }
-    }
-}
-
-pub(crate) fn assert_holds(text: &str, expected: &[&str]) {
-    let mut rest = text;
-    for expected in expected {
-        let at = rest.find(expected);
-        let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{text}"));
-        rest = &rest[at + expected.len()..];
-    }
-}
-
-#[test]
-fn the_start_says_which_web_pages_may_connect() {
-    let home = Home::new();
-    let host = home.host(&["--allow-origin", "https://chat.example"]);
-    let line = host.running.line_with("web pages");
-    let pages = "those of this machine, at any port; https://chat.example";
-    assert_eq!(line, format!("web pages that may connect: {pages}"));
-}
-
-#[test]
-fn help_shows_examples_and_exit_codes() {
-    let home = Home::new();
-    for (args, expected) in [
-        (
-            &["--help"][..],
-            &[
-                "Examples (",
-                "switchboard agent host",
-                "switchboard agent chat",
-                "Exit codes",
-            ][..],
-        ),
-        (
-            &["host", "--help"],
-            &["--listen", "--files", "--trust", "--invite", "--model"],
-        ),
-        (
-            &["chat", "--help"],
-            &["--endpoint", "--resume", "--file", "--yes", "Examples ("],
-        ),
-    ] {
-        let (code, out, _) = outcome(home.agent(args));
-        assert_eq!(code, Some(0));
-        for expected in expected {
-            assert!(out.contains(expected), "no {expected:?} in\n{out}");
-        }
-        assert!(!out.contains("red-handed"), "no secret of the environment");
     }
 }
 
@@ -206,7 +144,7 @@ fn an_absent_agent_is_reported_at_once() {
     for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1/own"] {
         let (code, out, err) = outcome(home.agent(&["chat", url, "hello"]));
         assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
-        assert_holds(&err, &["error: no ", "127.0.0.1:1"]);
+        assert_in_order(&err, &["error: no ", "127.0.0.1:1"]);
     }
 }
 
@@ -216,10 +154,10 @@ fn one_question_has_its_answer_on_standard_output() {
     let host = home.host(&[]);
     let (code, out, err) = home.chat(&host, &["/call list_files {\"path\":\".\"}"], "");
     assert_eq!((code, out.as_str()), (Some(0), "{\"found\":[]}\n"));
-    assert_holds(&err, &["list_files ."]);
+    assert_in_order(&err, &["list_files ."]);
     let (code, out, err) = home.chat(&host, &["!fail it hurts"], "");
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(&err, &["error: ", "it hurts"]);
+    assert_in_order(&err, &["error: ", "it hurts"]);
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
 }
 
@@ -228,15 +166,15 @@ fn the_host_writes_the_console_lines_of_the_protocol() {
     let home = Home::new();
     let host = home.host(&[]);
     home.answer(&host, "count\u{1b}[2J to 2");
-    assert_holds(
+    assert_in_order(
         &host.running.line_with("ws+"),
         &["⚡ ws+ 127.0.0.1 (0 active)"],
     );
     let line = host.running.line_with("CONNECT");
     assert!(line.starts_with("✓ CONNECT identity=0x"), "{line}");
-    assert_holds(&line, &["... session=", "... status=new"]);
+    assert_in_order(&line, &["... session=", "... status=new"]);
     let line = host.running.line_with("INPUT");
-    assert_holds(&line, &["✓ INPUT identity=0x", "prompt=count", "[2J to 2"]);
+    assert_in_order(&line, &["✓ INPUT identity=0x", "prompt=count", "[2J to 2"]);
     assert!(!line.contains('\u{1b}'), "{line}");
     host.running.line_with("⚡ ws- (1 active)");
 }
@@ -248,11 +186,11 @@ fn questions_are_answered_by_the_lines_that_follow() {
     let lines = " /call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}\n2\n /call ask_user {\"question\":\"My name?\"}\nAnn\ncount to 2";
     let (code, out, err) = home.chat(&host, &[], lines);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert_holds(
+    assert_in_order(
         &err,
         &["? Which colour?", "1. red", "2. green", "? My name?"],
     );
-    assert_holds(&out, &["green\nAnn\n", "1 2 - done"]);
+    assert_in_order(&out, &["green\nAnn\n", "1 2 - done"]);
     let (code, out, err) = home.chat(
         &host,
         &["/call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}"],
@@ -275,7 +213,7 @@ fn nothing_is_written_without_approval() {
     ] {
         let (code, _, err) = home.chat(&host, &prompt, lines);
         assert_eq!(code, expected, "{lines}: {err}");
-        assert_holds(
+        assert_in_order(
             &err,
             &["+milk", "? The agent wants to write ", "does not allow it"],
         );
@@ -318,8 +256,8 @@ fn nothing_is_written_without_approval() {
         "/mode plan\n /call write_file {\"path\":\"f.txt\",\"text\":\"f\"}\nlooks good\n",
     );
     let planned = ["mode: plan", "? The agent's plan:", "only a plan is made"];
-    assert_holds(&err, &planned);
-    assert_holds(&out, &["looks good"]);
+    assert_in_order(&err, &planned);
+    assert_in_order(&out, &["looks good"]);
     assert_eq!(home.file("f.txt"), None);
 }
 
@@ -331,7 +269,7 @@ fn an_agent_that_asks_nothing_ends_with_its_turns() {
         \u{20}/call write_file {\"path\":\"d.txt\",\"text\":\"d\"}\nsafe\nn\n";
     let (code, out, err) = home.chat(&host, &[], lines);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert_holds(
+    assert_in_order(
         &out,
         &[
             "wrote 1 bytes to a.txt",
@@ -339,7 +277,7 @@ fn an_agent_that_asks_nothing_ends_with_its_turns() {
             "wrote 1 bytes to c.txt",
         ],
     );
-    assert_holds(&err, &["? ", "? ", "? The agent wants to write "]);
+    assert_in_order(&err, &["? ", "? ", "? The agent wants to write "]);
     assert_eq!(home.file("d.txt"), None);
 }
 
@@ -348,7 +286,7 @@ fn the_agent_sees_only_its_own_folder() {
     let home = Home::new();
     let host = home.host(&[]);
     let answer = home.answer(&host, "/call read_file {\"path\":\"../host.key\"}");
-    assert_holds(&answer, &["leads out of the workspace"]);
+    assert_in_order(&answer, &["leads out of the workspace"]);
 }
 
 #[test]
@@ -367,7 +305,7 @@ fn a_running_agent_reads_messages_at_its_next_step() {
     says("count to 3");
     chat.line_with("8 9 10");
     let read = chat.line_with("user_input");
-    assert_holds(&read, &["count to 2", r#""runtime_input":true"#]);
+    assert_in_order(&read, &["count to 2", r#""runtime_input":true"#]);
     chat.line_with(r#""result":"I count: 1 2 - done""#);
     chat.line_with(r#""result":"I count: 1 2 3 - done""#);
     says("!slow 1000 50");
@@ -390,20 +328,20 @@ fn files_and_images_go_with_a_prompt() {
     let (note, dot) = (note.to_str().unwrap(), dot.to_str().unwrap());
     let (code, _, err) = home.chat(&host, &["--file", note, "here"], "");
     assert_eq!(code, Some(0), "{err}");
-    assert_holds(&err, &["the agent has got ", "note.txt"]);
+    assert_in_order(&err, &["the agent has got ", "note.txt"]);
     let (code, out, err) = home.chat(&host, &["--image", dot, "what is this?"], "");
     let seen = "I see an image of type image/png with 14 bytes\n";
     assert_eq!((code, out.as_str()), (Some(0), seen), "{err}");
     let lines = format!("/file {note}\nhere\n /call list_files\n/image {note}\n");
     let (code, out, err) = home.chat(&host, &[], &lines);
     assert_eq!(code, Some(1), "{out}");
-    assert_holds(&out, &["note.txt"]);
+    assert_in_order(&out, &["note.txt"]);
     let told = [
         "error: ",
         "an image is a png",
         "error: one error was printed above",
     ];
-    assert_holds(&err, &told);
+    assert_in_order(&err, &told);
 }
 
 #[test]
@@ -422,7 +360,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
         &["--resume", "/call search {\"query\":\"count\"}"],
         "",
     );
-    assert_holds(&out, &["found", "count to 2"]);
+    assert_in_order(&out, &["found", "count to 2"]);
 
     // No one answers: this program ends, and the agent waits.
     let mut command = home.agent(&[
@@ -437,8 +375,8 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     drop(left);
     let (code, out, err) = home.chat(&host, &["--resume"], "y\ncount to 3\n");
     assert_eq!(code, Some(0), "{out}{err}");
-    assert_holds(&err, &["? The agent wants to write "]);
-    assert_holds(&out, &["wrote 4 bytes to a.txt", "1 2 3 - done"]);
+    assert_in_order(&err, &["? The agent wants to write "]);
+    assert_in_order(&out, &["wrote 4 bytes to a.txt", "1 2 3 - done"]);
 
     // Another host with the same file knows it all.
     let url = host.url.clone();
@@ -453,7 +391,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
         "",
     );
     assert_eq!(code, Some(0), "{err}");
-    assert_holds(&out, &["count to 2", "count to 3"]);
+    assert_in_order(&out, &["count to 2", "count to 3"]);
 }
 
 #[test]
@@ -481,7 +419,7 @@ fn an_agent_is_known_by_its_address() {
     );
     let (code, _, err) = chat(&("0x".to_owned() + &"ab".repeat(32)));
     assert_eq!(code, Some(3));
-    assert_holds(&err, &["another agent answers there", &host.address]);
+    assert_in_order(&err, &["another agent answers there", &host.address]);
 }
 
 #[test]
@@ -494,7 +432,7 @@ fn json_is_one_object_for_each_event() {
         " /call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}\ny\n!fail\n",
     );
     assert_eq!(code, Some(1));
-    assert_holds(&err, &["error: one error was printed above"]);
+    assert_in_order(&err, &["error: one error was printed above"]);
     let events: Vec<Value> = out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -545,7 +483,7 @@ fn json_has_an_event_for_whatever_ends_it() {
     let mut command = guest.agent(&["chat", &host.url, "--json"]);
     command.stdin(Stdio::piped());
     let (_, out, _) = outcome(command);
-    assert_holds(&out, &[r#""event":"error""#, "forbidden"]);
+    assert_in_order(&out, &[r#""event":"error""#, "forbidden"]);
 }
 
 #[test]
@@ -589,9 +527,9 @@ fn a_cut_answer_does_not_count_as_whole() {
     let host = Host::start(command);
     let (code, out, err) = home.chat(&host, &[], "hello\nand now?\n");
     assert_eq!(code, Some(1), "{err}");
-    assert_holds(&out, &["as far as it", "a whole one"]);
-    assert_holds(&err, &["the answer is cut"]);
+    assert_in_order(&out, &["as far as it", "a whole one"]);
+    assert_in_order(&err, &["the answer is cut"]);
     let requests = provider.join().unwrap();
     // The model sees what it has said.
-    assert_holds(&requests[1], &["hello", "as far as it", "and now?"]);
+    assert_in_order(&requests[1], &["hello", "as far as it", "and now?"]);
 }

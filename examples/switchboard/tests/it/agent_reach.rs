@@ -5,8 +5,8 @@ use rpc_core::net::ws::WsDialer;
 use rpc_core::net::{Dialer as _, Message};
 use rpc_core::{Outgoing, Text};
 
-use crate::agent_cli::{Home, Host, assert_holds};
-use crate::programs::outcome;
+use crate::agent_cli::{Home, Host};
+use crate::programs::{assert_in_order, outcome};
 
 #[test]
 fn a_public_host_says_so() {
@@ -26,12 +26,12 @@ fn a_public_host_says_so() {
     let (encrypted, all, names) = ("nothing is encrypted", "may use the agent", "any host name");
     let unsigned = "need not prove who they are";
     let err = host(&["--trust", "open"]);
-    assert_holds(&err, &[encrypted, names, all, "cannot listen on"]);
+    assert_in_order(&err, &[encrypted, names, all, "cannot listen on"]);
     assert!(!err.contains(unsigned), "{err}");
     let err = host(&["--trust", "open", "--unsigned"]);
-    assert_holds(&err, &[all, unsigned]);
+    assert_in_order(&err, &[all, unsigned]);
     let err = host(&["--trust", "strict", "--allow-host", "agent.example.com"]);
-    assert_holds(&err, &[encrypted]);
+    assert_in_order(&err, &[encrypted]);
     assert!(!err.contains(all) && !err.contains(names), "{err}");
 }
 
@@ -85,14 +85,14 @@ fn a_stranger_needs_a_code_once() {
     let host = Host::start(command);
     let (code, _, err) = guest.chat(&host, &["count to 2"], "");
     assert_eq!(code, Some(3));
-    assert_holds(&err, &["write an invite code", "--invite"]);
+    assert_in_order(&err, &["write an invite code", "--invite"]);
     let (code, out, err) = guest.chat(&host, &["count to 2"], "blue onion\nred onion\n");
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "I count: 1 2 - done\n"),
         "{err}"
     );
-    assert_holds(&err, &["Invalid invite code", "You are now a contact"]);
+    assert_in_order(&err, &["Invalid invite code", "You are now a contact"]);
     assert_eq!(guest.answer(&host, "count to 3"), "I count: 1 2 3 - done");
     drop(host);
     // Another host at this home knows who came in.
@@ -113,14 +113,14 @@ fn a_strict_host_admits_only_allowed_callers() {
     let host = home.host(&["--trust", "strict"]);
     let (code, _, err) = guest.chat(&host, &["hello"], "");
     assert_eq!(code, Some(3));
-    assert_holds(&err, &["error: no connection to ", "forbidden"]);
+    assert_in_order(&err, &["error: no connection to ", "forbidden"]);
     let line = host.running.line_with("CONNECT auth error");
-    assert_holds(&line, &["✗ CONNECT auth error: forbidden"]);
+    assert_in_order(&line, &["✗ CONNECT auth error: forbidden"]);
     drop(host);
     // Who that is, an open host says.
     let open = home.host(&[]);
     let (_, out, _) = guest.chat(&open, &["--json"], "");
-    assert_holds(&out, &[r#""event":"connected""#]);
+    assert_in_order(&out, &[r#""event":"connected""#]);
     drop(open);
     let key = connectonion_proto::auth::Signer::load(guest.0.join("chat.key")).unwrap();
     let host = home.host(&["--trust", "strict", "--allow", &key.address().to_string()]);

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::agent_cli::{Home, Host, assert_holds};
-use crate::programs::{Running, outcome};
+use crate::agent_cli::{Home, Host};
+use crate::programs::{Running, assert_in_order, outcome};
 
 #[test]
 fn a_second_host_learns_who_holds_the_sessions_or_waits() {
@@ -18,7 +18,7 @@ fn a_second_host_learns_who_holds_the_sessions_or_waits() {
     let (code, out, err) = outcome(home.agent(&again));
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     let holder = format!("(process {})", first.running.id());
-    assert_holds(&err, &["--store: ", "in use by switchboard", &holder]);
+    assert_in_order(&err, &["--store: ", "in use by switchboard", &holder]);
     let mut patient = home.agent(&again);
     patient.args(["--wait", "60"]);
     let second = std::thread::spawn(move || Host::start(patient));
@@ -30,7 +30,7 @@ fn a_second_host_learns_who_holds_the_sessions_or_waits() {
         "",
     );
     assert_eq!(code, Some(0), "{err}");
-    assert_holds(&out, &["count to 2"]);
+    assert_in_order(&out, &["count to 2"]);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn records_that_cannot_be_read_are_counted_at_the_start() {
     .unwrap();
     let host = Running::start(home.agent(&["host", "--listen", "127.0.0.1:0"]));
     let line = host.line_with("cannot be read");
-    assert_holds(
+    assert_in_order(
         &line,
         &["session_results.jsonl: ", "2 lines cannot be read"],
     );
@@ -58,7 +58,7 @@ fn addresses_added_to_the_blocklist_by_hand_stay_out() {
     fs::write(home.0.join("blocklist.txt"), text).unwrap();
     let (code, _, err) = home.chat(&host, &["count to 2"], "");
     assert_eq!(code, Some(3), "{err}");
-    assert_holds(&err, &["forbidden"]);
+    assert_in_order(&err, &["forbidden"]);
     fs::remove_file(home.0.join("blocklist.txt")).unwrap();
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
 }

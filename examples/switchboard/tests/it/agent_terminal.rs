@@ -2,30 +2,25 @@
 //! the terminal as it was.
 #![cfg(unix)]
 
-use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::programs::{Running, switchboard};
+use crate::programs::{Folder, Running, switchboard};
 use crate::pty::Screen;
 
 /// A host, and a home for it and for who talks to it.
 pub(crate) struct Place {
-    home: PathBuf,
+    home: Folder,
     _host: Running,
     url: String,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("agent-terminal-{}-{number}", std::process::id());
-        let home = std::env::temp_dir().join(name);
+        let home = Folder::new("agent-terminal");
         let mut command = switchboard("agent");
         command
             .args(["host", "--listen", "127.0.0.1:0"])
-            .env("AGENT_HOME", &home);
+            .env("AGENT_HOME", &*home);
         let host = Running::start(command);
         let line = host.line_with("listening on http://");
         let (_, rest) = line.split_once("listening on ").unwrap();
@@ -42,7 +37,7 @@ impl Place {
         command
             .args(["chat", &self.url])
             .args(args)
-            .env("AGENT_HOME", &self.home);
+            .env("AGENT_HOME", &*self.home);
         command
     }
 
@@ -50,12 +45,6 @@ impl Place {
         let mut screen = Screen::start(self.client(args));
         screen.shows("write a message");
         screen
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }
 
@@ -116,34 +105,4 @@ fn an_aborted_single_answer_says_that_the_agent_continues() {
     let note = &rows[rows.len() - 2];
     assert_eq!(note, "the agent keeps working; return to it with --resume");
     screen.ends_with(130);
-}
-
-#[test]
-fn an_answer_is_rendered_while_it_grows_and_stays_once_on_screens_of_several_widths() {
-    let place = Place::new();
-    for columns in [60, 80, 120] {
-        let mut screen = Screen::with_size(place.client(&[]), 60, columns);
-        screen.shows("write a message");
-        screen.ends_in(">");
-        let first = "agent · model scripted · folder files · write a message, or /help >";
-        assert_eq!(screen.rows().join(" "), first);
-        screen.types("!slow 1000 20\r");
-        screen.shows(" 40 ");
-        screen.is_answering();
-        screen.types("\x1b");
-        screen.shows("What would you like me to do?");
-        screen.ends_in(">");
-        // What was said before stays, apart from the next words.
-        let rows = screen.rows();
-        let at = rows.len() - 5;
-        assert!(
-            rows[at].ends_with(|c: char| c.is_ascii_digit()),
-            "{rows:#?}"
-        );
-        assert_eq!(rows[at + 1], "", "{rows:#?}");
-        screen.types("show markdown\r");
-        screen.has_sample();
-        screen.types("\x04");
-        screen.ends_with(0);
-    }
 }

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use connectonion_proto::storage::{FileConfig, FileStore, export};
 use serde_json::{Value, json};
 
-use crate::agent_cli::{Home, assert_holds};
-use crate::programs::Running;
+use crate::agent_cli::Home;
+use crate::programs::{Running, assert_in_order};
 
 #[test]
 fn sessions_are_kept_at_home_unless_another_place_is_given() {
@@ -25,7 +25,7 @@ fn shows_the_thoughts_of_the_model() {
     let host = home.host(&[]);
     let (code, out, err) = home.chat(&host, &["--json", "!think yes"], "");
     assert_eq!(code, Some(0), "{err}");
-    assert_holds(&out, &[r#""type":"thinking""#, "shall I say"]);
+    assert_in_order(&out, &[r#""type":"thinking""#, "shall I say"]);
 }
 
 /// The frames that a chat has shown of one type.

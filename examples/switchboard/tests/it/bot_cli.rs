@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, answer_as_a_model, outcome, switchboard};
+use crate::programs::{Running, answer_as_a_model, assert_holds, outcome, switchboard};
 
 fn bot(args: &[&str]) -> Command {
     let mut command = switchboard("bot");
@@ -19,33 +19,6 @@ fn mistake(args: &[&str], password: Option<&str>) -> String {
     let (code, out, err) = outcome(command);
     assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
     err
-}
-
-fn assert_holds(text: &str, expected: &[&str]) {
-    for expected in expected {
-        assert!(text.contains(expected), "no {expected:?} in\n{text}");
-    }
-}
-
-#[test]
-fn help_shows_examples_and_exit_codes() {
-    let (code, out, _) = outcome(bot(&["--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "switchboard bot serve --open",
-            "Exit codes",
-            "SNEK_PASSWORD",
-            "--provider <PROVIDER>",
-            "OPENAI_API_KEY",
-            "--features fetch",
-        ],
-    );
-    let (code, out, _) = outcome(bot(&["serve", "--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(&out, &["Examples (", "--public", "SNEK_PASSWORD_NAME"]);
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -63,9 +65,20 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{name}-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         Self(path)
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -189,6 +202,22 @@ pub(crate) fn outcome(mut command: Command) -> (Option<i32>, String, String) {
     } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
+}
+
+pub(crate) fn assert_holds(text: &str, expected: &[&str]) {
+    for expected in expected {
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
+    }
+}
+
+/// Asserts that a text has all of this, one after the other.
+pub(crate) fn assert_in_order(text: &str, expected: &[&str]) {
+    let mut rest = text;
+    for expected in expected {
+        let at = rest.find(expected);
+        let at = at.unwrap_or_else(|| panic!("no {expected:?} where it belongs in\n{text}"));
+        rest = &rest[at + expected.len()..];
+    }
 }
 
 /// Answers requests as a model behind OpenAI's interface does, each with the next of these chunks, and returns

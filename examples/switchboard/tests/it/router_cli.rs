@@ -2,30 +2,23 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::programs::{Running, exchange, outcome, switchboard};
+use crate::programs::{self, Running, assert_holds, exchange, outcome, switchboard};
 
 /// A folder that is removed with the value; clients keep their notes in it.
-struct Folder(PathBuf);
+struct Folder(programs::Folder);
 
 impl Folder {
     fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("router-cli-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(programs::Folder::new("router-cli"))
     }
 
     fn router(&self, args: &[&str]) -> Command {
         let mut command = switchboard("router");
-        command.args(args).current_dir(&self.0);
+        command.args(args).current_dir(&*self.0);
         command
     }
 
@@ -47,12 +40,6 @@ impl Folder {
 
     fn notes(&self, name: &str) -> String {
         fs::read_to_string(self.0.join(name)).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -103,45 +90,6 @@ impl Router {
         assert_eq!(status, 200, "{text}: {body}");
         serde_json::from_str(&body).unwrap()
     }
-}
-
-fn assert_holds(text: &str, expected: &[&str]) {
-    for expected in expected {
-        assert!(text.contains(expected), "no {expected:?} in\n{text}");
-    }
-}
-
-#[test]
-fn help_shows_examples_and_exit_codes() {
-    let folder = Folder::new();
-    let (code, out, _) = outcome(folder.router(&["--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "switchboard router client --name lights",
-            "/input?wait=1",
-            "--once",
-            "--json",
-            "--provider <PROVIDER>",
-            "ANTHROPIC_API_KEY",
-            "127.0.0.1:9473",
-            "Exit codes",
-        ],
-    );
-    let (code, out, _) = outcome(folder.router(&["client", "--help"]));
-    assert_eq!(code, Some(0));
-    assert_holds(
-        &out,
-        &[
-            "Examples (",
-            "--description",
-            "--only",
-            "--reject",
-            "--file",
-        ],
-    );
 }
 
 #[test]
@@ -461,17 +409,40 @@ fn a_client_writes_no_file_by_default() {
     }
     router.running.line_with("1. milk");
     drop(client);
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&*folder.0).unwrap().count(), 0);
 }
 
 #[test]
-fn a_client_whose_file_cannot_be_written_rejects() {
+fn a_file_that_cannot_be_used_ends_a_client_before_it_connects_and_later_rejects() {
     let folder = Folder::new();
+    fs::write(folder.0.join("odd"), b"\xff").unwrap();
+    fs::File::create(folder.0.join("large"))
+        .unwrap()
+        .set_len(1 << 25)
+        .unwrap();
+    for (file, why) in [
+        (
+            ".",
+            "--file .: Is a directory (os error 21); a file is needed there: choose another with --file",
+        ),
+        ("odd", "--file odd: it is not UTF-8 text"),
+        (
+            "large",
+            "--file large: it is larger than 16777216 bytes; shorten it, or choose another with --file",
+        ),
+        ("odd/below", "--file odd/below: "),
+    ] {
+        let args = ["client", "--url", "ws://127.0.0.1:1", "--file", file];
+        let (code, _, err) = outcome(folder.router(&args));
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.starts_with(&format!("error: {why}")), "{err}");
+    }
     let router = folder.start(&[]);
-    let client = folder.client(&router, "notes", &["--file", "."]);
+    let client = folder.client(&router, "notes", &["--file", "new"]);
+    fs::create_dir(folder.0.join("new")).unwrap();
     let settled = router.settled("notes: milk");
     assert_eq!(settled["outcomes"][0]["outcome"], "rejected", "{settled}");
-    client.line_with("client: .: ");
+    client.line_with("client: new: ");
 }
 
 #[test]

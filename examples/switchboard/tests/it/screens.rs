@@ -44,29 +44,6 @@ fn check_help(screen: &mut Screen, rows: u16) {
 }
 
 #[test]
-fn the_agents_lines_appear_above_the_typed_text() {
-    for rows in SIZES {
-        let place = agent_terminal::Place::new();
-        let mut screen = Screen::with_rows(place.client(&[]), rows);
-        screen.shows("write a message");
-        check_help(&mut screen, rows);
-        screen.ends_with(0);
-    }
-}
-
-#[test]
-fn the_daemons_lines_appear_above_the_typed_text() {
-    for rows in SIZES {
-        let place = daemon_cli::Place::new();
-        let server = place.serve(&[]);
-        let mut screen = Screen::with_rows(server.client(&["chat"]), rows);
-        screen.shows("write a message");
-        check_help(&mut screen, rows);
-        screen.ends_with(0);
-    }
-}
-
-#[test]
 fn the_routers_lines_appear_above_the_typed_text() {
     for rows in SIZES {
         let mut command = switchboard("router");

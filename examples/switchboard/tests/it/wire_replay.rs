@@ -286,37 +286,3 @@ fn the_same_seed_gives_the_same_run() {
     );
     assert_eq!(first, run());
 }
-
-#[test]
-fn a_server_is_checked_with_a_report() {
-    let folder = Folder::new("wire-check");
-    let (_server, url) = listening(command("gateway", &["serve", "--port", "0"], &folder));
-    let url = format!("{url}/ws");
-    let junit = folder.0.join("report.xml");
-    let args = ["--protocol", "exoclaw", "--only", "status", "--junit"];
-    let start = [
-        &["check", "server", &url][..],
-        &args,
-        &[junit.to_str().unwrap()],
-    ]
-    .concat();
-    let (code, out, err) = outcome(wire(&start));
-    assert_eq!(code, Some(0), "{out}{err}");
-    let xml = fs::read_to_string(junit).unwrap();
-    assert!(
-        xml.contains("<testsuite") && xml.contains("<testcase"),
-        "{xml}"
-    );
-    // Not what a gateway is.
-    let args = [
-        "check",
-        "server",
-        &url,
-        "--protocol",
-        "snek",
-        "--timeout",
-        "300ms",
-    ];
-    let (code, out, _) = outcome(wire(&[&args[..], &["--only", "login"]].concat()));
-    assert!(matches!(code, Some(1 | 3)), "{code:?} {out}");
-}

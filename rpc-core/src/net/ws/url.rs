@@ -74,7 +74,7 @@ impl Target {
             return Err(bad("each URL of a list needs its scheme"));
         }
         let port = match (authority.port_u16(), spelled.len() == bracketed.len()) {
-            (Some(0), _) | (None, false) => return Err(bad("the port is not a port")),
+            (Some(0), _) | (None, false) => return Err(bad("the port must be from 1 to 65535")),
             (Some(port), _) => port,
             (None, true) if is_tls => 443,
             (None, true) => 80,

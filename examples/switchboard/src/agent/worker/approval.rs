@@ -6,7 +6,6 @@ use connectonion_proto::frame::{
     ApprovalNeeded, AskUser, DiffPreview, EventKind, Mode, PlanReview, Rejection, Scope,
 };
 use rpc_core::Json;
-use rpc_core::net::entropy;
 use serde_json::{Map, Value, json};
 use snek_proto::llm::tool::ToolDefinition;
 use snek_proto::llm::toolloop::{Call, ToolFailure};
@@ -45,7 +44,6 @@ impl Work<'_> {
         let cx = ToolContext {
             past: self.talk.past().to_vec(),
             now: SystemTime::now(),
-            entropy: entropy(),
         };
         let (tools, call) = (self.worker.tools.clone(), call.clone());
         let run = move || tools.run(&call.name, &call.arguments, &cx);

@@ -16,7 +16,7 @@ async fn a_tool_is_called_by_any_spelling_and_an_unknown_one_is_answered_with_al
     assert_eq!((answer.as_str(), outcome), ("so", Ok(())));
     let said = history(&assistant);
     assert!(said[2].starts_with("tool|it is "), "{said:?}");
-    let expected = r#"tool|Error: there is no tool "fly\" to=\"x"; there are: search, time, dice"#;
+    let expected = r#"tool|Error: there is no tool "fly\" to=\"x"; there are: search, time"#;
     assert_eq!(said[3], expected);
 }
 

@@ -1,6 +1,5 @@
 //! [`Attachments`]: files and images that go with a prompt.
 
-use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -8,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use connectonion_proto::Json;
 use connectonion_proto::frame::{Attachment, Input};
 use connectonion_proto::limits::{MAX_FILE_BYTES, MAX_FILES};
+
+use crate::bounded;
 
 /// What goes with the next prompt.
 #[derive(Debug, Default)]
@@ -66,27 +67,21 @@ fn image_type(path: &Path) -> Option<&'static str> {
 }
 
 fn data_url(kind: &str, path: &Path) -> Result<String, String> {
-    let failed = |error| format!("{}: {error}", path.display());
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > MAX_FILE_BYTES as u64 {
-        let max = MAX_FILE_BYTES / 1024 / 1024;
-        return Err(format!("{}: larger than {max} MB", path.display()));
-    }
-    let bytes = fs::read(path).map_err(failed)?;
+    let bytes = bounded::file(path, MAX_FILE_BYTES as u64)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("data:{kind};base64,{}", STANDARD.encode(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Folder;
 
     #[test]
     fn attachments_go_with_one_prompt() {
-        let folder = std::env::temp_dir().join(format!("agent-attach-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (note, dot) = (folder.join("a.txt"), folder.join("dot.PNG"));
-        fs::write(&note, "hi").unwrap();
-        fs::write(&dot, "not really").unwrap();
+        let folder = Folder::new();
+        let note = folder.file("a.txt", "hi");
+        let dot = folder.file("dot.PNG", "not really");
         let mut along = Attachments::default();
         along.file(&note).unwrap();
         along.image(&dot).unwrap();
@@ -106,6 +101,5 @@ mod tests {
                 .starts_with(r#"["data:image/png;base64,"#)
         );
         assert_eq!(along.input("more").unwrap(), Input::new("more"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -57,14 +57,12 @@ impl LastSession {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::scratch::Folder;
 
     #[test]
     fn a_session_is_found_by_its_agents_name() {
-        let home = std::env::temp_dir().join(format!("agent-keep-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&home);
+        let home = Folder::new();
         let mut keeper = LastSession::new(&home, "ws://127.0.0.1:8000/ws");
         assert_eq!(keeper.load().unwrap(), None);
         let mut session = Resume::default();
@@ -76,6 +74,5 @@ mod tests {
         let other = LastSession::new(&home, "../../etc");
         assert_eq!(other.load().unwrap(), None);
         assert_eq!(other.file.parent(), keeper.file.parent());
-        fs::remove_dir_all(&home).unwrap();
     }
 }

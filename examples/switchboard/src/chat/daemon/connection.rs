@@ -1,7 +1,6 @@
 //! [`Server`]: the options of the way to a daemon; [`Connection`]: one over a WebSocket or over HTTP.
 
 use std::borrow::Cow;
-use std::fs;
 use std::future::pending;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, ConnectErrorKind, Secret};
 use tokio::task::JoinHandle;
 
+use crate::bounded;
 use crate::chat;
 use crate::cli::{self, Failure, LineArgs, Service, Urls};
 use crate::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
@@ -81,7 +81,7 @@ fn skill(text: &str) -> Result<Skill, String> {
         .split_once('=')
         .ok_or("a skill is NAME=TEXT or NAME=@FILE")?;
     let instructions = match rest.strip_prefix('@') {
-        Some(file) => fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?,
+        Some(file) => bounded::given_text(file, file.as_ref()).map_err(|it| it.to_string())?,
         None => rest.to_owned(),
     };
     if name.is_empty() || instructions.is_empty() {

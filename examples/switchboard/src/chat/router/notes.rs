@@ -9,7 +9,7 @@ use rpc_core::file::{self, Lock, LockError};
 use rpc_core::sync::Mutex;
 use smarthole_proto::timestamp;
 
-use crate::bounded;
+use crate::{bounded, cli};
 
 /// The most bytes to read of a file.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -46,13 +46,18 @@ impl Notes {
     /// memory.
     ///
     /// # Errors
-    /// Another program adds notes to the file.
-    pub(crate) fn open(file: Option<PathBuf>) -> Result<Self, LockError> {
+    /// The file cannot be read or written, or another program adds notes to it.
+    pub(crate) fn open(file: Option<PathBuf>) -> io::Result<Self> {
         let Some(file) = file else {
             return Ok(Self(Storage::Memory(Mutex::default())));
         };
-        let lock = Lock::take(&file)?;
-        Ok(Self(Storage::File(file, lock)))
+        cli::writable(&file).map_err(|(_, error)| error)?;
+        let lock = Lock::take(&file).map_err(|error| match error {
+            LockError::Io(error) => error,
+            in_use => io::Error::new(ErrorKind::ResourceBusy, in_use.to_string()),
+        })?;
+        let notes = Self(Storage::File(file, lock));
+        notes.all().map(|_| notes)
     }
 
     /// Returns the file, if the notes are in one.
@@ -141,23 +146,10 @@ fn note(line: &str) -> Note {
     }
 }
 
-/// Returns whether a text asks for the notes, like `list`, `show my notes` or `notes?`, instead of
-/// being one.
+/// Returns whether a text asks for the notes, instead of being one: the word `list` alone.
 pub(crate) fn asks_for_notes(text: &str) -> bool {
-    const ASKING: [&str; 4] = ["list", "show", "read", "notes"];
-    const FILLING: [&str; 9] = [
-        "me", "my", "all", "the", "of", "please", "what", "are", "your",
-    ];
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words: Vec<String> = words
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    let is = |known: &[&str], word: &String| known.contains(&word.as_str());
-    words.iter().any(|word| is(&ASKING, word))
-        && words
-            .iter()
-            .all(|word| is(&ASKING, word) || is(&FILLING, word))
+    let word = text.trim_matches(|c: char| !c.is_alphanumeric());
+    word.eq_ignore_ascii_case("list")
 }
 
 #[cfg(test)]
@@ -165,36 +157,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::scratch::Folder;
 
-    /// A file that is removed with the value.
-    struct Scratch(Notes);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let name = format!("notes-{}-{name}.txt", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            let _ = std::fs::remove_file(&path);
-            Self(Notes::open(Some(path)).unwrap())
-        }
-    }
-
-    impl Scratch {
-        fn path(&self) -> &Path {
-            self.0.file().unwrap()
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_file(self.path());
-            let _ = std::fs::remove_file(format!("{}.lock", self.path().display()));
-        }
+    fn scratch() -> (Folder, PathBuf, Notes) {
+        let folder = Folder::new();
+        let file = folder.join("notes.txt");
+        let notes = Notes::open(Some(file.clone())).unwrap();
+        (folder, file, notes)
     }
 
     #[test]
     fn notes_are_read_as_they_were_written() {
-        let scratch = Scratch::new("written");
-        let notes = &scratch.0;
+        let (_folder, file, notes) = scratch();
         assert_eq!(notes.all().unwrap(), []);
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let texts = ["buy milk", "  grüße\nan alle\n  von mir ", "2024 was fine"];
@@ -208,7 +182,7 @@ mod tests {
             expected
         );
         assert_eq!(read[1].time, "1970-01-01T00:00:01.000Z");
-        let file = std::fs::read_to_string(scratch.path()).unwrap();
+        let file = std::fs::read_to_string(file).unwrap();
         assert!(
             file.starts_with("1970-01-01T00:00:00.000Z buy milk\n"),
             "{file}"
@@ -217,25 +191,20 @@ mod tests {
 
     #[test]
     fn lines_added_by_hand_are_notes_too() {
-        let scratch = Scratch::new("by-hand");
-        std::fs::write(scratch.path(), "    call ann\n\nfeed the cat").unwrap();
-        let texts: Vec<_> = scratch
-            .0
-            .all()
-            .unwrap()
-            .into_iter()
-            .map(|note| note.text)
-            .collect();
+        let (_folder, file, notes) = scratch();
+        std::fs::write(file, "    call ann\n\nfeed the cat").unwrap();
+        let texts = notes.all().unwrap().into_iter().map(|note| note.text);
+        let texts: Vec<_> = texts.collect();
         assert_eq!(texts, ["call ann", "feed the cat"]);
         // The last line has no end, and does not belong to the next note.
-        scratch.0.add("buy milk", SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(scratch.0.all().unwrap()[2].text, "buy milk");
+        notes.add("buy milk", SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(notes.all().unwrap()[2].text, "buy milk");
     }
 
     #[test]
     fn notes_belong_to_one_program_at_a_time() {
-        let scratch = Scratch::new("locked");
-        let again = || Notes::open(Some(scratch.path().to_owned()));
+        let (_folder, file, _notes) = scratch();
+        let again = || Notes::open(Some(file.clone()));
         let number = format!("(process {})", std::process::id());
         assert!(again().unwrap_err().to_string().ends_with(&number));
     }
@@ -254,25 +223,15 @@ mod tests {
     }
 
     #[test]
-    fn recognizes_questions_for_notes() {
-        for text in [
-            "list",
-            "List!",
-            "show my notes",
-            "Show me all of my notes, please",
-            "notes?",
+    fn the_word_list_alone_asks_for_the_notes() {
+        for (text, asks) in [
+            ("list", true),
+            (" List! ", true),
+            ("list milk and eggs", false),
+            ("lists", false),
+            ("", false),
         ] {
-            assert!(asks_for_notes(text), "{text}");
-        }
-        for text in [
-            "",
-            "buy milk",
-            "list milk and eggs",
-            "show ann the house",
-            "my",
-            "a note",
-        ] {
-            assert!(!asks_for_notes(text), "{text}");
+            assert_eq!(asks_for_notes(text), asks, "{text}");
         }
     }
 }

@@ -157,6 +157,7 @@ fn entry(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Folder;
 
     #[test]
     fn lines_are_found_by_their_beginning_and_the_draft_is_restored() {
@@ -176,9 +177,8 @@ mod tests {
 
     #[test]
     fn a_file_keeps_the_last_lines_for_the_next_time() {
-        let name = format!("history-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let file = folder.join("lines");
+        let folder = Folder::new();
+        let file = folder.join("below/lines");
         let mut history = History::open(&file).unwrap();
         for number in 0..MAX_LINES + 5 {
             history.add(&format!("line\n{number}")).unwrap();
@@ -192,6 +192,5 @@ mod tests {
                 MAX_LINES
             );
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -84,7 +84,7 @@ fn read_all(max_bytes: usize) -> Result<String, Failure> {
         ))
     })?;
     if text.len() > max_bytes {
-        let message = format!("standard input has more than {max_bytes} bytes");
+        let message = format!("standard input has more than {max_bytes} bytes: shorten it");
         return Err(Failure::usage(message));
     }
     Ok(text)

@@ -170,9 +170,12 @@ async fn open(args: Args) -> Result<Agent, Failure> {
 
 /// What options do not go together.
 fn check(args: &Args) -> Result<(), Failure> {
-    let is_address = Address::parse(args.agent.expose()).is_ok();
+    let address = Address::parse(args.agent.expose());
     let is_placed = args.endpoint.is_some() || args.relay.is_some();
-    match (is_address, is_placed) {
+    match (address.is_ok(), is_placed) {
+        (false, false) if args.agent.expose().starts_with("0x") => address
+            .map(drop)
+            .map_err(|error| Failure::usage(format_args!("AGENT: {error}"))),
         (true, false) => Err(Failure::usage(
             "where is the agent with this address? give --endpoint URL or --relay URL",
         )),

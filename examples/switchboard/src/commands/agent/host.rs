@@ -11,12 +11,11 @@ use connectonion_proto::auth::{Address, InviteCodes};
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
 use connectonion_proto::net::{RuntimeOptions, Server, ServerOptions, http_config};
-use connectonion_proto::storage::{FileConfig, FileStore, import};
+use connectonion_proto::storage::import;
 use connectonion_proto::trust::{AccessControl, TrustLevel};
 use rpc_core::Secret;
 use rpc_core::net::Dialer as _;
-use rpc_core::store::{Fsync, Store, StoreError};
-use tokio::time::{Instant, sleep};
+use rpc_core::store::{Fsync, Store};
 
 use super::home::Home;
 use crate::agent::tools::tools;
@@ -32,8 +31,6 @@ use crate::{metrics, page};
 
 /// The file of ConnectOnion's own hosts, which is read.
 const RESULTS: &str = "session_results.jsonl";
-/// How often it is looked whether another host has ended.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long agents may go on after Ctrl-C.
 const DRAIN: Duration = Duration::from_secs(30);
 /// How long the model may be silent, unless the user says otherwise.
@@ -208,18 +205,10 @@ async fn store(args: &Args) -> Result<Arc<dyn Store>, Failure> {
     let home = args.home.folder()?;
     let path = args.store.clone();
     let path = path.unwrap_or_else(|| home.join("sessions.redb"));
-    let config = FileConfig {
-        fsync: args.fsync.fsync.unwrap_or(Fsync::Always),
-        ..FileConfig::default()
-    };
-    let until = Instant::now() + args.wait;
-    let store: Arc<dyn Store> = loop {
-        match FileStore::open(&path, config) {
-            Ok(store) => break Arc::new(store),
-            Err(StoreError::Config { .. }) if Instant::now() < until => sleep(LOOK).await,
-            Err(error) => return Err(cli::cannot_open("--store", &path, error)),
-        }
-    };
+    let fsync = args.fsync.fsync.unwrap_or(Fsync::Always);
+    let opened = crate::fsync::open(&path, fsync, args.wait).await;
+    let opened = opened.map_err(|error| cli::cannot_open("--store", &path, &error))?;
+    let store: Arc<dyn Store> = Arc::new(opened);
     let results = home.join(RESULTS);
     let imported = import(&store, &results).await;
     let imported =

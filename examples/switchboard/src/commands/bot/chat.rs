@@ -13,7 +13,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
   One question, and the answer of whoever is first:
     switchboard bot chat '@mybot count to 5'
   Lines from a pipe, each of them posted, and all events in JSON:
-    printf '@mybot time\\n@mybot dice 2d6\\n' | switchboard bot chat --json
+    printf '@mybot time\\n@mybot count to 3\\n' | switchboard bot chat --json
   A real server:
     SNEK_PASSWORD=.. switchboard bot chat --url wss://snek.example.com --username ann --channel General";
 

@@ -19,7 +19,7 @@ use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunne
 
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use crate::commands::cluster::{NatsArgs, nats_failure, unless_failed};
-use crate::{metrics, web};
+use crate::{bounded, metrics, web};
 
 const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health, /ready and /metrics are answered, too.\n";
 /// How long calls that are under way may take when the server ends.
@@ -239,9 +239,8 @@ impl Platform {
 
 fn read_passwords(file: &Path) -> Result<HashMap<String, Secret>, Failure> {
     let place = format!("--passwords {}", file.display());
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format_args!("{place}: {error}")))?;
-    let lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
+    let text = bounded::given_text(&place, file)?;
+    let lines = text.lines().zip(1..);
     let named = lines.filter_map(|(line, at)| Some((line.split_once(':')?, at)));
     let read = named.map(|((name, password), at)| {
         let place = format!("{place}, the password of line {at}");

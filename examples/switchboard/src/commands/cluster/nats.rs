@@ -1,6 +1,5 @@
 //! [`NatsArgs`]: the options of the NATS server where the nodes of a cluster keep what they share.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use rpc_core::store::{Store, StoreError};
 use tokio::time::sleep;
 
 use super::nats_failure;
+use crate::bounded;
 use crate::cli::{Failure, complain, remark, secret, secret_file, trusted};
 use crate::gateway::config::NatsSettings;
 
@@ -130,11 +130,9 @@ impl NatsArgs {
             return Ok(config.with_user(user, password));
         }
         if let (option, Some(file)) = creds {
-            let bad = |why: &dyn Display| {
-                Failure::usage(format_args!("{option} {}: {why}", file.display()))
-            };
-            let text = std::fs::read_to_string(file).map_err(|error| bad(&error))?;
-            return config.with_creds(text).map_err(|error| bad(&error));
+            let place = format!("{option} {}", file.display());
+            let config = config.with_creds(bounded::given_text(&place, file)?);
+            return config.map_err(|error| Failure::usage(format_args!("{place}: {error}")));
         }
         Ok(match (token, nkey) {
             (Some(token), _) => config.with_token(token),
@@ -223,9 +221,8 @@ fn content(place: &str, file: Option<&PathBuf>) -> Result<Option<Secret>, Failur
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::scratch::Folder;
     use clap::Parser;
     use rpc_core::store::LogConfig;
     use switchboard_testing::nats::NatsServer;
@@ -251,33 +248,9 @@ mod tests {
         assert!(parse(&["--nats-prefix", "x"]).config().unwrap().is_none());
     }
 
-    /// A folder with a file for each secret.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let folder = format!("nats-args-{}-{name}", std::process::id());
-            let folder = std::env::temp_dir().join(folder);
-            fs::create_dir_all(&folder).unwrap();
-            Self(folder)
-        }
-
-        fn file(&self, name: &str, text: &str) -> PathBuf {
-            let file = self.0.join(name);
-            fs::write(&file, text).unwrap();
-            file
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_user_needs_a_password_and_a_password_is_never_printed() {
-        let folder = Folder::new("password");
+        let folder = Folder::new();
         let file = folder.file("password", "wonder\n").display().to_string();
         let args = ["--nats", "nats://a", "--nats-user", "ann"];
         parse(&args).config().unwrap_err();
@@ -297,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_file_says_what_the_options_do_not() {
-        let folder = Folder::new("file");
+        let folder = Folder::new();
         let mut file = NatsSettings::default();
         assert!(!parse(&[]).or(file.clone()).is_on());
         file.url = Some("nats://ann:wonder@b".into());
@@ -326,7 +299,7 @@ mod tests {
         let config = args.config().unwrap().unwrap();
         assert_eq!(format!("{config:?}"), format!("{expected:?}"));
         assert!(!format!("{args:?}").contains("wonder"));
-        file.ca = Some(folder.0.join("none"));
+        file.ca = Some(folder.join("none"));
         let error = parse(&[]).or(file).config().unwrap_err();
         assert!(format!("{error:?}").contains("[nats] ca"), "{error:?}");
     }
@@ -349,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_creds_file_logs_in_and_a_bad_one_is_named() {
-        let folder = Folder::new("creds");
+        let folder = Folder::new();
         let seed = "SUAIO3FHUX5PNV2LQIIP7TZ3N4L7TX3W53MQGEIVYFIGA635OZCKEYHFLM";
         let text = format!(
             "-----BEGIN NATS USER JWT-----\neyJ0.x.y\n------END NATS USER JWT------\n\n\
@@ -364,11 +337,11 @@ mod tests {
         assert_eq!(format!("{config:?}"), format!("{expected:?}"));
         assert!(format!("{config:?}").contains("Creds"));
         assert!(!format!("{config:?}").contains(seed));
-        let none = folder.0.join("none.creds");
+        let none = folder.join("none.creds");
         for bad in [
             folder.file("empty.creds", ""),
             folder.file("half.creds", text.split("\n\n").next().unwrap()),
-            folder.file("damaged.creds", &text.replace("SUAIO", "SUAIX")),
+            folder.file("damaged.creds", text.replace("SUAIO", "SUAIX")),
             none,
         ] {
             let bad = bad.display().to_string();

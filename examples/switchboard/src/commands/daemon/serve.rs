@@ -12,7 +12,7 @@ use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{Server, ServerOptions, http_config};
 use clap::ValueEnum;
 use rpc_core::Secret;
-use rpc_core::store::{FileConfig, FileStore, Fsync, Store};
+use rpc_core::store::{Fsync, Store};
 use rpc_core::text::{beginning, hex};
 use sha2::{Digest as _, Sha256};
 
@@ -100,7 +100,7 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
     let place = config.place();
     let (workspace, words) = (tools.workspace.path().to_owned(), tools.words());
     let reach_servers = tools.reach_servers();
-    let store = store(args, tools.workspace.path())?;
+    let store = store(args, tools.workspace.path()).await?;
     let remarks = tools.remarks;
     let mut worker = Worker::new(model, config.model, tools.workspace, tools.toolbox);
     if let Some(store) = store {
@@ -144,23 +144,22 @@ pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
 }
 
 /// Opens what keeps sessions. Without a place for it, or beside another server of the workspace, they are not kept.
-fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failure> {
-    let config = FileConfig {
-        fsync: args.fsync.fsync.unwrap_or(Fsync::Always),
-        ..FileConfig::default()
-    };
-    let open = |path: &Path| FileStore::open(path, config);
+async fn store(args: &Args, workspace: &Path) -> Result<Option<Arc<dyn Store>>, Failure> {
+    let fsync = args.fsync.fsync.unwrap_or(Fsync::Always);
+    let open = async |path: &Path| crate::fsync::open(path, fsync, Duration::ZERO).await;
     if let Some(path) = &args.store {
-        let opened = open(path).map_err(|error| cli::cannot_open("--store", path, error))?;
+        let opened = open(path).await;
+        let opened = opened.map_err(|error| cli::cannot_open("--store", path, &error))?;
         return Ok(Some(Arc::new(opened)));
     }
-    let opened = state_folder().map(|folder| {
+    let opened = async {
+        let folder = state_folder().ok_or_else(|| "there is no HOME".to_owned())?;
         let digest = hex(&Sha256::digest(workspace.as_os_str().as_encoded_bytes()));
         let path = folder.join(format!("daemon-{}.redb", beginning(&digest, 16)));
-        let opened = make_folder(&folder).and_then(|()| open(&path));
-        opened.map_err(|it| it.to_string())
-    });
-    match opened.unwrap_or_else(|| Err("there is no HOME".to_owned())) {
+        make_folder(&folder).map_err(|it| it.to_string())?;
+        open(&path).await.map_err(|it| it.to_string())
+    };
+    match opened.await {
         Ok(store) => Ok(Some(Arc::new(store))),
         Err(why) => {
             complain(format_args!(

@@ -64,15 +64,10 @@ impl Tools {
             .with_confinement(place)
             .with_network(args.network)
             .with_git(args.git)
-            .with_readable(args.readable.clone())
             .with_variables(args.variables.clone())
             .with_timeout(args.command_timeout);
-        for path in &args.writable {
-            let real = path.canonicalize().map_err(|error| {
-                Failure::usage(format_args!("--writable {}: {error}", path.display()))
-            })?;
-            config.writable.push(real);
-        }
+        config.readable = real("--readable", &args.readable)?;
+        config.writable = real("--writable", &args.writable)?;
         let mut remarks = Vec::new();
         if place == Confinement::Workspace
             && let Some(outside) = git::outside(workspace.path())
@@ -118,6 +113,15 @@ impl Tools {
             Confinement::Off => "no commands",
         }
     }
+}
+
+/// The real paths that an option names.
+fn real(option: &str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let real = paths.iter().map(|path| {
+        path.canonicalize()
+            .map_err(|error| Failure::usage(format_args!("{option} {}: {error}", path.display())))
+    });
+    real.collect()
 }
 
 /// Opens Git's folder outside of the workspace if the person has agreed to that, and returns what is to be known.

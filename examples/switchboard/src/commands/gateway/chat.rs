@@ -96,6 +96,9 @@ async fn tell(args: &Args, query: Query) -> Result<(), Failure> {
         () = cli::end_signal() => return Err(Failure::aborted()),
     };
     let lines = lines.map_err(|error| explain(error, false))?;
+    if lines.is_empty() && !cli::is_quiet() {
+        cli::complain("nothing is kept of that");
+    }
     lines.iter().for_each(say);
     connected.close().await
 }

@@ -1,7 +1,6 @@
 //! `switchboard gateway serve` and `switchboard gateway check`: run a gateway, or check its configuration.
 
 use std::convert::Infallible;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use std::time::Duration;
 
 use exoclaw_proto::auth::AuthError;
 use rpc_core::Secret;
-use rpc_core::store::StoreError as Failed;
 use serde_json::json;
 
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
@@ -19,7 +17,6 @@ use crate::fsync::FsyncArgs;
 use crate::gateway::config::{Config, GatewayConfig, Loaded};
 use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
 use crate::gateway::site::SECRET_VARIABLE;
-use crate::gateway::store::StoreError;
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -187,11 +184,6 @@ fn failure(error: SetupError, address: &str) -> Failure {
             "{error} (it comes from --token or EXOCLAW_TOKEN)"
         )),
         SetupError::Nats(error) => nats_failure(&error),
-        // The engine does not say which kind of failure it is.
-        SetupError::Store(error @ StoreError::Store(Failed::Failed { .. })) => {
-            let options = "data_dir below [gateway]";
-            cli::cannot_write(error, options, ErrorKind::PermissionDenied)
-        }
         error @ SetupError::Store(_) => Failure::new(error),
         error => Failure::usage(error),
     }

@@ -8,7 +8,7 @@ use crate::commands::cluster::NatsArgs;
 use crate::gateway::config::{Config, DataDir};
 use crate::gateway::engine::unix_seconds;
 use crate::gateway::store::{
-    FILE_NAME, GatewayStoreConfig, OLD_FILE_NAME, empty_file, open_folder,
+    FILE_NAME, GatewayStoreConfig, OLD_FILE_NAME, empty_file, open_folder, probe, unopened,
 };
 use crate::gateway::usage::UsageEntry;
 
@@ -65,6 +65,8 @@ async fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
         .iter()
         .any(|name| folder.join(name).exists())
     {
+        let probed = probe(folder).await;
+        probed.map_err(|error| unopened(folder, &error))?;
         return Ok(Vec::new());
     }
     if let Some(why) = empty_file(folder) {
@@ -77,7 +79,7 @@ async fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
     }
     let options = GatewayStoreConfig::default();
     let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-    let (store, taken_over) = opened.map_err(Failure::new)?;
+    let (store, taken_over) = opened.map_err(|error| unopened(folder, &error))?;
     if let Some(taken_over) = taken_over {
         complain(taken_over);
     }

@@ -103,8 +103,10 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let config = config(&args)?;
     let standing = Arc::new(RegistrationState::default());
     let file = args.file.clone().unwrap_or_default();
-    let notes = Notes::open(args.file)
-        .map_err(|error| Failure::new(format_args!("--file {}: {error}", file.display())))?;
+    let notes = Notes::open(args.file).map_err(|error| {
+        let why = format_args!("--file {}: {error}", file.display());
+        cli::cannot_write(why, "--file", error.kind())
+    })?;
     let keeper = Keeper {
         notes: Arc::new(notes),
         writing: tokio::sync::Mutex::new(()),

@@ -52,7 +52,7 @@ pub(crate) struct RouterArgs {
 enum Command {
     /// Runs the router; the same as no command.
     Serve(Box<serve::Args>),
-    /// Runs a client that keeps notes in a file.
+    /// Runs a client that keeps notes, and shows them if the message is the word 'list'.
     Client(Box<client::Args>),
 }
 

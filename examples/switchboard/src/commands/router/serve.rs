@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use smarthole_proto::hub::HubConfig;
 use smarthole_proto::limits::{MAX_CONNECTIONS, ROUTING_LIMIT};
 use smarthole_proto::net::{Server, ServerOptions, http_config};
@@ -39,7 +40,10 @@ pub(crate) struct Args {
     #[arg(long)]
     reroute_direct: bool,
     /// The most clients at once.
-    #[arg(long, value_name = "COUNT", default_value_t = MAX_CONNECTIONS)]
+    #[arg(
+        long, value_name = "COUNT", default_value_t = MAX_CONNECTIONS,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..)
+    )]
     max_clients: usize,
     /// Take every frame of a registered client as a sign of life, not only its pongs.
     #[arg(long)]

@@ -7,14 +7,16 @@ mod tests;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use connectonion_proto::storage::{export, import};
 use rpc_core::file;
-use rpc_core::store::{FileConfig, FileStore, Store};
+use rpc_core::store::{FileConfig, FileStore, Fsync, Store, StoreError};
 
 use self::copy::copy;
-use crate::cli::{Failure, complain};
+use crate::cli::{self, Failure, complain};
 use crate::commands::cluster::NatsArgs;
+use crate::fsync;
 
 /// Copies what servers store, between files and NATS.
 #[derive(Debug, clap::Args)]
@@ -89,11 +91,18 @@ impl CopyArgs {
     /// Opens the store at a place.
     async fn store(&self, place: &Path) -> Result<Arc<dyn Store>, Failure> {
         if !is_nats(place) {
-            let store = FileStore::open(place, FileConfig::default());
-            return Ok(Arc::new(store.map_err(Failure::new)?));
+            let store = fsync::open(place, Fsync::Always, Duration::ZERO).await;
+            return Ok(Arc::new(
+                store.map_err(|error| self.unopened(place, &error))?,
+            ));
         }
         let store = self.nats.connect_now().await?;
         store.ok_or_else(|| Failure::usage("nats needs the URL of its server: --nats URL"))
+    }
+
+    fn unopened(&self, place: &Path, error: &StoreError) -> Failure {
+        let is_target = place == self.to;
+        cli::cannot_open(if is_target { "TO" } else { "FROM" }, place, error)
     }
 }
 
@@ -108,7 +117,8 @@ fn salvage(args: &CopyArgs) -> Result<(), Failure> {
     }
     absent(&args.to)?;
     let store = FileStore::salvage(&args.from, &args.to, FileConfig::default());
-    if let Some(salvaged) = store.map_err(Failure::new)?.salvaged() {
+    let store = store.map_err(|error| args.unopened(&args.to, &error))?;
+    if let Some(salvaged) = store.salvaged() {
         complain(format_args!(
             "{} records are copied, {} are lost",
             salvaged.found, salvaged.damaged

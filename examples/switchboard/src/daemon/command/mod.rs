@@ -185,13 +185,7 @@ type Session = (String, Arc<Mutex<Scratches>>);
 impl Commands {
     /// Creates a runner. Programs get a home and a folder for temporary files for each workspace, which are deleted with
     /// the last clone.
-    pub fn new(mut config: CommandConfig) -> Self {
-        // What they are now: a command can put a link in the place of one.
-        let real = config
-            .readable
-            .iter()
-            .filter_map(|it| it.canonicalize().ok());
-        config.readable = real.collect();
+    pub fn new(config: CommandConfig) -> Self {
         #[cfg(unix)]
         scratch::remove_abandoned(&std::env::temp_dir());
         Self {

@@ -6,15 +6,14 @@ use serde_json::json;
 
 use super::*;
 use crate::daemon::command::CommandConfig;
+use crate::scratch::Folder;
 
 /// A workspace that is removed with the value, and its tools.
-struct Place(std::path::PathBuf, Workspace, Toolbox);
+struct Place(Folder, Workspace, Toolbox);
 
 impl Place {
-    fn new(name: &str, confinement: Confinement) -> Self {
-        let path = std::env::temp_dir().join(format!("daemon-box-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
+    fn new(confinement: Confinement) -> Self {
+        let path = Folder::new();
         let workspace = Workspace::open(&path).unwrap();
         let config = CommandConfig::default().with_confinement(confinement);
         let toolbox = Toolbox::new(Commands::new(config));
@@ -27,12 +26,6 @@ impl Place {
         let mut show = |shown| seen.push(shown);
         let result = self.2.run(&self.1, name, arguments, &mut show).await;
         (seen, result)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -50,7 +43,7 @@ fn kinds(shown: &[Shown]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_file_is_made_read_found_and_changed() {
-    let place = Place::new("files", Confinement::Off);
+    let place = Place::new(Confinement::Off);
     let (shown, result) = place
         .run(
             FILE_CREATE,
@@ -87,7 +80,7 @@ async fn a_file_is_made_read_found_and_changed() {
 
 #[tokio::test]
 async fn a_failed_tool_shows_its_arguments_first() {
-    let place = Place::new("headers", Confinement::Open);
+    let place = Place::new(Confinement::Open);
     for (name, arguments, key, about) in [
         (FILE_READ, json!({ "path": "a" }), "file_read", Some("a")),
         (FILE_READ, json!({ "path": 7 }), "file_read", None),
@@ -141,7 +134,7 @@ async fn a_failed_tool_shows_its_arguments_first() {
 
 #[tokio::test]
 async fn a_search_reports_where_it_looked_and_what_it_skipped() {
-    let place = Place::new("scope", Confinement::Off);
+    let place = Place::new(Confinement::Off);
     for number in 0..52 {
         let file = json!({ "path": format!("src/{number}.rs"), "content": "one" });
         place.run(FILE_CREATE, file).await.1.unwrap();
@@ -171,7 +164,7 @@ async fn a_search_reports_where_it_looked_and_what_it_skipped() {
 
 #[tokio::test]
 async fn a_wrong_call_is_explained() {
-    let place = Place::new("wrong", Confinement::Off);
+    let place = Place::new(Confinement::Off);
     for (name, arguments, why) in [
         ("fly", json!({}), "no tool"),
         (SHELL_RUN, json!({ "command": "true" }), "no tool"),
@@ -197,7 +190,7 @@ async fn a_wrong_call_is_explained() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_command_reports_its_lines_and_its_failure() {
-    let place = Place::new("command", Confinement::Open);
+    let place = Place::new(Confinement::Open);
     let line = json!({ "command": "echo out; echo err >&2; exit 3" });
     let (shown, result) = place.run(SHELL_RUN, line).await;
     assert_eq!(
@@ -217,7 +210,7 @@ async fn a_command_reports_its_lines_and_its_failure() {
 
 #[tokio::test]
 async fn a_checklist_is_shown_and_a_long_result_is_cut() {
-    let place = Place::new("list", Confinement::Off);
+    let place = Place::new(Confinement::Off);
     let items = json!({ "items": "[x] one\n[ ] two" });
     let (shown, result) = place.run(CHECKLIST, items).await;
     assert_eq!(kinds(&shown), ["checklist"]);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::gateway::store::scratch::Folder;
 use crate::model::provider::Provider;
+use crate::scratch::Folder;
 
 mod any_text;
 mod nats;

@@ -109,7 +109,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::gateway::store::scratch::Folder;
+    use crate::scratch::Folder;
 
     #[test]
     fn a_changed_file_is_read_again() {

@@ -36,6 +36,7 @@ use self::lane::{Lanes, Module};
 use super::tool::{
     ChannelAdapter, Incoming, PluginEntry, PluginError, PostError, Tool, ToolOutput,
 };
+use crate::bounded;
 
 /// The function that describes a plugin.
 const DESCRIBE: &str = "describe";
@@ -171,19 +172,7 @@ impl ChannelAdapter for WasmPlugin {
 /// Reads a module's file. A relative path is relative to the working directory.
 async fn read(path: &str) -> Result<Vec<u8>, PluginError> {
     let owned = path.to_owned();
-    let reading = tokio::task::spawn_blocking(move || {
-        let path = Path::new(&owned);
-        let metadata = std::fs::metadata(path)?;
-        // Neither a pipe, which would be waited for, nor a device without end.
-        if !metadata.is_file() {
-            return Err(std::io::Error::other("it is not a file"));
-        }
-        if metadata.len() > MAX_MODULE {
-            let why = format!("larger than {MAX_MODULE} bytes");
-            return Err(std::io::Error::other(why));
-        }
-        std::fs::read(path)
-    });
+    let reading = tokio::task::spawn_blocking(move || bounded::file(Path::new(&owned), MAX_MODULE));
     let unreadable = |why: String| PluginError::Unreadable {
         path: path.to_owned(),
         why,

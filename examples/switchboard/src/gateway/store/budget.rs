@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use exoclaw_proto::budget::pools::{Pool, Pools, day_of};
+use exoclaw_proto::budget::pools::{Pool, Pools, day_of, month_of};
 use exoclaw_proto::budget::{BudgetScope, Exceeded};
 use rpc_core::store::{Bucket, StoreError as Failure};
 use rpc_core::sync::Mutex;
@@ -31,31 +31,23 @@ pub enum NotAdmitted {
     Store(#[from] StoreError),
 }
 
-/// A day, what runs that were admitted on it have used, and how much more is reserved for them.
-type Change = (u64, u64, i64);
+/// A day, and the tokens that runs admitted on it have used since, or released.
+type Change = (u64, i64);
 
 fn apply(changes: &[Change], pools: &mut Pools) {
-    for &(day, used, reserved) in changes {
-        advance(pools, day);
-        pools.take(day, used, 0);
+    for &(day, tokens) in changes {
+        pools.advance(day);
         if day == pools.day {
-            for pool in [&mut pools.daily, &mut pools.monthly] {
-                pool.reserved = pool.reserved.saturating_add_signed(reserved);
-            }
+            pools.daily.used = pools.daily.used.saturating_add_signed(tokens);
+        }
+        if month_of(day) == month_of(pools.day) {
+            pools.monthly.used = pools.monthly.used.saturating_add_signed(tokens);
         }
     }
 }
 
-/// Begins a new day. What was reserved on an earlier one is released.
-fn advance(pools: &mut Pools, day: u64) {
-    if day > pools.day {
-        pools.advance(day);
-        pools.monthly.reserved = 0;
-    }
-}
-
-/// Tokens of the budgets reserved for one run; dropping it releases them. A run counts for the day and the
-/// month in which it was admitted, even if it ends later.
+/// The estimated tokens of one run, which are counted from its admission on; dropping it takes them back. A run
+/// counts for the day and the month in which it was admitted, even if it ends later.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
@@ -65,15 +57,16 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Counts the tokens that were used instead of the reserved ones.
+    /// Counts the tokens that were used instead of the estimated ones.
     pub fn settle(self, used: u64) {
-        self.unwritten.lock().push((self.day, used, 0));
+        let used = i64::try_from(used).unwrap_or(i64::MAX);
+        self.unwritten.lock().push((self.day, used));
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.unwritten.lock().push((self.day, 0, -self.tokens));
+        self.unwritten.lock().push((self.day, -self.tokens));
     }
 }
 
@@ -93,10 +86,10 @@ struct Current {
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
 ///
-/// **The bound:** a run is admitted only if the tokens used, the tokens reserved by all nodes and its own estimate
+/// **The bound:** a run is admitted only if the tokens used, the estimates of the open runs of all nodes and its own
 /// are within the budgets at one revision. So the tokens used exceed a budget by no more than what the runs that
-/// were open at the last admission then use beyond their reservations. What a node had reserved that is gone stays
-/// reserved until the end of the day.
+/// were open at the last admission then use beyond their estimates. The runs of a node that is gone stay counted as
+/// estimated.
 ///
 /// The budget of a session is not in the counter: the caller passes the tokens that the session has used, and holds
 /// the session's turn while it does.
@@ -141,7 +134,7 @@ impl Budget {
         session.check(BudgetScope::Session, budgets.session, estimate)?;
         if budgets.daily.is_none() && budgets.monthly.is_none() {
             // There is nothing to wait for.
-            return Ok(self.hold(day_of((self.clock)()), 0));
+            return Ok(self.hold(day_of((self.clock)()), estimate));
         }
         let reserving = || async {
             let current = self.current().await?;
@@ -163,7 +156,7 @@ impl Budget {
     fn hold(&self, day: u64, tokens: u64) -> Reservation {
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
         let unwritten = Arc::clone(&self.unwritten);
-        unwritten.lock().push((day, 0, tokens));
+        unwritten.lock().push((day, tokens));
         Reservation {
             unwritten,
             day,
@@ -180,12 +173,11 @@ impl Budget {
         self.write(self.current().await?).await
     }
 
-    /// Returns the tokens of the day and of the month, as all nodes have used or reserved them.
+    /// Returns the tokens of the day and of the month, as all nodes have counted them.
     pub(super) async fn used(&self) -> Result<(u64, u64), StoreError> {
         let current = repeat(self.config.patience, || self.current()).await?;
         let total = self.total(&current);
-        let all = |pool: Pool| pool.used.saturating_add(pool.reserved);
-        Ok((all(total.daily), all(total.monthly)))
+        Ok((total.daily.used, total.monthly.used))
     }
 
     /// Returns whether there is a counter.
@@ -219,7 +211,7 @@ impl Budget {
     fn total(&self, current: &Current) -> Pools {
         let mut pools = current.pools;
         apply(&self.unwritten.lock(), &mut pools);
-        advance(&mut pools, day_of((self.clock)()));
+        pools.advance(day_of((self.clock)()));
         pools
     }
 

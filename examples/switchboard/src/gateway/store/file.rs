@@ -1,34 +1,34 @@
 //! The file of a gateway alone: opened, checked, and begun with the data of earlier versions.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::DirBuilder;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rpc_core::file::{Lock, LockError};
-use rpc_core::store::{FileConfig, FileStore, Fsync, Store, StoreError as Failure};
+use rpc_core::store::{Fsync, Store, StoreError as Failed};
 
 use super::import::{OLD_FILE_NAME, OldFile};
 use super::{GatewayStore, GatewayStoreConfig, StoreError};
+use crate::cli::{self, Failure};
 
 /// The name of the file in the data folder.
 pub const FILE_NAME: &str = "gateway.redb";
 
 /// Opens the store in a folder. Creates the folder and the file if they are missing, readable by this user only.
-fn open_file(folder: &Path, fsync: Fsync) -> Result<Arc<dyn Store>, Failure> {
+async fn open_file(folder: &Path, fsync: Fsync) -> Result<Arc<dyn Store>, Failed> {
     make_folder(folder)?;
-    let config = FileConfig {
-        fsync,
-        ..FileConfig::default()
-    };
-    Ok(Arc::new(FileStore::open(&folder.join(FILE_NAME), config)?))
+    let file = folder.join(FILE_NAME);
+    let opened = crate::fsync::open(&file, fsync, Duration::ZERO).await;
+    Ok(Arc::new(opened?))
 }
 
 /// Makes a folder that only this user can read, where the system has such, unless it is there.
 ///
 /// # Errors
-/// [`Failure`] with the path and the system's error.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
+/// [`Failed`] with the path and the system's error.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failed> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -37,9 +37,9 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
     made.map_err(|error| failed(folder, &error))
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
+fn failed(path: &Path, error: &io::Error) -> Failed {
     let message = format!("{}: {error}", path.display());
-    Failure::Failed { message }
+    Failed::Failed { message }
 }
 
 /// Opens the store in a folder for a gateway alone, and takes over what an earlier version has left there. Returns
@@ -56,7 +56,7 @@ pub async fn open_folder(
     config: GatewayStoreConfig,
     clock: fn() -> u64,
 ) -> Result<(Arc<GatewayStore>, Option<String>), StoreError> {
-    let store = GatewayStore::open(open_file(folder, fsync)?, config, clock).await?;
+    let store = GatewayStore::open(open_file(folder, fsync).await?, config, clock).await?;
     let taken = store.import(&folder.join(OLD_FILE_NAME), clock()).await;
     if taken.is_err() {
         // The file is free again.
@@ -74,12 +74,15 @@ pub fn empty_file(folder: &Path) -> Option<String> {
     is_empty.then(|| format!("{file} is empty: nothing is remembered, and budgets start at 0"))
 }
 
-/// Checks whether a folder can have a store: opens an existing one, unless it is in use, or
-/// otherwise writes and removes another file. Returns whether it is in use. Blocks on the file system.
+/// Checks whether a folder can have a store: opens an existing one, unless it is in use, or otherwise writes and
+/// removes another file. Returns whether it is in use. Blocks on the file system.
 ///
 /// # Errors
 /// As for [`open_folder`].
-pub fn probe(folder: &Path) -> Result<bool, StoreError> {
+///
+/// # Cancel safety
+/// Cancel-safe.
+pub async fn probe(folder: &Path) -> Result<bool, StoreError> {
     let file = folder.join(FILE_NAME);
     if empty_file(folder).is_some() {
     } else if file.exists() {
@@ -87,29 +90,23 @@ pub fn probe(folder: &Path) -> Result<bool, StoreError> {
             Err(LockError::InUse { .. }) => Ok(true),
             free => {
                 drop(free);
-                Ok(open_file(folder, Fsync::Always).map(|_| false)?)
+                Ok(open_file(folder, Fsync::Always).await.map(|_| false)?)
             }
         };
     } else if folder.join(OLD_FILE_NAME).exists() {
         OldFile::open(&folder.join(OLD_FILE_NAME))?;
     }
-    // What is missing would be made.
-    let mut there = folder;
-    while !there.as_os_str().is_empty() && !there.exists() {
-        there = there.parent().unwrap_or(Path::new(""));
+    match cli::writable(&file) {
+        Ok(()) => Ok(false),
+        Err((path, error)) => Err(failed(&path, &error).into()),
     }
-    let path = there.join(format!(".gateway-check-{}", std::process::id()));
-    let tried = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&path);
-    let tried = tried.and_then(|mut file| {
-        file.write_all(&[0; 4096])?;
-        file.sync_all()
-    });
-    let _ = std::fs::remove_file(&path);
-    Ok(tried
-        .map(|()| false)
-        .map_err(|error| failed(folder, &error))?)
+}
+
+/// Returns what [`open_folder`] and [`probe`] have failed with, and what the user can do about it.
+pub(crate) fn unopened(folder: &Path, error: &StoreError) -> Failure {
+    let option = "[gateway] data_dir";
+    match error {
+        StoreError::Store(error) => cli::cannot_open(option, &folder.join(FILE_NAME), error),
+        error => Failure::new(format_args!("{option}: {error}")),
+    }
 }

@@ -10,8 +10,8 @@
 //!   turn has left the queue, and that wakes up, is refused.
 //! - A node that loses its lease begins no turn until it is back under a new id.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
-//! - Of runs that a node had not stored when it ended, the session counts the estimate of their first request, and
-//!   the budgets of the day and the month have it as reserved until the end of the day.
+//! - Of runs that a node had not stored when it ended, the session, the day and the month count the estimate of their
+//!   first request.
 
 mod attempts;
 mod budget;
@@ -24,9 +24,6 @@ mod history;
 mod import;
 mod nodes;
 mod record;
-#[cfg(test)]
-#[path = "tests/scratch.rs"]
-pub(crate) mod scratch;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -37,8 +34,8 @@ use super::usage::UsageEntry;
 
 pub use budget::{NotAdmitted, Reservation};
 pub use error::StoreError;
-pub(crate) use file::make_folder;
 pub use file::{FILE_NAME, empty_file, open_folder, probe};
+pub(crate) use file::{make_folder, unopened};
 pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
 pub use import::OLD_FILE_NAME;
 pub use sessions::OpenTurn;

@@ -322,6 +322,14 @@ impl GatewayStore {
         commit: Commit,
         turn: Option<&mut OpenTurn>,
     ) -> Result<(), StoreError> {
+        if commit.goes_on {
+            let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
+            let id = self.nodes.id();
+            // What cannot be counted now is counted with the usage at the latest.
+            let (stored, _) =
+                tokio::join!(self.apply(&id, &commit, turn_id), self.budget.try_write());
+            return stored;
+        }
         let has_used = !commit.usage.is_empty();
         let written = async {
             match has_used {
@@ -329,15 +337,8 @@ impl GatewayStore {
                 false => Ok(()),
             }
         };
-        let stored = async {
-            if commit.goes_on {
-                let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
-                return self.apply(&self.nodes.id(), &commit, turn_id).await;
-            }
-            let turn_id = turn.and_then(|turn| turn.turn_id.take());
-            self.finish(commit, turn_id).await
-        };
-        let (stored, written) = tokio::join!(stored, written);
+        let turn_id = turn.and_then(|turn| turn.turn_id.take());
+        let (stored, written) = tokio::join!(self.finish(commit, turn_id), written);
         stored.and(written)
     }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::model::http::HttpModel;
+use crate::scratch::Folder;
 
 fn nothing(_: &str) -> Option<String> {
     None
@@ -29,30 +30,6 @@ fn key(config: Result<ModelConfig, ModelError>) -> String {
     key.map_or_else(String::new, Secret::into_inner)
 }
 
-/// A new folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("switchboard-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn write(&self, name: &str, text: &str) -> Option<PathBuf> {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        Some(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn reads_names_as_written() {
     for provider in <Provider as clap::ValueEnum>::value_variants() {
@@ -68,26 +45,26 @@ fn reads_names_as_written() {
 
 #[test]
 fn a_key_is_looked_for_in_options_then_the_environment_then_the_file() {
-    let folder = Folder::new("keys");
+    let folder = Folder::new();
     let env = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "from-env".to_owned());
     let blank = |_: &str| Some(" ".to_owned());
     let (plain, mut options) = (args(Provider::Anthropic), args(Provider::Anthropic));
-    options.key_file = folder.write("option.key", " from-option\r\n");
+    options.key_file = Some(folder.file("option.key", " from-option\r\n"));
     let mut file = args(Provider::Anthropic);
-    file.key_file = folder.write("file.key", "from-key-file");
+    file.key_file = Some(folder.file("file.key", "from-key-file"));
     assert_eq!(key(resolve(&plain, &file, &nothing)), "from-key-file");
     file.key = Some(Secret::from("from-file"));
     assert_eq!(key(resolve(&options, &file, &env)), "from-option");
     assert_eq!(key(resolve(&plain, &file, &env)), "from-env");
     assert_eq!(key(resolve(&plain, &file, &blank)), "from-file");
     assert!(!format!("{file:?}").contains("from-file"));
-    options.key_file = folder.write("blank.key", " \n");
+    options.key_file = Some(folder.file("blank.key", " \n"));
     assert_eq!(key(resolve(&options, &file, &env)), "from-env");
 }
 
 #[test]
 fn quotes_around_a_key_are_dropped() {
-    let folder = Folder::new("quoted-keys");
+    let folder = Folder::new();
     for (given, meant) in [
         ("\"sk\"", "sk"),
         ("'sk'", "sk"),
@@ -104,7 +81,7 @@ fn quotes_around_a_key_are_dropped() {
             meant
         );
         let mut options = args(Provider::OpenAi);
-        options.key_file = folder.write("quoted.key", given);
+        options.key_file = Some(folder.file("quoted.key", given));
         assert_eq!(
             key(resolve(&options, &ModelArgs::default(), &nothing)),
             meant
@@ -153,9 +130,9 @@ fn a_missing_key_is_an_error_unless_the_address_is_another() {
 
 #[test]
 fn a_key_file_that_cannot_be_read_is_an_error_without_its_folder() {
-    let folder = Folder::new("bad-keys");
+    let folder = Folder::new();
     let mut options = args(Provider::OpenAi);
-    for path in [folder.0.join("none.key"), folder.0.clone()] {
+    for path in [folder.join("none.key"), folder.to_path_buf()] {
         options.key_file = Some(path);
         let error = resolve(&options, &ModelArgs::default(), &nothing).unwrap_err();
         let text = error.to_string();

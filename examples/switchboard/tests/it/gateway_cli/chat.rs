@@ -215,7 +215,7 @@ fn a_token_may_be_the_file_of_a_service_manager() {
     let folder = Folder::new();
     folder.file("EXOCLAW_TOKEN", "hunter2\n");
     let mut command = folder.gateway(&["--port", "0"]);
-    command.env("CREDENTIALS_DIRECTORY", &folder.0);
+    command.env("CREDENTIALS_DIRECTORY", &*folder.0);
     let (_gateway, url) = start(command);
     for (token, code) in [("hunter2", Some(0)), ("hunter3", Some(3))] {
         let mut chat = folder.gateway(&["chat", "--url", &url, "count to 1"]);

@@ -75,7 +75,7 @@ async fn two_runs_at_once_do_not_both_take_the_last_room() {
         Err(exoclaw_proto::net::AppError::Refused(error)) => error.message().to_owned(),
         other => panic!("{other:?}"),
     };
-    let expected = "token budget exceeded (daily: 0/10); estimates count too (7 tokens";
+    let expected = "token budget exceeded (daily: 7/10); estimates count too (7 tokens";
     assert!(why.starts_with(expected), "{why}");
     harness.model.open_gate();
     assert_eq!(first.await, Ok(()));
@@ -171,27 +171,29 @@ async fn usage_that_was_kept_is_written_at_the_end() {
 
 #[tokio::test]
 async fn a_gateway_that_is_killed_in_an_answer_has_stored_its_question_and_counted_its_tokens() {
-    let gated = Script::Answer(vec![say("I"), Step::Gate, stop()]);
-    let budgets = Budgets {
+    let limited = Budgets {
         daily: Some(1000),
         ..Budgets::default()
     };
-    let mut harness = Harness::limited(budgets, [gated]).await;
-    let (ann, mut heard) = (from("ann", "who are you?"), Heard::default());
-    let mut run = std::pin::pin!(harness.engine.chat(&ann, &mut heard));
-    tokio::select! {
-        _ = &mut run => panic!("it waits"),
-        point = harness.heard.recv() => assert_eq!(point, Some("gate")),
+    for budgets in [Budgets::default(), limited] {
+        let gated = Script::Answer(vec![say("I"), Step::Gate, stop()]);
+        let mut harness = Harness::limited(budgets, [gated]).await;
+        let (ann, mut heard) = (from("ann", "who are you?"), Heard::default());
+        let mut run = std::pin::pin!(harness.engine.chat(&ann, &mut heard));
+        tokio::select! {
+            _ = &mut run => panic!("it waits"),
+            point = harness.heard.recv() => assert_eq!(point, Some("gate")),
+        }
+        let key = "default:ws:ann:main";
+        let again = Harness::over(&harness.store, budgets, [], |_| ()).await;
+        let turns = again.engine.store.recall(key, None, 9).await.unwrap();
+        assert_eq!(turns.len(), 1);
+        assert_eq!(turns[0].user, "who are you?");
+        assert_eq!(again.engine.store.used(Some(key)).await, Ok((4, 4, 4)));
+        // The usage takes the place of the estimate.
+        harness.model.open_gate();
+        run.await.unwrap();
+        let used = harness.engine.store.used(Some(key)).await.unwrap();
+        assert_eq!(used, (harness.used().await, used.0, used.0));
     }
-    let key = "default:ws:ann:main";
-    let again = Harness::over(&harness.store, budgets, [], |_| ()).await;
-    let turns = again.engine.store.recall(key, None, 9).await.unwrap();
-    assert_eq!(turns.len(), 1);
-    assert_eq!(turns[0].user, "who are you?");
-    assert_eq!(again.engine.store.used(Some(key)).await, Ok((4, 4, 4)));
-    // The usage takes the place of the estimate.
-    harness.model.open_gate();
-    run.await.unwrap();
-    let used = harness.engine.store.used(Some(key)).await.unwrap();
-    assert_eq!(used, (harness.used().await, used.0, used.0));
 }

@@ -5,7 +5,7 @@ use exoclaw_proto::frame::{ChatSend, SessionRef};
 
 use super::harness::*;
 use crate::gateway::engine::EngineParts;
-use crate::gateway::store::scratch::Folder;
+use crate::scratch::Folder;
 
 fn told(harness: &Harness, call: usize) -> Vec<String> {
     harness.model.asked()[call].messages.clone()
