@@ -3,7 +3,6 @@
 mod aborts;
 mod malformed;
 mod timeouts;
-mod wild;
 
 use std::fmt;
 use std::time::Duration;

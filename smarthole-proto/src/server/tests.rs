@@ -7,7 +7,6 @@ use std::time::Duration;
 use rpc_core::Limits;
 use rpc_core::json::DecodeErrorKind;
 use rpc_core::rate::RateLimit;
-use rpc_core::testing::conformance;
 use switchboard_testing::play::Play;
 
 use super::*;
