@@ -36,11 +36,6 @@ impl Gateway {
     pub fn done(&mut self, id: &Value) {
         self.say(&json!({"event": "done", "id": id}));
     }
-
-    pub fn close(&mut self, code: u16) {
-        self.out
-            .push_back(Outgoing::Close(CloseFrame::new(code, "")));
-    }
 }
 
 impl Machine for Gateway {
