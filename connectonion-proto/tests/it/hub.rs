@@ -40,26 +40,26 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
 #[test]
 fn the_console_log_matches_the_specification() {
     let mut play = Play::new(HubConfig::default());
-    let told = |play: &mut Play, expected: &[&str]| {
+    let reported = |play: &mut Play, expected: &[&str]| {
         let lines: Vec<_> = play.lines.drain(..).collect();
         assert_eq!(lines, expected);
     };
     play.connect(1, Owner::Unsigned, Some("s"));
     play.store_all();
-    told(
+    reported(
         &mut play,
         &["✓ CONNECT identity=unsigned session=s status=new"],
     );
     play.input(1, "analyze this");
     play.store_all();
-    told(
+    reported(
         &mut play,
         &["✓ INPUT identity=unsigned session=s prompt=analyze this"],
     );
     let run = *play.agents.keys().next().unwrap();
     let status = |status| format!("✓ CONNECT identity=unsigned session=s status={status}");
     play.connect(2, Owner::Unsigned, Some("s"));
-    told(
+    reported(
         &mut play,
         &[&status("running"), "  ↻ reattaching to running agent"],
     );
@@ -68,13 +68,13 @@ fn the_console_log_matches_the_specification() {
     play.next_inputs(run);
     play.finish(run, "done");
     play.store_all();
-    told(&mut play, &["↳ RUNTIME_INPUT session=s prompt=and this"]);
+    reported(&mut play, &["↳ RUNTIME_INPUT session=s prompt=and this"]);
     let mut connect = Connect::new(Signed::none());
     connect.session_id = Some("s".into());
     let old = json!({"messages": [{}, {}, {}, {}], "turn": 0});
     connect.session = Some(Json::of(&old).unwrap());
     play.connect_with(3, Owner::Unsigned, connect);
-    told(
+    reported(
         &mut play,
         &[
             &status("connected"),
@@ -88,7 +88,7 @@ fn the_console_log_matches_the_specification() {
     play.fail(run, "out of paper");
     play.store_all();
     play.lines.remove(0);
-    told(&mut play, &["✗ agent error: out of paper"]);
+    reported(&mut play, &["✗ agent error: out of paper"]);
 }
 
 #[test]
@@ -326,10 +326,10 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
         play.finish(*run, "done");
     }
     play.store_all();
-    let told = |conn| {
+    let reported = |conn| {
         play.sockets[&ConnId(conn)].count("thinking") + play.sockets[&ConnId(conn)].count("OUTPUT")
     };
-    assert!((0..1_000).all(|conn| told(conn) == 11));
+    assert!((0..1_000).all(|conn| reported(conn) == 11));
     assert_eq!(play.hub.log_bytes(), 0);
     // All of them go, and nothing is left.
     for conn in 0..10_000 {

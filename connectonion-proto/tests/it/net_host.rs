@@ -2,17 +2,11 @@
 
 use std::time::Duration;
 
-use connectonion_proto::auth::InviteCodes;
 use connectonion_proto::client::ClientConfig;
-use connectonion_proto::client::{Taken, reconnect_policy};
-use connectonion_proto::frame::{
-    Approval, ApprovalNeeded, AskUser, PlanReview, Scope, SessionState,
-};
-use connectonion_proto::net::{
-    self, Client, Human, Run, RunEvent, RuntimeOptions, Server, ServerOptions,
-};
-use connectonion_proto::trust::{AccessControl, TrustLevel};
-use rpc_core::CallError;
+use connectonion_proto::client::reconnect_policy;
+use connectonion_proto::frame::{Approval, ApprovalNeeded, AskUser, PlanReview, Scope};
+use connectonion_proto::net::{self, Client, Human, Run, RunEvent, Server, ServerOptions};
+use connectonion_proto::trust::TrustLevel;
 use rpc_core::Str;
 use rpc_core::backoff::BackoffPolicy;
 use tokio::time::timeout;

@@ -32,8 +32,8 @@ async fn cut_in_mid_run() -> (Client, Run, MemListener) {
 
 /// Nothing is said again.
 async fn hears_nothing_more(mut host: Host) {
-    let heard = timeout(Duration::from_secs(59), host.hear()).await;
-    assert!(heard.is_err(), "{heard:?}");
+    let received = timeout(Duration::from_secs(59), host.hear()).await;
+    assert!(received.is_err(), "{received:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ pub type Machines = Pair<ClientConn, Gateway>;
 #[derive(Default)]
 pub struct Gateway {
     out: VecDeque<Outgoing>,
-    heard: VecDeque<Value>,
+    received: VecDeque<Value>,
     is_closed: bool,
 }
 
@@ -45,7 +45,7 @@ impl Machine for Gateway {
         if let Incoming::Text(text) = message
             && !self.is_closed
         {
-            self.heard.push_back(serde_json::from_str(text).unwrap());
+            self.received.push_back(serde_json::from_str(text).unwrap());
         }
     }
 
@@ -61,7 +61,7 @@ impl Machine for Gateway {
     }
 
     fn poll_event(&mut self) -> Option<Value> {
-        self.heard.pop_front()
+        self.received.pop_front()
     }
 
     fn next_timeout(&self) -> Option<(Instant, &'static str)> {

@@ -69,7 +69,7 @@ pub(crate) struct Run<'s, C: Machine> {
     pub(crate) now: Instant,
     pub(crate) script: Script<'s>,
     /// Texts that have arrived, the last few of them.
-    heard: VecDeque<String>,
+    received: VecDeque<String>,
     /// A Close has left, or the line was dropped.
     pub(crate) left: bool,
     /// The end was told.
@@ -97,7 +97,7 @@ pub(crate) fn drive<'s, M: Model>(
         conn: conn(now),
         now,
         script,
-        heard: VecDeque::new(),
+        received: VecDeque::new(),
         left: false,
         closed: false,
         end: end_of(conn(now), now),
@@ -118,8 +118,8 @@ pub(crate) fn drive<'s, M: Model>(
     run.disconnect(Disconnect::PeerClosed(None));
     run.take_events(&mut model);
     assert!(run.closed, "the end is told");
-    let heard: Vec<&str> = run.heard.iter().map(String::as_str).collect();
-    closed_is_inert(&mut run.conn, &heard, run.now);
+    let received: Vec<&str> = run.received.iter().map(String::as_str).collect();
+    closed_is_inert(&mut run.conn, &received, run.now);
     (model, run)
 }
 
@@ -179,8 +179,8 @@ impl<C: Machine> Run<'_, C> {
 
     /// A text arrives although the machine may want no input.
     pub(crate) fn force(&mut self, text: &str) {
-        self.heard.truncate(2 * FEW);
-        self.heard.push_front(text.to_owned());
+        self.received.truncate(2 * FEW);
+        self.received.push_front(text.to_owned());
         self.conn.handle_message(Incoming::Text(text), self.now);
     }
 
@@ -294,7 +294,7 @@ impl<E: PartialEq + Debug> Expected<E> {
         is_next.then(|| self.frames.pop_front()).is_some()
     }
 
-    pub(crate) fn told(&mut self, event: &E) {
+    pub(crate) fn reported(&mut self, event: &E) {
         assert_eq!(
             Some(event),
             self.events.pop_front().as_ref(),

@@ -203,9 +203,9 @@ async fn events_are_emitted_in_order() {
     let bye = CloseFrame::new(CloseFrame::NORMAL, "bye");
     notes.line.send(Outgoing::Close(bye)).await.unwrap();
     notes.served.await.unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(event) = events.try_next() {
-        told.push(match event {
+        reported.push(match event {
             HubEvent::Registered { name, .. } => format!("{name} registered"),
             HubEvent::Route { .. } => "asked".to_owned(),
             HubEvent::Delivered { client, message } => {
@@ -223,7 +223,7 @@ async fn events_are_emitted_in_order() {
         });
     }
     assert_eq!(
-        told,
+        reported,
         [
             "notes registered",
             "asked",

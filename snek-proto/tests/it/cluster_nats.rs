@@ -62,7 +62,7 @@ struct Session {
     name: String,
     from: Instant,
     until: Option<Instant>,
-    heard: Vec<(Instant, String)>,
+    received: Vec<(Instant, String)>,
 }
 
 /// What was said and acknowledged, and when, and all sessions.
@@ -85,8 +85,8 @@ async fn talk(member: Member<()>, name: String, diary: Arc<Mutex<Diary>>) {
         let hearing = async {
             while let Some(event) = events.next_link().await {
                 if let LinkEvent::Event(ClientEvent::Message(message)) = event {
-                    let heard = (Instant::now(), message.message.to_string());
-                    diary.lock().sessions[at].heard.push(heard);
+                    let received = (Instant::now(), message.message.to_string());
+                    diary.lock().sessions[at].received.push(received);
                 }
             }
         };
@@ -115,7 +115,7 @@ impl Diary {
             name: name.to_owned(),
             from: Instant::now(),
             until: None,
-            heard: Vec::new(),
+            received: Vec::new(),
         });
         self.sessions.len() - 1
     }
@@ -128,7 +128,7 @@ impl Diary {
         for session in &self.sessions {
             let (name, from) = (&session.name, session.from);
             let mut places = HashMap::new();
-            for (place, (at, text)) in session.heard.iter().enumerate() {
+            for (place, (at, text)) in session.received.iter().enumerate() {
                 assert_eq!(
                     places.insert(text, place),
                     None,
@@ -149,7 +149,7 @@ impl Diary {
                 );
             }
             for other in &self.sessions {
-                let common = other.heard.iter().filter_map(|(_, it)| places.get(it));
+                let common = other.received.iter().filter_map(|(_, it)| places.get(it));
                 assert!(common.is_sorted(), "{name} and {} differ", other.name);
             }
         }
@@ -197,9 +197,9 @@ async fn whatever_nats_loses_all_hear_the_same_and_nothing_from_before() {
     sleep(Duration::from_secs(8)).await;
     talking.abort_all();
     let diary = diary.lock();
-    let heard: usize = diary.sessions.iter().map(|it| it.heard.len()).sum();
+    let received: usize = diary.sessions.iter().map(|it| it.received.len()).sum();
     println!(
-        "{} said, {heard} heard, {} sessions",
+        "{} said, {received} heard, {} sessions",
         diary.said.len(),
         diary.sessions.len()
     );

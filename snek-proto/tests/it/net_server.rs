@@ -104,13 +104,16 @@ async fn notifications_arrive_and_leave_no_pending_call() {
     let sent = ann.notify("send_message", &whole, &NoKwargs {}).await;
     sent.unwrap();
     for (text, is_final) in [("so far", false), ("so far so good", true)] {
-        let heard = loop {
+        let received = loop {
             let event = events.next_link().await.expect("an event");
             if let LinkEvent::Event(ClientEvent::Message(message)) = event {
                 break message;
             }
         };
-        assert_eq!((&*heard.message, heard.is_final), (text, is_final.into()));
+        assert_eq!(
+            (&*received.message, received.is_final),
+            (text, is_final.into())
+        );
     }
     let open = ann.command(|conn, _| conn.in_flight()).await;
     assert_eq!(open, Ok(0));

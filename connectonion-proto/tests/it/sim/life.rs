@@ -326,7 +326,7 @@ impl Lives for Life {
 
     fn on_client_event(&mut self, id: u64, event: ClientEvent) -> Outcome<Heard> {
         let user = &mut self.users[self.conns.all[&id].client];
-        let heard = match &event {
+        let received = match &event {
             ClientEvent::Connected(_) => Heard::Ready,
             ClientEvent::Closed(reason) => {
                 user.closes_with(reason)?;
@@ -335,11 +335,11 @@ impl Lives for Life {
             _ => Heard::Nothing,
         };
         user.on_event(event, &self.host)?;
-        let is_open = !matches!(heard, Heard::Closed(_));
+        let is_open = !matches!(received, Heard::Closed(_));
         ensure(is_open || user.calls.is_empty(), || {
             "prompts never answered".to_owned()
         })?;
-        Ok(heard)
+        Ok(received)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -281,7 +281,7 @@ impl Model for Server {
         }
         match &*name_of(&event) {
             "Closed" | "Writable" => {}
-            name => self.expected.told(&name.to_owned()),
+            name => self.expected.reported(&name.to_owned()),
         }
     }
 

@@ -23,7 +23,7 @@ struct Asked {
     answer: Option<bool>,
     /// Chunks of text on both ends.
     said: Vec<u8>,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 struct Line {
@@ -218,19 +218,19 @@ impl Line {
                 self.calls.goes_on(id, &at);
                 if let StreamEvent::Text(text) = event {
                     let chunk = text.parse().unwrap_or_default();
-                    self.asked[at].heard.push(chunk);
+                    self.asked[at].received.push(chunk);
                 }
             }
             ClientEvent::ChatEnded { id, result } => {
                 let at = self.end(id);
                 let is_done = self.well(at, result).is_some();
-                let Asked { said, heard, .. } = &self.asked[at];
+                let Asked { said, received, .. } = &self.asked[at];
                 assert!(
-                    !is_done || self.lossy || heard == said,
+                    !is_done || self.lossy || received == said,
                     "the text of a chat"
                 );
                 let mut said = said.iter();
-                let in_order = heard.iter().all(|it| said.any(|other| other == it));
+                let in_order = received.iter().all(|it| said.any(|other| other == it));
                 assert!(in_order, "a chunk that nobody said");
             }
             ClientEvent::Warning(error) => panic!("a frame of the server is bad: {error}"),

@@ -36,7 +36,7 @@ impl Server {
     }
 
     fn take(&mut self, text: &str) {
-        let told = match ClientFrame::decode(text, &small()) {
+        let reported = match ClientFrame::decode(text, &small()) {
             Ok(ClientFrame::Registration(_)) if self.registered => {
                 return self.refused(RegistrationError::already_registered());
             }
@@ -57,7 +57,7 @@ impl Server {
             Ok(other) => panic!("no rule for {other:?}"),
             Err(error) => ServerEvent::Warning(Warning::BadFrame(error)),
         };
-        self.expected.events.push_back(told);
+        self.expected.events.push_back(reported);
     }
 
     fn refused(&mut self, error: RegistrationError) {
@@ -143,7 +143,7 @@ impl Model for Server {
 
     fn event(&mut self, event: ServerEvent, _: &Run<'_, ServerConn>) {
         if !matches!(event, ServerEvent::Closed(_)) {
-            self.expected.told(&event);
+            self.expected.reported(&event);
         }
     }
 

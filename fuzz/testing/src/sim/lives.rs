@@ -387,12 +387,12 @@ impl<L: Lives> Turning<'_, L> {
     fn client_event(&mut self, number: u64, event: <L::Client as Machine>::Event) -> Outcome {
         let is_closed = self.0.see().all[&number].is_closed;
         ensure(!is_closed, || format!("{event:?} after the end"))?;
-        let heard = self.0.on_client_event(number, event)?;
+        let received = self.0.on_client_event(number, event)?;
         let conns = self.0.conns();
         let Some(conn) = conns.all.get_mut(&number) else {
             return Ok(());
         };
-        match heard {
+        match received {
             Heard::Nothing => {}
             Heard::Ready => conns.dialling[conn.client].ready(),
             Heard::Closed(reason) => {

@@ -96,7 +96,9 @@ impl Diary {
 
     /// Checks a conversation as it is in the end, and all that was heard of it.
     pub fn check(&self, session: &str, said: &[(String, String)]) -> Outcome {
-        let checked = self.conversation(session, said).and_then(|()| self.heard());
+        let checked = self
+            .conversation(session, said)
+            .and_then(|()| self.received());
         checked.map_err(|broken| {
             let broken = format!("{session}: {broken}\n{said:?}");
             self.chronicle.explain(&broken)
@@ -138,7 +140,7 @@ impl Diary {
     }
 
     /// Whoever is connected hears the answers, each once.
-    fn heard(&self) -> Outcome {
+    fn received(&self) -> Outcome {
         for stretch in &self.stretches {
             for prompt in self
                 .prompts

@@ -189,12 +189,12 @@ impl Shared {
             let over = async {
                 let _ = is_over.wait_for(|it| *it).await;
             };
-            let heard = tokio::select! {
-                heard = client.try_hear(PATIENCE) => Some(heard),
+            let received = tokio::select! {
+                received = client.try_hear(PATIENCE) => Some(received),
                 () = sleep(pause), if asked.is_none() => None,
                 () = over => return "it is over".to_owned(),
             };
-            let frame = match heard {
+            let frame = match received {
                 Some(Some(frame)) => frame,
                 Some(None) => return "nothing comes".to_owned(),
                 None => {

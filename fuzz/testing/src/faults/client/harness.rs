@@ -260,8 +260,8 @@ pub(super) async fn befalls<C, K>(
             }
         };
         let server = async {
-            let heard = harness.test.called(&mut line).await;
-            (heard.is_some(), soon(fault(line)).await)
+            let received = harness.test.called(&mut line).await;
+            (received.is_some(), soon(fault(line)).await)
         };
         let before = harness.generation();
         let call = async {
@@ -274,8 +274,8 @@ pub(super) async fn befalls<C, K>(
             );
             ended
         };
-        let (ended, (heard, kept)) = join(call, server).await;
-        if heard {
+        let (ended, (received, kept)) = join(call, server).await;
+        if received {
             harness.check_end(&ended, why);
         }
         if dials_again {

@@ -18,8 +18,8 @@ pub(super) async fn a_panicking_handler<S: ServerUnderTest>() {
     survives(&server, async {
         let mut peer = client(&server, "panic").await;
         for _ in 0..2 {
-            let told = soon("a panic is told", server.panic(&mut peer, "panic")).await;
-            must("a panic is told", told);
+            let reported = soon("a panic is told", server.panic(&mut peer, "panic")).await;
+            must("a panic is told", reported);
             is_served(&server, &mut peer, "panic").await;
         }
     })

@@ -71,8 +71,8 @@ pub(super) async fn oversized_answers<S: ServerUnderTest>() {
     let server = S::start(Terms::default()).await;
     survives(&server, async {
         let mut peer = client(&server, "modest").await;
-        let told = server.oversize(&mut peer, "modest").await;
-        must("what is too large is refused", told);
+        let notices = server.oversize(&mut peer, "modest").await;
+        must("what is too large is refused", notices);
         is_served(&server, &mut peer, "modest").await;
     })
     .await;

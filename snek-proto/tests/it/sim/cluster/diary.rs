@@ -34,7 +34,7 @@ struct Stretch {
     name: String,
     start: Instant,
     end: Option<Instant>,
-    heard: Vec<String>,
+    received: Vec<String>,
 }
 
 pub struct Diary {
@@ -73,13 +73,13 @@ impl Diary {
             name: name.to_owned(),
             start: Instant::now(),
             end: None,
-            heard: Vec::new(),
+            received: Vec::new(),
         });
         self.stretches.len() - 1
     }
 
     pub fn hears(&mut self, stretch: usize, text: String) {
-        self.stretches[stretch].heard.push(text);
+        self.stretches[stretch].received.push(text);
     }
 
     pub fn ends(&mut self, stretch: usize, why: &str) {
@@ -128,7 +128,7 @@ impl Diary {
             let is_lost = |loss: &Instant| (call.at..due).contains(loss);
             let may_be_lost = losses.iter().any(is_lost);
             for stretch in &self.stretches {
-                let count = stretch.heard.iter().filter(|it| *it == text).count();
+                let count = stretch.received.iter().filter(|it| *it == text).count();
                 let who = self.who(stretch);
                 ensure(count <= 1, || {
                     format!("doubled: {who} hears {text} {count} times")
@@ -157,9 +157,9 @@ impl Diary {
         let is_partial = |text: &&String| text.ends_with('~');
         let moved = self.moved();
         for (at, one) in self.stretches.iter().enumerate() {
-            let places: HashMap<&String, usize> = one.heard.iter().zip(0..).collect();
+            let places: HashMap<&String, usize> = one.received.iter().zip(0..).collect();
             for text in one
-                .heard
+                .received
                 .iter()
                 .filter(|text| self.is_calm && is_partial(text))
             {
@@ -173,7 +173,7 @@ impl Diary {
                 })?;
             }
             for other in &self.stretches[..at] {
-                let common = other.heard.iter().filter(|text| !is_partial(text));
+                let common = other.received.iter().filter(|text| !is_partial(text));
                 let is_common = |text: &&String| places.contains_key(text) && !moved.contains(text);
                 let common: Vec<_> = common.filter(is_common).collect();
                 let wrong = common

@@ -118,7 +118,7 @@ impl Shared {
         let stretch = lock(&self.diary).begins(USERS[user]);
         lock(&self.clients)[user] = Some(client);
         let why = loop {
-            match heard(&mut events).await {
+            match received(&mut events).await {
                 Ok(text) => lock(&self.diary).hears(stretch, text),
                 Err(why) => break why,
             }
@@ -187,7 +187,7 @@ async fn sees(client: &Client) -> bool {
 }
 
 /// The next message, or why the connection has ended.
-async fn heard(events: &mut Events) -> Result<String, String> {
+async fn received(events: &mut Events) -> Result<String, String> {
     loop {
         match events.next_link().await {
             Some(LinkEvent::Event(ClientEvent::Message(message))) => {
