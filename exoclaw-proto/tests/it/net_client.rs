@@ -168,22 +168,6 @@ async fn a_chat_stream_ends_after_its_outcome() {
     assert_eq!(events.len(), 3);
 }
 
-#[tokio::test(start_paused = true)]
-async fn many_chats_run_side_by_side() {
-    let client = served().await;
-    let chats = (0..50).map(|n| {
-        let client = client.clone();
-        async move {
-            let chat = ChatSend::new("websocket", format!("user-{n}"), format!("number {n}"));
-            client.chat_send(chat).await.finish().await.unwrap()
-        }
-    });
-    let texts = futures_util::future::join_all(chats).await;
-    for (n, text) in texts.iter().enumerate() {
-        assert_eq!(*text, format!("number {n}"));
-    }
-}
-
 /// The time that the gateway below takes for a chat. Virtual, as all time of these tests.
 const CHAT_TIME: Duration = Duration::from_secs(3);
 

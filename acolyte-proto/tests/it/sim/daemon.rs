@@ -16,7 +16,7 @@ use acolyte_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use acolyte_proto::task::TaskState;
 use rpc_core::{CallError, Delivery, Instant, Limits, Machine as _};
 use switchboard_testing::sim::{
-    self, Bounds, Connections, ConnectionsOf, Heard, Lives, Opened, Outcome, Rng, ensure,
+    self, Bounds, Connections, ConnectionsOf, Effect, Lives, Opened, Outcome, Rng, ensure,
     random_lives,
 };
 
@@ -345,12 +345,12 @@ impl Lives for Daemon {
         Ok(())
     }
 
-    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Heard> {
+    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Effect> {
         let now = self.conns.now;
         let tally = &mut self.conns.tally;
         let conn = self.conns.all.get_mut(&conn).unwrap();
         match event {
-            ClientEvent::Ready => return Ok(Heard::Ready),
+            ClientEvent::Ready => return Ok(Effect::Ready),
             ClientEvent::Chat {
                 id,
                 update: ChatUpdate::Ended(outcome),
@@ -369,11 +369,11 @@ impl Lives for Daemon {
             ClientEvent::Closed(reason) => {
                 let left = conn.own.chats.len() + conn.own.others.len();
                 ensure(left == 0, || format!("{left} requests never ended"))?;
-                return Ok(Heard::Closed(reason));
+                return Ok(Effect::Closed(reason));
             }
             _ => {}
         }
-        Ok(Heard::Nothing)
+        Ok(Effect::Nothing)
     }
 
     /// Both ends have reported everything: it fits together.

@@ -14,7 +14,7 @@ use connectonion_proto::net::Prompt;
 use connectonion_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CloseFrame, Limits, Machine as _, Refused};
 use switchboard_testing::sim::{
-    self, Bounds, Connections, ConnectionsOf, Heard, Lives, Opened, Outcome, Rng, ensure,
+    self, Bounds, Connections, ConnectionsOf, Effect, Lives, Opened, Outcome, Rng, ensure,
     random_lives,
 };
 
@@ -324,18 +324,18 @@ impl Lives for Life {
         Ok(active)
     }
 
-    fn on_client_event(&mut self, id: u64, event: ClientEvent) -> Outcome<Heard> {
+    fn on_client_event(&mut self, id: u64, event: ClientEvent) -> Outcome<Effect> {
         let user = &mut self.users[self.conns.all[&id].client];
         let received = match &event {
-            ClientEvent::Connected(_) => Heard::Ready,
+            ClientEvent::Connected(_) => Effect::Ready,
             ClientEvent::Closed(reason) => {
                 user.closes_with(reason)?;
-                Heard::Closed(reason.clone())
+                Effect::Closed(reason.clone())
             }
-            _ => Heard::Nothing,
+            _ => Effect::Nothing,
         };
         user.on_event(event, &self.host)?;
-        let is_open = !matches!(received, Heard::Closed(_));
+        let is_open = !matches!(received, Effect::Closed(_));
         ensure(is_open || user.calls.is_empty(), || {
             "prompts never answered".to_owned()
         })?;

@@ -12,7 +12,7 @@ use exoclaw_proto::id::CallId;
 use exoclaw_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use rpc_core::{CallError, Delivery, Instant, Limits, Machine as _, Refused};
 use switchboard_testing::sim::{
-    self, Bounds, Connections, ConnectionsOf, Heard, Lives, Opened, Outcome, Rng, ensure,
+    self, Bounds, Connections, ConnectionsOf, Effect, Lives, Opened, Outcome, Rng, ensure,
     random_lives,
 };
 
@@ -311,7 +311,7 @@ impl Lives for Gateway {
         Ok(())
     }
 
-    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Heard> {
+    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Effect> {
         let now = self.conns.now;
         let tally = &mut self.conns.tally;
         let conn = self.conns.all.get_mut(&conn).unwrap();
@@ -319,7 +319,7 @@ impl Lives for Gateway {
             ClientEvent::Ready(_) => {
                 conn.own.is_ready = true;
                 self.accepted[conn.client] = true;
-                return Ok(Heard::Ready);
+                return Ok(Effect::Ready);
             }
             ClientEvent::Chat { id, event } => conn.own.receive(id, &event)?,
             ClientEvent::ChatEnded { id, result } => {
@@ -346,11 +346,11 @@ impl Lives for Gateway {
                 ensure(conn.own.pending.is_empty(), || {
                     "requests never ended".to_owned()
                 })?;
-                return Ok(Heard::Closed(reason));
+                return Ok(Effect::Closed(reason));
             }
             _ => {}
         }
-        Ok(Heard::Nothing)
+        Ok(Effect::Nothing)
     }
 
     fn is_idle(&self, conn: u64) -> bool {

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CloseFrame, CloseReason, Machine};
 
-use super::{
-    Bounds, Dialling, Line, Outcome, Rng, Tally, World, advance, ensure, lifecycles, settle,
-};
+use super::dialling::Dialling;
+use super::{Bounds, Line, Outcome, Rng, Tally, ensure, lifecycles};
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// More rounds than this at one instant mean that something spins.
+const STUCK: usize = 10_000;
 
 /// One connection, from the first frame to the last.
 #[derive(Debug)]
@@ -94,11 +95,6 @@ impl<C: Machine, S: Machine, T> Connections<C, S, T> {
             .and_then(|conn| self.all.get_mut(conn))
     }
 
-    /// A client's handshake has finished.
-    pub fn ready(&mut self, client: usize) {
-        self.dialling[client].ready();
-    }
-
     /// The computer sleeps: deadlines are handled late.
     fn sleep(&mut self, most: Duration) {
         self.tally.faults += 1;
@@ -128,7 +124,7 @@ impl<C: Machine, S: Machine, T> Connections<C, S, T> {
 
 /// What a client's event means for its connection.
 #[derive(Debug)]
-pub enum Heard {
+pub enum Effect {
     /// Nothing.
     Nothing,
     /// The handshake has finished.
@@ -196,7 +192,7 @@ pub trait Lives: Sized {
         &mut self,
         conn: u64,
         event: <Self::Client as Machine>::Event,
-    ) -> Outcome<Heard>;
+    ) -> Outcome<Effect>;
 
     /// When what is behind the connections acts next by itself.
     fn poll_timeout(&self) -> Option<Instant> {
@@ -250,10 +246,15 @@ pub trait Lives: Sized {
     /// # Errors
     /// The invariant that is broken.
     fn wait(&mut self, time: Duration) -> Outcome {
-        let now = self.see().now;
-        let now = advance(&mut Turning(self), now, time)?;
-        self.conns().now = now;
-        Ok(())
+        let until = self.see().now + time;
+        self.settle()?;
+        while let Some(next) = next_instant(self).filter(|next| *next <= until) {
+            let conns = self.conns();
+            conns.now = conns.now.max(next);
+            self.settle()?;
+        }
+        self.conns().now = until;
+        self.settle()
     }
 
     /// Lets happen everything that happens now.
@@ -261,8 +262,12 @@ pub trait Lives: Sized {
     /// # Errors
     /// The invariant that is broken.
     fn settle(&mut self) -> Outcome {
-        let now = self.see().now;
-        settle(&mut Turning(self), now)
+        for _ in 0..STUCK {
+            if !turn(self)? {
+                return Ok(());
+            }
+        }
+        Err("nothing makes progress: something spins".to_owned())
     }
 
     /// Whether a client is back, on a line that is whole, and waits for nothing.
@@ -352,104 +357,103 @@ pub fn random_lives<L: Lives>(name: &str, few: u64) {
     });
 }
 
-struct Turning<'a, L>(&'a mut L);
-
-impl<L: Lives> Turning<'_, L> {
-    fn dial(&mut self, client: usize) -> bool {
-        let conns = self.0.conns();
-        let failing = if conns.calm { 0 } else { 20 };
-        if !conns.dialling[client].dials(failing, conns.now, &mut conns.rng) {
-            return false;
-        }
-        conns.tally.lines += 1;
-        let ((machine, bounds), server, own) = self.0.open(client);
-        let conns = self.0.conns();
-        let number = conns.tally.lines;
-        let line = Line::new(number, machine, server.0).with_bounds(bounds, server.1);
-        let conn = Connection {
-            line,
-            client,
-            ended_by: None,
-            is_disturbed: false,
-            is_closed: false,
-            own,
-        };
-        conns.all.insert(number, conn);
-        conns.current[client] = Some(number);
-        true
+fn dial<L: Lives>(lives: &mut L, client: usize) -> bool {
+    let conns = lives.conns();
+    let failing = if conns.calm { 0 } else { 20 };
+    if !conns.dialling[client].dials(failing, conns.now, &mut conns.rng) {
+        return false;
     }
-
-    #[expect(clippy::unwrap_used, reason = "only a turn removes a connection")]
-    fn line(&mut self, number: u64) -> &mut Line<L::Client, L::Server> {
-        &mut self.0.conns().all.get_mut(&number).unwrap().line
-    }
-
-    fn client_event(&mut self, number: u64, event: <L::Client as Machine>::Event) -> Outcome {
-        let is_closed = self.0.see().all[&number].is_closed;
-        ensure(!is_closed, || format!("{event:?} after the end"))?;
-        let received = self.0.on_client_event(number, event)?;
-        let conns = self.0.conns();
-        let Some(conn) = conns.all.get_mut(&number) else {
-            return Ok(());
-        };
-        match received {
-            Heard::Nothing => {}
-            Heard::Ready => conns.dialling[conn.client].ready(),
-            Heard::Closed(reason) => {
-                conn.is_closed = true;
-                ensure(conn.closes_with(&reason), || {
-                    format!("{reason:?} after {:?}", conn.ended_by)
-                })?;
-                conns.current[conn.client] = None;
-                conns.dialling[conn.client].lost(reason.retry(), conns.now, &mut conns.rng);
-            }
-        }
-        Ok(())
-    }
+    conns.tally.lines += 1;
+    let ((machine, bounds), server, own) = lives.open(client);
+    let conns = lives.conns();
+    let number = conns.tally.lines;
+    let conn = Connection {
+        line: Line::new(number, machine, server.0).with_bounds(bounds, server.1),
+        client,
+        ended_by: None,
+        is_disturbed: false,
+        is_closed: false,
+        own,
+    };
+    conns.all.insert(number, conn);
+    conns.current[client] = Some(number);
+    true
 }
 
-impl<L: Lives> World for Turning<'_, L> {
-    fn next_instant(&self) -> Option<Instant> {
-        let conns = self.0.see();
-        let lines = conns.all.values().filter_map(|it| it.line.next_instant());
-        let dials = conns.dialling.iter().filter_map(Dialling::next_instant);
-        lines.chain(dials).chain(self.0.poll_timeout()).min()
-    }
-
-    fn turn(&mut self, now: Instant) -> Outcome<bool> {
-        self.0.conns().now = now;
-        let mut active = false;
-        for client in 0..self.0.see().current.len() {
-            active |= self.dial(client);
+fn client_event<L: Lives>(
+    lives: &mut L,
+    number: u64,
+    event: <L::Client as Machine>::Event,
+) -> Outcome {
+    let is_closed = lives.see().all[&number].is_closed;
+    ensure(!is_closed, || format!("{event:?} after the end"))?;
+    let effect = lives.on_client_event(number, event)?;
+    let conns = lives.conns();
+    let Some(conn) = conns.all.get_mut(&number) else {
+        return Ok(());
+    };
+    match effect {
+        Effect::Nothing => {}
+        Effect::Ready => conns.dialling[conn.client].ready(),
+        Effect::Closed(reason) => {
+            conn.is_closed = true;
+            ensure(conn.closes_with(&reason), || {
+                format!("{reason:?} after {:?}", conn.ended_by)
+            })?;
+            conns.current[conn.client] = None;
+            conns.dialling[conn.client].lost(reason.retry(), conns.now, &mut conns.rng);
         }
-        if self.0.poll_timeout().is_some_and(|at| at <= now) {
-            self.0.handle_timeout();
-            let moved = self.0.poll_timeout().is_none_or(|at| at > now);
-            ensure(moved, || "a handled deadline is still due".to_owned())?;
+    }
+    Ok(())
+}
+
+/// When something happens next by itself.
+fn next_instant<L: Lives>(lives: &L) -> Option<Instant> {
+    let conns = lives.see();
+    let lines = conns.all.values().filter_map(|it| it.line.next_instant());
+    let dials = conns.dialling.iter().filter_map(Dialling::next_instant);
+    lines.chain(dials).chain(lives.poll_timeout()).min()
+}
+
+#[expect(clippy::unwrap_used, reason = "only a turn removes a connection")]
+fn line<L: Lives>(lives: &mut L, number: u64) -> &mut Line<L::Client, L::Server> {
+    &mut lives.conns().all.get_mut(&number).unwrap().line
+}
+
+/// Lets happen what is due now, perhaps not all of it. Returns whether something happened.
+fn turn<L: Lives>(lives: &mut L) -> Outcome<bool> {
+    let now = lives.see().now;
+    let mut active = false;
+    for client in 0..lives.see().current.len() {
+        active |= dial(lives, client);
+    }
+    if lives.poll_timeout().is_some_and(|at| at <= now) {
+        lives.handle_timeout();
+        let moved = lives.poll_timeout().is_none_or(|at| at > now);
+        ensure(moved, || "a handled deadline is still due".to_owned())?;
+        active = true;
+    }
+    let numbers: Vec<u64> = lives.see().all.keys().copied().collect();
+    for number in numbers {
+        active |= line(lives, number).settle(now)?;
+        while let Some(event) = line(lives, number).server.next_event() {
+            lives.on_server_event(number, event)?;
             active = true;
         }
-        let numbers: Vec<u64> = self.0.see().all.keys().copied().collect();
-        for number in numbers {
-            active |= self.line(number).settle(now)?;
-            while let Some(event) = self.line(number).server.next_event() {
-                self.0.on_server_event(number, event)?;
-                active = true;
-            }
-            active |= self.0.pass_on()?;
-            while let Some(event) = self.line(number).client.next_event() {
-                self.client_event(number, event)?;
-                active = true;
-            }
-            let conn = &self.0.see().all[&number];
-            if conn.line.is_over() {
-                ensure(conn.is_closed, || "closed, and nobody knows".to_owned())?;
-                self.0.check_ended(conn)?;
-                let frames = conn.line.frames();
-                self.0.conns().tally.frames += frames;
-                self.0.conns().all.remove(&number);
-            }
+        active |= lives.pass_on()?;
+        while let Some(event) = line(lives, number).client.next_event() {
+            client_event(lives, number, event)?;
+            active = true;
         }
-        active |= self.0.pass_on()?;
-        Ok(active)
+        let conn = &lives.see().all[&number];
+        if conn.line.is_over() {
+            ensure(conn.is_closed, || "closed, and nobody knows".to_owned())?;
+            lives.check_ended(conn)?;
+            let frames = conn.line.frames();
+            lives.conns().tally.frames += frames;
+            lives.conns().all.remove(&number);
+        }
     }
+    active |= lives.pass_on()?;
+    Ok(active)
 }

@@ -12,7 +12,7 @@ use smarthole_proto::limits::defaults;
 use smarthole_proto::router::{Choice, RouterError};
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::sim::{
-    self, Bounds, Connections, ConnectionsOf, Heard, Lives, Opened, Outcome, Rng, ensure,
+    self, Bounds, Connections, ConnectionsOf, Effect, Lives, Opened, Outcome, Rng, ensure,
     random_lives,
 };
 
@@ -226,12 +226,12 @@ impl Lives for House {
         Ok(())
     }
 
-    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Heard> {
+    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Effect> {
         let Connection { client, own, .. } = self.conns.all.get_mut(&conn).unwrap();
         match event {
             ClientEvent::Registered { .. } => {
                 *own = true;
-                return Ok(Heard::Ready);
+                return Ok(Effect::Ready);
             }
             ClientEvent::Message(Received { message, .. }) => {
                 ensure(*own, || "a message came first".to_owned())?;
@@ -240,10 +240,10 @@ impl Lives for House {
                 }
                 self.unanswered[*client].push(message.id);
             }
-            ClientEvent::Closed(reason) => return Ok(Heard::Closed(reason)),
+            ClientEvent::Closed(reason) => return Ok(Effect::Closed(reason)),
             _ => {}
         }
-        Ok(Heard::Nothing)
+        Ok(Effect::Nothing)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

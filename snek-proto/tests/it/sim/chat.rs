@@ -11,7 +11,7 @@ use snek_proto::frame::{self, Channel, Final, User};
 use snek_proto::hub::{ConnId, Hub, HubConfig};
 use snek_proto::server::{RequestId, ServerConfig, ServerConn, ServerEvent};
 use switchboard_testing::sim::{
-    self, Bounds, Connections, ConnectionsOf, Heard, Lives, Opened, Outcome, Rng, ensure,
+    self, Bounds, Connections, ConnectionsOf, Effect, Lives, Opened, Outcome, Rng, ensure,
     random_lives,
 };
 
@@ -359,7 +359,7 @@ impl Lives for Chat {
         Ok(())
     }
 
-    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Heard> {
+    fn on_client_event(&mut self, conn: u64, event: ClientEvent) -> Outcome<Effect> {
         let now = self.conns.now;
         let tally = &mut self.conns.tally;
         let conn = self.conns.all.get_mut(&conn).unwrap();
@@ -368,7 +368,7 @@ impl Lives for Chat {
                 conn.own.is_ready = true;
                 let is_own = ready.user.username == USERS[conn.client];
                 ensure(is_own, || format!("{ready:?}"))?;
-                return Ok(Heard::Ready);
+                return Ok(Effect::Ready);
             }
             ClientEvent::Reply { id, result } => {
                 tally.ended += 1;
@@ -384,11 +384,11 @@ impl Lives for Chat {
             }
             ClientEvent::Closed(reason) => {
                 ensure(conn.own.calls.is_empty(), || "calls never ended".to_owned())?;
-                return Ok(Heard::Closed(reason));
+                return Ok(Effect::Closed(reason));
             }
             _ => {}
         }
-        Ok(Heard::Nothing)
+        Ok(Effect::Nothing)
     }
 
     fn check_ended(&self, Connection { own, .. }: &Connection) -> Outcome {
@@ -426,8 +426,8 @@ impl Lives for Chat {
         ensure(self.conns.tally.answered == answered + 3, || {
             "not answered".to_owned()
         })?;
-        for conn in self.conns.all.values() {
-            let due = &conn.own.due;
+        for user in 0..USERS.len() {
+            let due = &self.conns.of(user).unwrap().own.due;
             ensure(due.is_empty(), || format!("{due:?} never came"))?;
         }
         Ok(())
