@@ -211,7 +211,7 @@ mod tests {
             let mut outbox = Outbox::default();
             let mut progress = Progress::default();
             let mut open: Vec<FrameNumber> = Vec::new();
-            let mut heard: Vec<(FrameNumber, Instant)> = Vec::new();
+            let mut received: Vec<(FrameNumber, Instant)> = Vec::new();
             for (at, (step, pick)) in (0..).zip(steps) {
                 let now = start + SECOND * at;
                 let chosen = pick.checked_rem(open.len()).and_then(|at| open.get(at).copied());
@@ -221,11 +221,11 @@ mod tests {
                         let _ = outbox.pop();
                         progress.sent(frame, now);
                         open.push(frame);
-                        heard.push((frame, now));
+                        received.push((frame, now));
                     }
                     (2, Some(frame)) => {
                         progress.on_frame(frame, now);
-                        heard.push((frame, now));
+                        received.push((frame, now));
                     }
                     (_, Some(frame)) => {
                         progress.ended(frame);
@@ -238,8 +238,8 @@ mod tests {
                     open.reverse();
                 }
                 for frame in &open {
-                    let expected = heard.iter().filter(|(of, _)| of <= frame).map(|(_, at)| *at);
-                    let sent_at = heard.iter().find(|(of, _)| of == frame).map(|(_, at)| *at);
+                    let expected = received.iter().filter(|(of, _)| of <= frame).map(|(_, at)| *at);
+                    let sent_at = received.iter().find(|(of, _)| of == frame).map(|(_, at)| *at);
                     prop_assert_eq!(progress.since(*frame), expected.chain(sent_at).max());
                 }
                 open.sort_unstable();

@@ -36,7 +36,7 @@ pub(super) struct Run {
     /// How long the chat waits for its next message.
     pub(super) idle: Option<Duration>,
     /// When the last message for the chat came; initially, when the chat was sent.
-    pub(super) heard: Instant,
+    pub(super) received: Instant,
     /// The time by which the chat must have ended, if nothing else comes.
     pub(super) end_by: Option<Instant>,
     /// Whether the chat waits in the server's queue, so that silence about it means nothing while a
@@ -51,7 +51,7 @@ impl Run {
     pub(super) fn new(idle: Option<Duration>, now: Instant) -> Self {
         Self {
             idle,
-            heard: now,
+            received: now,
             end_by: None,
             queued: false,
             aborting: false,
@@ -60,7 +60,7 @@ impl Run {
     }
 
     /// Returns when the chat has waited too long, if its last message came at `heard`.
-    pub(super) fn deadline(&self, heard: Instant) -> Option<Instant> {
-        self.end_by.or_else(|| Some(later(heard, self.idle?)))
+    pub(super) fn deadline(&self, received: Instant) -> Option<Instant> {
+        self.end_by.or_else(|| Some(later(received, self.idle?)))
     }
 }

@@ -3,7 +3,6 @@
 mod aborts;
 mod malformed;
 mod timeouts;
-mod wild;
 
 use std::fmt;
 use std::time::Duration;
@@ -377,7 +376,7 @@ fn usage_is_reported_as_received_and_never_summed() {
             &json!({"type": "usage", "inputTokens": input, "outputTokens": 7}),
         );
     }
-    let told = played
+    let reported = played
         .updates()
         .into_iter()
         .filter_map(|update| match update {
@@ -385,7 +384,7 @@ fn usage_is_reported_as_received_and_never_summed() {
             _ => None,
         });
     let expected = [3126, 11, 3126, 22].map(|input| Usage::new(input, 7));
-    assert!(told.eq(expected));
+    assert!(reported.eq(expected));
     let usage = json!({"inputTokens": 3307, "outputTokens": 14, "totalTokens": 3321});
     let reply = json!({"output": "o", "outputStreamed": true, "model": "m", "usage": usage});
     played.say(id, json!({"type": "chat.done", "reply": reply}));

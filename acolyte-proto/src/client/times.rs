@@ -14,7 +14,7 @@ impl ClientConn {
         if let Some(call) = self.calls.get_mut(id)
             && let Kind::Chat(run) = &mut call.kind
         {
-            run.heard = now;
+            run.received = now;
             run.queued = queued;
             run.end_by = None;
             self.progress.on_frame(call.frame, now);
@@ -27,7 +27,7 @@ impl ClientConn {
             && let Kind::Chat(run) = &call.kind
         {
             let ahead = self.progress.since(call.frame).filter(|_| run.queued);
-            let deadline = run.deadline(ahead.unwrap_or(run.heard));
+            let deadline = run.deadline(ahead.unwrap_or(run.received));
             if deadline.is_none_or(|at| at > now) {
                 self.calls.extend(id, deadline);
                 return;

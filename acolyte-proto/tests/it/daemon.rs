@@ -40,7 +40,7 @@ pub struct Shared {
 pub struct Puppet {
     shared: Arc<Shared>,
     /// Messages of chats whose work was dropped or has ended.
-    told: mpsc::UnboundedSender<String>,
+    reported: mpsc::UnboundedSender<String>,
 }
 
 /// Says what ended, even if it was dropped.
@@ -55,7 +55,7 @@ impl Drop for Guard {
 impl Agent for Puppet {
     async fn run(&self, run: ChatReply, request: ChatRequest) -> Result<Reply, AppError> {
         let message = request.message.to_string();
-        let _guard = Guard(self.told.clone(), message.clone());
+        let _guard = Guard(self.reported.clone(), message.clone());
         let stopped = |_| AppError::failed("stopped");
         match message.as_str() {
             // Does not look whether it was aborted.
@@ -63,7 +63,7 @@ impl Agent for Puppet {
             "wait" => self.shared.gate.notified().await,
             "obey" => {
                 run.cancelled().await;
-                let _ = self.told.send("obeyed".to_owned());
+                let _ = self.reported.send("obeyed".to_owned());
             }
             "tools" => {
                 for _ in 0..3 {
@@ -126,12 +126,12 @@ impl Agent for Puppet {
             }
             "keep" => {
                 // A clone that is used after the end.
-                let (run, told) = (run.clone(), self.told.clone());
+                let (run, reported) = (run.clone(), self.reported.clone());
                 tokio::spawn(async move {
                     while run.text("x").await.is_ok() {
                         tokio::task::yield_now().await;
                     }
-                    let _ = told.send("refused".to_owned());
+                    let _ = reported.send("refused".to_owned());
                 });
             }
             other => run.text(other).await.map_err(stopped)?,
@@ -158,11 +158,11 @@ pub struct Running {
 }
 
 pub fn puppet() -> (Puppet, Arc<Shared>, mpsc::UnboundedReceiver<String>) {
-    let (told, hear) = mpsc::unbounded_channel();
+    let (reported, hear) = mpsc::unbounded_channel();
     let shared = Arc::<Shared>::default();
     let puppet = Puppet {
         shared: Arc::clone(&shared),
-        told,
+        reported,
     };
     (puppet, shared, hear)
 }

@@ -93,8 +93,11 @@ async fn scenario(lossy: Lossy) {
         }
         assert!(status.is_ok());
     } else if let Err(error) = status {
-        let told = matches!(error, CallError::Closed { .. } | CallError::TimedOut { .. });
-        assert!(told || matches!(error, CallError::Refused(_)), "{error:?}");
+        let reported = matches!(error, CallError::Closed { .. } | CallError::TimedOut { .. });
+        assert!(
+            reported || matches!(error, CallError::Refused(_)),
+            "{error:?}"
+        );
     }
 }
 

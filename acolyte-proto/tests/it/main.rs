@@ -15,7 +15,6 @@ mod mounted;
 mod net_client;
 mod nodes;
 mod order;
-mod pair;
 mod recordings;
 mod replayed;
 mod serve;

@@ -40,23 +40,25 @@ fn in_memory(options: ServerOptions) -> Client {
 }
 
 /// What a chat tells of its steps and its end, the same over every transport.
-async fn told(chat: &mut Chat) -> Vec<String> {
-    let mut told = Vec::new();
+async fn updates(chat: &mut Chat) -> Vec<String> {
+    let mut updates = Vec::new();
     while let Some(update) = chat.next().await {
         match update {
-            ChatUpdate::Event(Event::TextDelta(text)) => told.push(format!("text {text}")),
-            ChatUpdate::Event(event) => told.push(event.tag().to_owned()),
-            ChatUpdate::Ended(Outcome::Done(reply)) => told.push(format!("done {}", reply.output)),
-            ChatUpdate::Ended(Outcome::Failed(failure)) => told.push(match failure {
+            ChatUpdate::Event(Event::TextDelta(text)) => updates.push(format!("text {text}")),
+            ChatUpdate::Event(event) => updates.push(event.tag().to_owned()),
+            ChatUpdate::Ended(Outcome::Done(reply)) => {
+                updates.push(format!("done {}", reply.output))
+            }
+            ChatUpdate::Ended(Outcome::Failed(failure)) => updates.push(match failure {
                 Failure::Server(error) => format!("error {}", error.message),
                 Failure::Model(reply) => format!("ill {}", reply.error.unwrap_or_default()),
                 other => format!("{other:?}"),
             }),
-            ChatUpdate::Ended(other) => told.push(format!("{other:?}")),
+            ChatUpdate::Ended(other) => updates.push(format!("{other:?}")),
             _ => {}
         }
     }
-    told
+    updates
 }
 
 #[tokio::test]
@@ -80,15 +82,15 @@ async fn chats_are_the_same_over_every_transport() {
         ("panic", &["status", "error Internal error."]),
         ("list", &["status", "checklist", "done list"]),
     ] {
-        let ws = told(&mut over_ws.chat(ask(message)).await).await;
+        let ws = updates(&mut over_ws.chat(ask(message)).await).await;
         assert_eq!(ws, expected);
-        let sse = told(&mut over_sse.chat(ask(message)).await).await;
+        let sse = updates(&mut over_sse.chat(ask(message)).await).await;
         assert_eq!(sse, expected);
-        let mem = told(&mut over_mem.chat(ask(message)).await).await;
+        let mem = updates(&mut over_mem.chat(ask(message)).await).await;
         assert_eq!(mem, expected);
     }
-    let many = told(&mut over_sse.chat(ask("many")).await).await;
-    assert_eq!(many, told(&mut over_ws.chat(ask("many")).await).await);
+    let many = updates(&mut over_sse.chat(ask("many")).await).await;
+    assert_eq!(many, updates(&mut over_ws.chat(ask("many")).await).await);
 }
 
 #[tokio::test]
@@ -214,11 +216,11 @@ async fn headers_and_extensions_of_the_host_reach_the_agent_over_both_transports
     let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
-    let told = told(&mut client.chat(ask("hello")).await).await;
-    assert_eq!(told, ["status", "done a header and a layer"]);
+    let updates = updates(&mut client.chat(ask("hello")).await).await;
+    assert_eq!(updates, ["status", "done a header and a layer"]);
     let over_sse = SseClient::new(&url, ClientConfig::default()).unwrap();
-    let told = self::told(&mut over_sse.chat(ask("hello")).await).await;
-    assert_eq!(told, ["status", "done  and a layer"]);
+    let updates = self::updates(&mut over_sse.chat(ask("hello")).await).await;
+    assert_eq!(updates, ["status", "done  and a layer"]);
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
 }

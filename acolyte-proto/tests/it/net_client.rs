@@ -1,7 +1,5 @@
 //! The client over a line in memory, with a server that is played by hand.
 
-use std::time::Duration;
-
 use acolyte_proto::client::{ChatUpdate, ClientConfig, ClientEvent, Outcome};
 use acolyte_proto::error::Mismatch;
 use acolyte_proto::error::RpcError;
@@ -11,7 +9,7 @@ use acolyte_proto::id::TaskId;
 use acolyte_proto::net::{Chat, Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
-use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, LinkState, Message, QueueConfig, Transport};
+use rpc_core::net::{LinkEvent, LinkState, Message, Transport};
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
 use serde_json::{Value, json};
 
@@ -79,12 +77,6 @@ impl<T: Transport> Played<T> {
             }
         }
     }
-}
-
-fn queued(streams: QueueConfig) -> ClientConfig {
-    let mut config = ClientConfig::default();
-    config.link.streams = streams;
-    config
 }
 
 fn open(config: ClientConfig) -> (Client, Events, MemListener) {
@@ -182,44 +174,6 @@ async fn an_abort_ends_the_chat_as_aborted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_is_answered_during_an_unread_flood() {
-    let chats = QueueConfig {
-        max_items: 4,
-        policy: LagPolicy::Block {
-            deadline: Duration::from_secs(30),
-        },
-        ..QueueConfig::default()
-    };
-    let link = LinkConfig {
-        streams: chats,
-        ..LinkConfig::default()
-    };
-    let (client, _, mut listener) = open(ClientConfig {
-        link,
-        ..ClientConfig::default()
-    });
-    let mut server = Played(listener.accept().await.unwrap());
-    client.ready().await.unwrap();
-    let (mut chat, id) = started(&client, &mut server).await;
-    let play = async {
-        for number in 0..2_000 {
-            server.text(&id, &number.to_string()).await;
-        }
-        let abort = server.hear().await.unwrap();
-        let result = json!({"type": "chat.abort.result", "requestId": id, "aborted": true});
-        server.say(&abort["id"], result).await;
-        server
-    };
-    let (aborted, _server) = tokio::join!(chat.abort(), play);
-    assert_eq!(aborted, Ok(true));
-    for number in 0..2_000 {
-        let text = ChatUpdate::Event(Event::text(number.to_string()));
-        assert_eq!(chat.next().await, Some(text));
-    }
-    assert_eq!(chat.finish().await, Outcome::Aborted { error: None });
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_task_can_be_queried_after_a_reconnect() {
     let (client, mut events, mut listener) = open(ClientConfig::default());
     let mut server = Played(listener.accept().await.unwrap());
@@ -255,33 +209,6 @@ async fn a_task_can_be_queried_after_a_reconnect() {
     let result = json!({"type": "task.status.result", "task": null});
     server.say(&frame["id"], result).await;
     assert_eq!(asked.await.unwrap(), Ok(None));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_unread_chat_blocks_others_only_until_its_deadline() {
-    let chats = QueueConfig {
-        max_items: 2,
-        policy: LagPolicy::Block {
-            deadline: Duration::from_secs(5),
-        },
-        ..QueueConfig::default()
-    };
-    let (client, _, mut listener) = open(queued(chats));
-    tokio::spawn(Played(listener.accept().await.unwrap()).serve());
-    client.ready().await.unwrap();
-    let mut lazy = start(&client, "one two three four five").await;
-    client.status().await.unwrap();
-    let outcome = lazy.finish().await;
-    assert!(
-        matches!(
-            &outcome,
-            Outcome::Closed {
-                reason: CloseReason::SlowConsumer,
-                ..
-            }
-        ),
-        "{outcome:?}"
-    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -215,9 +215,9 @@ impl OrderChecker {
 
     fn places_are_known(&self) -> Checked {
         for (place, id) in (1..).zip(&self.waiting) {
-            let told = self.chats.get(id).map_or(0, |chat| chat.position);
-            if told != place {
-                return Err(format!("{id} was told {told} and is at {place}"));
+            let reported = self.chats.get(id).map_or(0, |chat| chat.position);
+            if reported != place {
+                return Err(format!("{id} was told {reported} and is at {place}"));
             }
         }
         Ok(())

@@ -288,25 +288,6 @@ async fn the_shutdown_endpoint_can_be_disabled() {
 }
 
 #[tokio::test]
-async fn web_pages_are_refused_over_http_too() {
-    let server = serve(ServerOptions::default()).await;
-    for origin in ["http://evil.example", "http://localhost:3000", "null"] {
-        let origin = format!("origin: {origin}\r\n");
-        for line in [
-            "POST /v1/admin/shutdown",
-            "POST /v1/chat/stream",
-            "OPTIONS /v1/chat/stream",
-            "GET /v1/status",
-        ] {
-            let answer = server.ask(&request(line, &origin, "{}")).await;
-            assert!(answer.starts_with("HTTP/1.1 403"), "{origin}{line}");
-        }
-    }
-    let own = request("GET /v1/status", "origin: http://localhost\r\n", "");
-    assert!(server.ask(&own).await.starts_with("HTTP/1.1 200"));
-}
-
-#[tokio::test]
 async fn a_body_over_16_mib_is_refused() {
     let connection = ServerConfig::default();
     let server = serve(ServerOptions {

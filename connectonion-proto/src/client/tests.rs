@@ -6,7 +6,7 @@ mod session;
 
 use std::time::Duration;
 
-use rpc_core::{CallId, Disconnect, Instant, Limits, Refused, Retry};
+use rpc_core::{CallId, Disconnect, Instant, Refused, Retry};
 use serde_json::{Value, json};
 use switchboard_testing::play::Play;
 
@@ -347,30 +347,6 @@ fn a_late_silence_timeout_gets_one_fresh_grace() {
 }
 
 #[test]
-fn silence_is_not_detected_while_events_are_not_taken() {
-    let limits = Limits {
-        max_events: 1,
-        ..Limits::default()
-    };
-    let mut played = Played::new(ClientConfig {
-        limits,
-        ..ClientConfig::default()
-    });
-    played.take(&connected("new"));
-    assert!(!played.conn.wants_input());
-    played.wait(SILENCE_TIMEOUT);
-    assert!(!played.conn.is_closed());
-    played.events();
-    played.wait(SILENCE_TIMEOUT);
-    assert!(
-        !played.conn.is_closed(),
-        "what came meanwhile is read first"
-    );
-    played.wait(SECOND);
-    assert!(played.conn.is_closed());
-}
-
-#[test]
 fn an_unanswered_connect_times_out() {
     let mut played = Played::new(ClientConfig::default());
     played.sent();
@@ -433,29 +409,6 @@ fn a_running_session_is_resumed() {
     let mut played = Played::new(ClientConfig::default());
     played.take(&connected("suspended"));
     assert_eq!(played.conn.state(), ClientState::Ready);
-}
-
-#[test]
-fn a_lost_connection_ends_pending_work_once() {
-    let mut played = Played::ready();
-    let sent = played.input("sent");
-    played.sent();
-    let unsent = played.input("unsent");
-    let events = played.lose();
-    let delivery = |wanted: CallId| {
-        events.iter().find_map(|event| match event {
-            ClientEvent::Reply {
-                id,
-                result: Err(error),
-            } if *id == wanted => Some(error.delivery()),
-            _ => None,
-        })
-    };
-    assert_eq!(delivery(sent), Some(Delivery::Unknown));
-    assert_eq!(delivery(unsent), Some(Delivery::NotSent));
-    assert_eq!(events.len(), 3);
-    assert_eq!(closed(&events), CloseReason::Lost);
-    assert_eq!(played.conn.poll_timeout(), None);
 }
 
 #[test]

@@ -40,11 +40,11 @@ pub(crate) mod sessions;
 pub use crate::hub::{AppError, Prompt};
 #[doc(hidden)]
 pub use remote::ClientProtocol;
-pub use remote::{Client, Connection, Events, Human, Question, Run, RunEvent, connect_with};
 #[cfg(feature = "ws")]
 pub use remote::{
-    ConnectError, FindError, Found, connect, connect_lazy, dialer, find, find_with, look_up,
+    AgentEndpoint, ConnectError, FindError, connect, connect_lazy, dialer, find, find_with, look_up,
 };
+pub use remote::{Client, Connection, Events, Human, Question, Run, RunEvent, connect_with};
 #[cfg(feature = "server")]
 pub use rpc_core::net::server::ServerHandle;
 #[cfg(feature = "server")]

@@ -259,8 +259,8 @@ fn onboarding_offers_need_an_open_onboarding() {
     assert_eq!(rig.error(), "onboarding is not required");
     rig.say(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
-    let told = rig.conn.gate(Address::from_bytes([7; 32]), &required);
-    assert_eq!(told, Err(Refused::UnknownId));
+    let reported = rig.conn.gate(Address::from_bytes([7; 32]), &required);
+    assert_eq!(reported, Err(Refused::UnknownId));
 }
 
 #[test]
@@ -272,8 +272,8 @@ fn an_oversized_connect_does_not_wait_for_onboarding() {
     let mut rig = Rig::with(config);
     rig.say(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
-    let told = rig.conn.gate(Address::from_bytes([7; 32]), &required);
-    assert!(matches!(told, Err(Refused::TooLarge { max: 10, .. })));
+    let reported = rig.conn.gate(Address::from_bytes([7; 32]), &required);
+    assert!(matches!(reported, Err(Refused::TooLarge { max: 10, .. })));
     assert_eq!(rig.conn.state(), ServerState::AwaitVerdict);
     rig.conn.refuse(&ErrorFrame::new("too large")).unwrap();
     assert_eq!(rig.conn.state(), ServerState::AwaitConnect);

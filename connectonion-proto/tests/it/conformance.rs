@@ -4,36 +4,30 @@ use std::time::Instant;
 
 use connectonion_proto::client::{ClientConfig, ClientConn};
 use connectonion_proto::frame::{Answer, Connect, Input, Response, Signed};
-use rpc_core::testing::conformance;
 use rpc_core::{Incoming, Machine};
+use switchboard_testing::rules::conforms;
 
-fn nasty() -> Vec<String> {
-    let mut nasty = conformance::nasty_texts();
-    for text in [
-        r#"{"type":"PING"}"#,
-        r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#,
-        r#"{"type":"CONNECTED","session_id":7,"status":"executing","server_newer":true}"#,
-        r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":true,"session":[]}"#,
-        r#"{"type":"OUTPUT","result":null}"#,
-        r#"{"type":"OUTPUT","result":{"a":1},"session":{}}"#,
-        r#"{"type":"ONBOARD_REQUIRED","methods":[]}"#,
-        r#"{"type":"ONBOARD_SUCCESS"}"#,
-        r#"{"type":"RUNTIME_INPUT_ACK","id":"r"}"#,
-        r#"{"type":"SESSION_STATUS","session_id":null,"status":"not_found"}"#,
-        r#"{"type":"ADMIN_RESULT","action":"promote"}"#,
-        r#"{"type":"ERROR","message":"prompt required"}"#,
-        r#"{"type":"ERROR","error":"boom","code":-32603}"#,
-        r#"{"type":"ERROR","code":"RUNTIME_INPUT_REJECTED","message":"x"}"#,
-        r#"{"type":"ERROR","code":"STALE_ANSWER","message":"x","request_id":7}"#,
-        r#"{"type":"user_input","content":"x","id":"u","ts":1}"#,
-        r#"{"type":"user_input","content":[{"type":"text"}],"id":"u","ts":1}"#,
-        r#"{"type":"ask_user","id":"q","ts":1}"#,
-        r#"{"type":"thinking","id":{},"ts":"x"}"#,
-    ] {
-        nasty.push(text.to_owned());
-    }
-    nasty
-}
+const NASTY: &[&str] = &[
+    r#"{"type":"PING"}"#,
+    r#"{"type":"CONNECTED","session_id":"s","status":"running"}"#,
+    r#"{"type":"CONNECTED","session_id":7,"status":"executing","server_newer":true}"#,
+    r#"{"type":"CONNECTED","session_id":"s","status":"new","server_newer":true,"session":[]}"#,
+    r#"{"type":"OUTPUT","result":null}"#,
+    r#"{"type":"OUTPUT","result":{"a":1},"session":{}}"#,
+    r#"{"type":"ONBOARD_REQUIRED","methods":[]}"#,
+    r#"{"type":"ONBOARD_SUCCESS"}"#,
+    r#"{"type":"RUNTIME_INPUT_ACK","id":"r"}"#,
+    r#"{"type":"SESSION_STATUS","session_id":null,"status":"not_found"}"#,
+    r#"{"type":"ADMIN_RESULT","action":"promote"}"#,
+    r#"{"type":"ERROR","message":"prompt required"}"#,
+    r#"{"type":"ERROR","error":"boom","code":-32603}"#,
+    r#"{"type":"ERROR","code":"RUNTIME_INPUT_REJECTED","message":"x"}"#,
+    r#"{"type":"ERROR","code":"STALE_ANSWER","message":"x","request_id":7}"#,
+    r#"{"type":"user_input","content":"x","id":"u","ts":1}"#,
+    r#"{"type":"user_input","content":[{"type":"text"}],"id":"u","ts":1}"#,
+    r#"{"type":"ask_user","id":"q","ts":1}"#,
+    r#"{"type":"thinking","id":{},"ts":"x"}"#,
+];
 
 fn new(now: Instant) -> ClientConn {
     let connect = Connect::new(Signed::none());
@@ -83,18 +77,10 @@ fn gated(now: Instant) -> ClientConn {
 #[test]
 fn the_client_machine_conforms_in_every_state() {
     let now = Instant::now();
-    let nasty = nasty();
-    let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
     for make in [new, busy, gated] {
-        let mut conn = make(now);
-        conformance::early_timeout_is_a_no_op(&mut conn, now);
-        conformance::any_text_is_survived(&mut conn, &texts, now);
-        conformance::timeouts_make_progress(&mut conn, 10);
-        conformance::closed_is_inert(&mut conn, &texts, now);
-        let mut conn = make(now);
-        conformance::timeouts_make_progress(&mut conn, 10);
+        conforms(make(now), NASTY, now);
         let mut conn = make(now);
         conn.close(now);
-        conformance::closed_is_inert(&mut conn, &texts, now);
+        conforms(conn, NASTY, now);
     }
 }

@@ -191,8 +191,8 @@ async fn only_administrators_may_send_admin_commands() {
 async fn a_payment_admits_once_it_is_verified() {
     let access =
         AccessControl::new(*host_key().address(), TrustLevel::Careful).with_payment(10_u64, None);
-    let told = Arc::new(AtomicUsize::new(0));
-    let hook = Arc::clone(&told);
+    let refusal = Arc::new(AtomicUsize::new(0));
+    let hook = Arc::clone(&refusal);
     let is_paid = async |payer: Address, amount| payer == *client_key().address() && amount >= 10.0;
     let mut options = RuntimeOptions::with_access(access).with_payments(is_paid);
     options.on_trust = Some(Box::new(move |book| {
@@ -222,7 +222,7 @@ async fn a_payment_admits_once_it_is_verified() {
     client.say(&offer(&client_key(), 10)).await;
     client.hear_a("ONBOARD_SUCCESS").await;
     client.hear_a("CONNECTED").await;
-    assert_eq!(told.load(Ordering::SeqCst), 1);
+    assert_eq!(refusal.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -406,8 +406,11 @@ async fn one_key_can_onboard_on_two_connections() {
     let [mut client, _other] = gates;
     for code in ["red-onion", "wrong"] {
         client.say(&offer(code, 20)).await;
-        let told = client.try_hear(std::time::Duration::from_secs(1)).await;
-        assert_ne!(told.map(|it| it["type"].clone()), Some(json!("CONNECTED")));
+        let refusal = client.try_hear(std::time::Duration::from_secs(1)).await;
+        assert_ne!(
+            refusal.map(|it| it["type"].clone()),
+            Some(json!("CONNECTED"))
+        );
     }
     assert_eq!(client.ask("hello").await, "echo: hello");
     let us = *client_key().address();

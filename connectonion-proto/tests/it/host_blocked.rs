@@ -61,8 +61,8 @@ async fn put_out(runtime: &HostRuntime, client: &mut Client, idle: &mut Client) 
     }
     assert_eq!(runtime.running(), 0);
     let mut again = Client::open(runtime);
-    let told = refused(&mut again, &connect(&client_key(), json!({}))).await;
-    assert_eq!(told, "forbidden: Denied by fast rules");
+    let refusal = refused(&mut again, &connect(&client_key(), json!({}))).await;
+    assert_eq!(refusal, "forbidden: Denied by fast rules");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,8 +98,8 @@ async fn lists_changed_elsewhere_end_who_is_blocked_within_a_second() {
     put_out(&runtime, &mut busy, &mut idle).await;
     assert!(begin.elapsed() <= SECOND);
     // And it is not an administrator any more.
-    let told = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::new(now()))).await;
-    assert_eq!(told, "forbidden: admin only");
+    let refusal = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::new(now()))).await;
+    assert_eq!(refusal, "forbidden: admin only");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,11 +133,11 @@ async fn used_signatures_are_remembered_across_restarts() {
     admin.say(&promote).await;
     assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "contact");
     let runtime = start();
-    let told = refused(&mut Client::open(&runtime), &hello).await;
-    assert_eq!(told, "unauthorized: this CONNECT was already used");
+    let refusal = refused(&mut Client::open(&runtime), &hello).await;
+    assert_eq!(refusal, "unauthorized: this CONNECT was already used");
     let mut admin = inside(&runtime, &admin_key()).await;
-    let told = refused(&mut admin, &promote).await;
-    assert_eq!(told, "unauthorized: signed command already used");
+    let refusal = refused(&mut admin, &promote).await;
+    assert_eq!(refusal, "unauthorized: signed command already used");
     assert_eq!(kept.lock().unwrap().len(), 3);
 }
 

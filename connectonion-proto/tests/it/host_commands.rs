@@ -145,8 +145,8 @@ async fn administrators_and_the_host_are_admitted_at_every_level() {
             .with_access(|access| access.book_mut().blocked.insert(*admin_key().address()))
             .unwrap();
         let mut blocked = Client::open(&runtime);
-        let told = refused(&mut blocked, &connect(&admin_key(), json!({}))).await;
-        assert_eq!(told, "forbidden: Denied by fast rules", "{level:?}");
+        let reported = refused(&mut blocked, &connect(&admin_key(), json!({}))).await;
+        assert_eq!(reported, "forbidden: Denied by fast rules", "{level:?}");
     }
 }
 
@@ -334,8 +334,8 @@ async fn unsigned_commands_are_refused_where_signing_is_on() {
         json!({"type": "ADMIN_BLOCK", "client_id": "0x1"}),
     ];
     for frame in &plain {
-        let told = refused(&mut client, frame).await;
-        assert_eq!(told, "unauthorized: signed command required", "{frame}");
+        let reported = refused(&mut client, frame).await;
+        assert_eq!(reported, "unauthorized: signed command required", "{frame}");
     }
     let hello = prompt(&key, "hello", 1);
     let other = prompt(&Signer::from_seed(&[3; 32]), "hello", 1);
@@ -370,15 +370,15 @@ async fn unsigned_commands_are_refused_where_signing_is_on() {
             "unauthorized: signature expired (the client's clock is 40",
         ),
     ] {
-        let told = refused(&mut client, &frame).await;
-        assert!(told.starts_with(expected), "{told} for {frame}");
+        let reported = refused(&mut client, &frame).await;
+        assert!(reported.starts_with(expected), "{reported} for {frame}");
     }
     // A later CONNECT takes nothing back.
     let same = json!({"session_id": connected["session_id"]});
     client.say(&connect(&key, same.clone())).await;
     client.hear_a("CONNECTED").await;
-    let told = refused(&mut client, &plain[0]).await;
-    assert_eq!(told, "unauthorized: signed command required");
+    let reported = refused(&mut client, &plain[0]).await;
+    assert_eq!(reported, "unauthorized: signed command required");
     // And once is once, on every connection.
     client.say(&hello).await;
     client.output().await;
@@ -407,8 +407,8 @@ async fn signed_commands_stay_on_through_onboarding() {
         .await;
     client.hear_a("ONBOARD_SUCCESS").await;
     client.hear_a("CONNECTED").await;
-    let told = refused(&mut client, &json!({"type": "INPUT", "prompt": "hello"})).await;
-    assert_eq!(told, "unauthorized: signed command required");
+    let reported = refused(&mut client, &json!({"type": "INPUT", "prompt": "hello"})).await;
+    assert_eq!(reported, "unauthorized: signed command required");
     client.say(&prompt(&key, "hello", 1)).await;
     assert_eq!(client.output().await["result"], "echo: hello");
 }

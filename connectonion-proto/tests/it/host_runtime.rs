@@ -1,19 +1,9 @@
 //! A runtime under virtual time: clients that say what they are told, over lines in memory.
 
-use connectonion_proto::auth::Signer;
-use connectonion_proto::limits::{AUTHENTICATE_FIRST, defaults};
-use connectonion_proto::net::RuntimeOptions;
-use connectonion_proto::server::ServerConfig;
-use connectonion_proto::session::LogLimits;
-use connectonion_proto::trust::TrustLevel;
-use futures_util::future::join_all;
-use rpc_core::Limits;
-use rpc_core::keepalive::KeepAlive;
+use connectonion_proto::limits::AUTHENTICATE_FIRST;
 use serde_json::json;
 
-use crate::staff::{
-    Client, client_key, connect, host_key, input, now, runtime, runtime_with, types,
-};
+use crate::staff::{Client, client_key, connect, input, now, runtime, types};
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_is_answered() {
@@ -142,27 +132,6 @@ async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_session_id_gets_a_new_session() {
-    let runtime = runtime();
-    let (mut client, _) = Client::inside(&runtime, json!({"session_id": "mine"})).await;
-    client.ask("secret").await;
-    let mut thief = Client::open(&runtime);
-    let other = Signer::from_seed(&[3; 32]);
-    thief
-        .say(&connect(&other, json!({"session_id": "mine"})))
-        .await;
-    let connected = thief.hear_a("CONNECTED").await;
-    assert_eq!(connected["status"], "new");
-    assert_ne!(connected["session_id"], "mine");
-    assert!(connected.get("session").is_none());
-    let query = json!({"type":"SESSION_STATUS","session":{"session_id":"mine"}});
-    thief.say(&query).await;
-    assert_eq!(thief.hear_a("SESSION_STATUS").await["status"], "not_found");
-    client.say(&query).await;
-    assert_eq!(client.hear_a("SESSION_STATUS").await["status"], "connected");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_client_that_comes_back_gets_what_it_missed() {
     let runtime = runtime();
     let (mut first, connected) = Client::inside(&runtime, json!({})).await;
@@ -274,100 +243,6 @@ async fn prompts_an_agent_never_reads_are_still_answered() {
         .map(|it| it["content"].as_str().unwrap())
         .collect();
     assert_eq!(said, ["sleep 2", "slept 2", "and", "echo: and"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_agent_that_fails_leaves_the_session_usable() {
-    let runtime = runtime();
-    let (mut client, connected) = Client::inside(&runtime, json!({})).await;
-    for (prompt, words) in [
-        ("fail out of luck", "out of luck"),
-        ("panic now", "the agent panicked"),
-        ("nothing", "Agent completed without result"),
-    ] {
-        client.say(&input(prompt)).await;
-        let frames = client.hear_until("ERROR").await;
-        assert_eq!(frames.last().unwrap()["message"], words);
-        assert_eq!(client.ask("hello").await, "echo: hello");
-    }
-    let id = connected["session_id"].clone();
-    client.say(&input("fail later")).await;
-    drop(client);
-    tokio::time::sleep(crate::staff::SECOND).await;
-    // Whoever comes next is told.
-    let (mut client, connected) = Client::inside(&runtime, json!({"session_id": id})).await;
-    assert_eq!(connected["status"], "connected");
-    assert_eq!(client.hear_a("ERROR").await["message"], "later");
-    let (mut client, _) = Client::inside(&runtime, json!({"session_id": id})).await;
-    client.hear_nothing().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_slow_client_gets_the_conversation_for_missed_events() {
-    let mut options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    let log = LogLimits {
-        max_events: 10,
-        ..LogLimits::default()
-    };
-    options.hub.log = log;
-    let runtime = runtime_with(options);
-    let (mut fast, connected) = Client::inside(&runtime, json!({})).await;
-    let same = json!({"session_id": connected["session_id"]});
-    let config = ServerConfig {
-        keep_alive: KeepAlive::off(),
-        ping_interval: None,
-        limits: Limits {
-            max_outbox_frames: 16,
-            ..defaults()
-        },
-        ..ServerConfig::default()
-    };
-    let mut slow = Client::open_with(&runtime, config);
-    slow.say(&connect(&client_key(), same)).await;
-    slow.hear_a("CONNECTED").await;
-    fast.say(&input("chatter 500")).await;
-    // The other one reads all the time.
-    let frames = fast.hear_until("OUTPUT").await;
-    assert_eq!(frames.len(), 502);
-    let frames = slow.hear_until("OUTPUT").await;
-    assert!(frames.len() < 150, "{}", frames.len());
-    let last = frames.last().unwrap();
-    assert_eq!(last["result"], "said it all");
-    assert_eq!(last["session"]["messages"].as_array().unwrap().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn answers_go_to_the_question_they_name() {
-    let runtime = runtime();
-    let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    let late = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":"old"});
-    client.say(&late).await;
-    let error = client.hear_a("ERROR").await;
-    assert_eq!(
-        (&error["code"], &error["reason"]),
-        (&json!("STALE_ANSWER"), &json!("stale"))
-    );
-    assert_eq!(error["request_id"], "old");
-    client.say(&input("approve /etc")).await;
-    let question = client.hear_until("approval_needed").await.pop().unwrap();
-    assert_eq!(question["arguments"], json!({"path": "/etc"}));
-    client.say(&late).await;
-    client.hear_a("ERROR").await;
-    client
-        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"}))
-        .await;
-    client.hear_a("ERROR").await;
-    let answer = json!({"type":"APPROVAL_RESPONSE","approved":false,"request_id":question["id"]});
-    client.say(&answer).await;
-    assert_eq!(client.output().await["result"], "approved false");
-    client.say(&answer).await;
-    client.hear_a("ERROR").await;
-    client.say(&input("plan it")).await;
-    client.hear_until("plan_review").await;
-    client
-        .say(&json!({"type":"PLAN_REVIEW_RESPONSE","message":"go"}))
-        .await;
-    assert_eq!(client.output().await["result"], "plan go");
 }
 
 #[tokio::test(start_paused = true)]
@@ -526,41 +401,4 @@ async fn an_unknown_mode_is_refused() {
     assert_eq!(error["message"], "Unsupported mode: 'wild'");
     client.say(&answer("plan")).await;
     assert_eq!(client.output().await["result"], "go on: switch_mode");
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_clients_resume_their_runs_after_lost_connections() {
-    const CROWD: usize = 500;
-    let runtime = runtime();
-    let enter = |number: usize| {
-        let runtime = runtime.clone();
-        async move {
-            let mut client = Client::open(&runtime);
-            let id = format!("s-{number}");
-            client
-                .say(&json!({"type": "CONNECT", "session_id": id}))
-                .await;
-            let connected = client.hear_a("CONNECTED").await;
-            (client, connected)
-        }
-    };
-    let mut crowd = join_all((0..CROWD).map(enter)).await;
-    for (client, _) in &mut crowd {
-        client.say(&input("sleep 5")).await;
-    }
-    for (client, _) in &mut crowd {
-        client.hear_a("user_input").await;
-    }
-    assert_eq!(runtime.running(), CROWD);
-    // Twice, and all at once.
-    for _ in 0..2 {
-        crowd.clear();
-        crowd = join_all((0..CROWD).map(enter)).await;
-    }
-    for (client, connected) in &mut crowd {
-        assert_eq!(connected["status"], "running");
-        let frames = client.hear_until("OUTPUT").await;
-        assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
-    }
-    assert_eq!((runtime.sessions(), runtime.running()), (CROWD, 0));
 }

@@ -6,7 +6,6 @@ use connectonion_proto::frame::{Connect, EventKind, Signed};
 use connectonion_proto::internals::{ConnId, RunId};
 use connectonion_proto::net::AppError;
 use connectonion_proto::session::{HubConfig, Owner};
-use proptest::prelude::*;
 use rpc_core::Json;
 use serde_json::json;
 
@@ -41,26 +40,26 @@ fn a_prompt_is_stored_before_it_is_acknowledged() {
 #[test]
 fn the_console_log_matches_the_specification() {
     let mut play = Play::new(HubConfig::default());
-    let told = |play: &mut Play, expected: &[&str]| {
+    let reported = |play: &mut Play, expected: &[&str]| {
         let lines: Vec<_> = play.lines.drain(..).collect();
         assert_eq!(lines, expected);
     };
     play.connect(1, Owner::Unsigned, Some("s"));
     play.store_all();
-    told(
+    reported(
         &mut play,
         &["✓ CONNECT identity=unsigned session=s status=new"],
     );
     play.input(1, "analyze this");
     play.store_all();
-    told(
+    reported(
         &mut play,
         &["✓ INPUT identity=unsigned session=s prompt=analyze this"],
     );
     let run = *play.agents.keys().next().unwrap();
     let status = |status| format!("✓ CONNECT identity=unsigned session=s status={status}");
     play.connect(2, Owner::Unsigned, Some("s"));
-    told(
+    reported(
         &mut play,
         &[&status("running"), "  ↻ reattaching to running agent"],
     );
@@ -69,13 +68,13 @@ fn the_console_log_matches_the_specification() {
     play.next_inputs(run);
     play.finish(run, "done");
     play.store_all();
-    told(&mut play, &["↳ RUNTIME_INPUT session=s prompt=and this"]);
+    reported(&mut play, &["↳ RUNTIME_INPUT session=s prompt=and this"]);
     let mut connect = Connect::new(Signed::none());
     connect.session_id = Some("s".into());
     let old = json!({"messages": [{}, {}, {}, {}], "turn": 0});
     connect.session = Some(Json::of(&old).unwrap());
     play.connect_with(3, Owner::Unsigned, connect);
-    told(
+    reported(
         &mut play,
         &[
             &status("connected"),
@@ -89,7 +88,7 @@ fn the_console_log_matches_the_specification() {
     play.fail(run, "out of paper");
     play.store_all();
     play.lines.remove(0);
-    told(&mut play, &["✗ agent error: out of paper"]);
+    reported(&mut play, &["✗ agent error: out of paper"]);
 }
 
 #[test]
@@ -327,10 +326,10 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
         play.finish(*run, "done");
     }
     play.store_all();
-    let told = |conn| {
+    let reported = |conn| {
         play.sockets[&ConnId(conn)].count("thinking") + play.sockets[&ConnId(conn)].count("OUTPUT")
     };
-    assert!((0..1_000).all(|conn| told(conn) == 11));
+    assert!((0..1_000).all(|conn| reported(conn) == 11));
     assert_eq!(play.hub.log_bytes(), 0);
     // All of them go, and nothing is left.
     for conn in 0..10_000 {
@@ -341,113 +340,4 @@ fn ten_thousand_sessions_with_a_thousand_running_cost_little() {
     assert!(play.hub.poll_timeout().is_none());
     // A bound on what grows with the square, not on the machine.
     assert!(began.elapsed() < Duration::from_secs(60));
-}
-
-/// What may happen.
-#[derive(Clone, Debug)]
-enum Op {
-    Connect { conn: u64, owner: u8, session: u8 },
-    Disconnect { conn: u64 },
-    Input { conn: u64 },
-    Mode { conn: u64 },
-    Store { fails: bool },
-    Finish { agent: usize },
-    Fail { agent: usize },
-    Read { agent: usize },
-    Emit { agent: usize },
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let conn = 3..8_u64;
-    let agent = 0..4_usize;
-    prop_oneof![
-        3 => (conn.clone(), 1..3_u8, 0..3_u8)
-            .prop_map(|(conn, owner, session)| Op::Connect { conn, owner, session }),
-        1 => conn.prop_map(|conn| Op::Disconnect { conn }),
-        6 => (0..8_u64).prop_map(|conn| Op::Input { conn }),
-        2 => (0..8_u64).prop_map(|conn| Op::Mode { conn }),
-        8 => prop::bool::weighted(0.1).prop_map(|fails| Op::Store { fails }),
-        3 => agent.clone().prop_map(|agent| Op::Finish { agent }),
-        1 => agent.clone().prop_map(|agent| Op::Fail { agent }),
-        2 => agent.clone().prop_map(|agent| Op::Read { agent }),
-        2 => agent.prop_map(|agent| Op::Emit { agent }),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    #[test]
-    fn every_prompt_is_accounted_for_under_random_faults(ops in prop::collection::vec(op(), 0..120)) {
-        let mut play = Play::new(HubConfig::default());
-        // One socket watches each session for all the time.
-        for conn in 0..3 {
-            play.connect(conn, owner(1), Some(&format!("s-{conn}")));
-        }
-        play.store_all();
-        let mut next_conn: Vec<u64> = (0..8).collect();
-        let mut prompts = 0;
-        for op in ops {
-            match op {
-                Op::Connect { conn, owner: number, session } => {
-                    let conn = next_conn[usize::try_from(conn).unwrap()];
-                    if !play.waits(conn) {
-                        play.connect(conn, owner(number), Some(&format!("s-{session}")));
-                    }
-                }
-                Op::Disconnect { conn } => {
-                    let place = usize::try_from(conn).unwrap();
-                    play.disconnect(next_conn[place]);
-                    // Numbers are not used again.
-                    next_conn[place] += 100;
-                }
-                Op::Input { conn } => {
-                    let conn = next_conn[usize::try_from(conn).unwrap()];
-                    if !play.waits(conn) && play.sockets.contains_key(&ConnId(conn)) {
-                        prompts += 1;
-                        play.input(conn, &format!("prompt {prompts}"));
-                    }
-                }
-                Op::Mode { conn } => play.mode(next_conn[usize::try_from(conn).unwrap()]),
-                Op::Store { fails } => drop(play.store_one(fails)),
-                Op::Finish { agent } => with_agent(&mut play, agent, |play, run| play.finish(run, "done")),
-                Op::Fail { agent } => with_agent(&mut play, agent, |play, run| play.fail(run, "failed")),
-                Op::Read { agent } => with_agent(&mut play, agent, Play::next_inputs),
-                Op::Emit { agent } => with_agent(&mut play, agent, |play, run| drop(play.emit(run, "x"))),
-            }
-        }
-        // Everyone does what is left to do.
-        play.store_all();
-        while let Some(run) = play.agents.keys().next().copied() {
-            play.finish(run, "done");
-            play.store_all();
-        }
-        prop_assert!(play.hub.is_idle());
-        prop_assert_eq!(play.hub.running(), 0);
-        for (conn, socket) in &play.sockets {
-            prop_assert_eq!(socket.asked, 0, "{:?} was not answered", conn);
-        }
-        for conn in 0..3 {
-            let watcher = &play.sockets[&ConnId(conn)];
-            let session = format!("s-{conn}");
-            let runs = play.started.iter().filter(|(id, _)| *id == session).count();
-            // Every run ends once, and the watcher sees it.
-            let failed = watcher.frames.iter().filter(|it| it["message"] == "failed").count();
-            prop_assert_eq!(watcher.count("OUTPUT") + failed, runs);
-        }
-        // What was acknowledged was read, in its run or in one of its own.
-        for socket in play.sockets.values() {
-            for id in &socket.acknowledged {
-                let is_read = socket.frames.iter().any(|frame| frame["id"] == **id);
-                prop_assert!(is_read || play.restarted(id), "{} was not read", id);
-            }
-        }
-    }
-}
-
-fn with_agent(play: &mut Play, agent: usize, act: impl FnOnce(&mut Play, RunId)) {
-    let run = play.agents.keys().nth(agent).copied();
-    if let Some(run) = run {
-        act(play, run);
-    }
 }

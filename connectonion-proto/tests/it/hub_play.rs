@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use connectonion_proto::frame::{
-    Answer, AskUser, Connect, Connected, EventKind, Mode, ModeChange, ReceivedFile, Response,
-    Signed, Thinking,
+    AskUser, Connect, Connected, EventKind, Mode, ModeChange, ReceivedFile, Signed, Thinking,
 };
 use connectonion_proto::internals::{
     ConnId, ConnectRequest, Hub, HubEvent, Job, Now, Reply, RunId, StorageError,
@@ -227,12 +226,6 @@ impl Play {
         self.jobs.len()
     }
 
-    /// Whether the prompt that was acknowledged with this id has begun a run.
-    pub fn restarted(&self, id: &str) -> bool {
-        let prompt = self.acknowledged.get(id);
-        prompt.is_some_and(|prompt| self.started.iter().any(|(_, it)| it == prompt))
-    }
-
     pub fn store_all(&mut self) {
         while self.store_one(false) {}
     }
@@ -284,14 +277,6 @@ impl Play {
         self.questions.push((run, id.to_string()));
         self.settle();
         Some(id.to_string())
-    }
-
-    pub fn answer(&mut self, conn: u64, request_id: &str) {
-        let text = connectonion_proto::Json::of("yes").unwrap();
-        let response = Response::new(request_id, Answer::AskUser(text));
-        let command = ServerEvent::Response(response);
-        self.hub.command(ConnId(conn), command, self.now);
-        self.settle();
     }
 
     pub fn interrupt(&mut self, conn: u64) {

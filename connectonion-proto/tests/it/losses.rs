@@ -55,24 +55,24 @@ impl Agent for Asking {
     }
 }
 
-fn runtime(heard: &Heard) -> HostRuntime {
+fn runtime(received: &Heard) -> HostRuntime {
     let options = RuntimeOptions::new(&host_key(), TrustLevel::Open);
-    let runtime = HostRuntime::new(Asking(Arc::clone(heard)), options);
+    let runtime = HostRuntime::new(Asking(Arc::clone(received)), options);
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
     runtime
 }
 
 /// What is said of a prompt is true.
-fn check(heard: &Heard, prompt: &str, said: Result<(), Delivery>) {
-    let heard = heard.lock().unwrap();
-    let arrived = heard.iter().filter(|it| *it == prompt).count();
+fn check(received: &Heard, prompt: &str, said: Result<(), Delivery>) {
+    let received = received.lock().unwrap();
+    let arrived = received.iter().filter(|it| *it == prompt).count();
     let possible = match said {
         Ok(()) | Err(Delivery::Delivered) => arrived == 1,
         Err(Delivery::NotSent) => arrived == 0,
         Err(_) => arrived <= 1,
     };
-    assert!(possible, "{prompt}: {said:?}, and {heard:?}");
+    assert!(possible, "{prompt}: {said:?}, and {received:?}");
 }
 
 /// Says something while the agent works.
@@ -81,8 +81,8 @@ async fn interject(agent: Client) -> Result<Taken, CallError<ErrorFrame>> {
 }
 
 async fn scenario(lossy: Lossy, interjects: bool) {
-    let heard = Heard::default();
-    let runtime = runtime(&heard);
+    let received = Heard::default();
+    let runtime = runtime(&received);
     let mut listener = lossy.listener;
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
@@ -126,19 +126,19 @@ async fn scenario(lossy: Lossy, interjects: bool) {
         }
         Err(error) => Err(error.delivery()),
     };
-    check(&heard, "work", said);
+    check(&received, "work", said);
     if said.is_ok() {
         asked.dedup();
         assert_eq!(asked.len(), 2, "each question is shown once");
-        let heard = heard.lock().unwrap();
+        let received = received.lock().unwrap();
         let answers = ["approved true", "answer \"a\""];
-        let got = heard.iter().filter(|it| answers.contains(&it.as_str()));
+        let got = received.iter().filter(|it| answers.contains(&it.as_str()));
         assert_eq!(got.count(), 2, "and answered once");
     }
     if let Some(interjected) = interjected {
         let said = interjected.await.unwrap();
         check(
-            &heard,
+            &received,
             "more",
             said.map(drop).map_err(|error| error.delivery()),
         );

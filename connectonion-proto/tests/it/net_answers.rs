@@ -80,8 +80,8 @@ async fn answered(confirms: bool) -> Asked {
 
 /// Nothing but `PONG` is said.
 async fn hears_nothing(host: &mut Host) {
-    let heard = timeout(Duration::from_secs(20), host.hear()).await;
-    assert!(heard.is_err(), "{heard:?}");
+    let received = timeout(Duration::from_secs(20), host.hear()).await;
+    assert!(received.is_err(), "{received:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,9 +119,9 @@ async fn an_approval_lost_with_its_connection_is_asked_again() {
         panic!("the question again");
     };
     ask.approve(Scope::Once).await.unwrap();
-    let heard = host.hear().await;
+    let received = host.hear().await;
     assert_eq!(
-        (&heard["approved"], &heard["request_id"]),
+        (&received["approved"], &received["request_id"]),
         (&json!(true), &json!("q"))
     );
     host.say(&output("done")).await;

@@ -62,17 +62,17 @@ async fn running(options: ClientConfig, said: &[Value]) -> (Client, Events, Host
 }
 
 /// What a run gives until it ends or waits: the ids of steps, `lost n`, `asks`.
-async fn told(run: &mut Run) -> Vec<String> {
-    let mut told = Vec::new();
+async fn delivered(run: &mut Run) -> Vec<String> {
+    let mut delivered = Vec::new();
     while let Ok(Some(event)) = timeout(Duration::from_secs(5), run.next()).await {
-        told.push(match event.unwrap() {
+        delivered.push(match event.unwrap() {
             RunEvent::Step(step) => step.event.id.unwrap().as_str().to_owned(),
             RunEvent::Lagged(steps) => format!("lost {steps}"),
             RunEvent::AskUser(_) => "asks".to_owned(),
             other => panic!("{other:?}"),
         });
     }
-    told
+    delivered
 }
 
 fn result(run: &Run) -> &str {
@@ -104,7 +104,7 @@ async fn the_recipe_of_the_guide_gets_every_part() {
     let mut run = agent.attach();
     say(&mut host, &parts(12..40)).await;
     host.say(&output("all")).await;
-    assert_eq!(told(&mut run).await, ids(0..40));
+    assert_eq!(delivered(&mut run).await, ids(0..40));
     assert_eq!(result(&run), "all");
     assert!(events.try_next().is_none(), "nothing comes twice");
 }
@@ -114,7 +114,7 @@ async fn a_program_that_attaches_before_it_reads_an_event_gets_all_of_the_run() 
     let (agent, mut events, mut host) = running(resumed(), &parts(0..5)).await;
     let mut run = agent.attach();
     say(&mut host, &parts(5..7)).await;
-    assert_eq!(told(&mut run).await, ids(0..7));
+    assert_eq!(delivered(&mut run).await, ids(0..7));
     assert!(matches!(events.try_next(), Some(ClientEvent::Connected(_))));
     assert!(events.try_next().is_none());
 }
@@ -125,8 +125,8 @@ async fn steps_that_a_program_has_taken_do_not_come_again() {
     assert!(matches!(next(&mut events).await, ClientEvent::Step(_)));
     let (mut first, mut second) = (agent.attach(), agent.attach());
     say(&mut host, &parts(5..7)).await;
-    assert_eq!(told(&mut first).await, ids(1..7));
-    assert_eq!(told(&mut second).await, ids(5..7), "what came since");
+    assert_eq!(delivered(&mut first).await, ids(1..7));
+    assert_eq!(delivered(&mut second).await, ids(5..7), "what came since");
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +136,7 @@ async fn a_run_that_ended_before_its_program_attached_is_told_with_its_end() {
     say(&mut host, &parts(3..5)).await;
     say(&mut host, &[output("second")]).await;
     let mut run = agent.attach();
-    assert_eq!(told(&mut run).await, ids(3..5));
+    assert_eq!(delivered(&mut run).await, ids(3..5));
     assert_eq!(result(&run), "second");
     // The one before is where it was.
     for _ in 0..3 {
@@ -147,7 +147,7 @@ async fn a_run_that_ended_before_its_program_attached_is_told_with_its_end() {
     // And the next one is waited for.
     let mut run = agent.attach();
     say(&mut host, &parts(5..6)).await;
-    assert_eq!(told(&mut run).await, ids(5..6));
+    assert_eq!(delivered(&mut run).await, ids(5..6));
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,7 +156,7 @@ async fn the_current_run_is_told_without_the_one_before() {
     say(&mut host, &[output("first"), thinking("t")]).await;
     let mut run = agent.attach();
     say(&mut host, &[output("second")]).await;
-    assert_eq!(told(&mut run).await, ["t"]);
+    assert_eq!(delivered(&mut run).await, ["t"]);
     assert_eq!(result(&run), "second");
 }
 
@@ -168,8 +168,8 @@ async fn a_run_says_how_many_of_its_steps_a_full_queue_has_dropped() {
     say(&mut host, &parts(10..11)).await;
     let mut expected = ids(6..11);
     expected.insert(0, "lost 6".to_owned());
-    assert_eq!(told(&mut run).await, expected);
-    assert_eq!(told(&mut agent.attach()).await, [""; 0], "it was told");
+    assert_eq!(delivered(&mut run).await, expected);
+    assert_eq!(delivered(&mut agent.attach()).await, [""; 0], "it was told");
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +179,7 @@ async fn a_run_says_how_many_of_its_steps_nobody_took() {
     say(&mut host, &parts(2..5)).await;
     let mut run = agent.attach();
     say(&mut host, &parts(5..6)).await;
-    assert_eq!(told(&mut run).await, ["lost 5", "5"]);
+    assert_eq!(delivered(&mut run).await, ["lost 5", "5"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,7 +195,7 @@ async fn a_step_on_its_way_to_a_full_queue_goes_to_the_run_in_its_place() {
         tokio::task::yield_now().await;
     }
     let mut run = agent.attach();
-    assert_eq!(told(&mut run).await, ids(0..5));
+    assert_eq!(delivered(&mut run).await, ids(0..5));
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,5 +207,5 @@ async fn a_question_that_waits_among_the_events_is_asked_once_and_in_its_place()
     // A replay: the last question counts as open once nothing follows it.
     tokio::time::advance(Duration::from_secs(2)).await;
     let mut run = agent.attach();
-    assert_eq!(told(&mut run).await, ["0", "1", "q", "t", "asks"]);
+    assert_eq!(delivered(&mut run).await, ["0", "1", "q", "t", "asks"]);
 }

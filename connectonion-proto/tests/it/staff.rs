@@ -374,8 +374,8 @@ impl<T: Transport> Client<T> {
 
     /// Nothing comes for a while.
     pub async fn hear_nothing(&mut self) {
-        let heard = tokio::time::timeout(SECOND / 2, self.line.next()).await;
-        assert!(heard.is_err(), "{:?}", heard.unwrap());
+        let received = tokio::time::timeout(SECOND / 2, self.line.next()).await;
+        assert!(received.is_err(), "{:?}", received.unwrap());
     }
 
     /// What a prompt is answered with.

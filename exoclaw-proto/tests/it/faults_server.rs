@@ -98,8 +98,8 @@ impl ServerUnderTest for Subject {
     }
 
     async fn panic(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
-        let told = r#"{"id":"panic","error":"internal error"}"#;
-        expect(peer, &chat("panic", "panic"), told).await
+        let reported = r#"{"id":"panic","error":"internal error"}"#;
+        expect(peer, &chat("panic", "panic"), reported).await
     }
 
     async fn hang(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
@@ -107,8 +107,8 @@ impl ServerUnderTest for Subject {
     }
 
     async fn oversize(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {
-        let told = r#"{"id":"large","error":"the answer is too large"}"#;
-        expect(peer, &chat("large", "too large"), told).await
+        let reported = r#"{"id":"large","error":"the answer is too large"}"#;
+        expect(peer, &chat("large", "too large"), reported).await
     }
 
     async fn pour(&self, peer: &mut RawPeer, _: &str) -> io::Result<()> {

@@ -14,7 +14,7 @@ pub type Machines = Pair<ClientConn, Gateway>;
 #[derive(Default)]
 pub struct Gateway {
     out: VecDeque<Outgoing>,
-    heard: VecDeque<Value>,
+    received: VecDeque<Value>,
     is_closed: bool,
 }
 
@@ -36,11 +36,6 @@ impl Gateway {
     pub fn done(&mut self, id: &Value) {
         self.say(&json!({"event": "done", "id": id}));
     }
-
-    pub fn close(&mut self, code: u16) {
-        self.out
-            .push_back(Outgoing::Close(CloseFrame::new(code, "")));
-    }
 }
 
 impl Machine for Gateway {
@@ -50,7 +45,7 @@ impl Machine for Gateway {
         if let Incoming::Text(text) = message
             && !self.is_closed
         {
-            self.heard.push_back(serde_json::from_str(text).unwrap());
+            self.received.push_back(serde_json::from_str(text).unwrap());
         }
     }
 
@@ -66,7 +61,7 @@ impl Machine for Gateway {
     }
 
     fn poll_event(&mut self) -> Option<Value> {
-        self.heard.pop_front()
+        self.received.pop_front()
     }
 
     fn next_timeout(&self) -> Option<(Instant, &'static str)> {

@@ -15,7 +15,7 @@ pub(crate) struct Harness {
     /// Lets chats that `wait` go on.
     pub(crate) gate: Arc<Notify>,
     /// Names of chats whose future was dropped or has ended, and `disconnected`.
-    told: mpsc::UnboundedSender<String>,
+    reported: mpsc::UnboundedSender<String>,
 }
 
 /// Says what ended, even if it was dropped.
@@ -42,7 +42,7 @@ impl Backend for Harness {
         chat: ChatSend,
         reply: ChatReply,
     ) -> Result<(), AppError> {
-        let _guard = Guard(self.told.clone(), chat.content.to_string());
+        let _guard = Guard(self.reported.clone(), chat.content.to_string());
         match &*chat.content {
             "hang" => {
                 reply.text("...").await?;
@@ -97,12 +97,12 @@ impl Backend for Harness {
             }
             "keep" => {
                 // A clone that is used after the end.
-                let told = self.told.clone();
+                let reported = self.reported.clone();
                 tokio::spawn(async move {
                     while reply.text("x").await.is_ok() {
                         tokio::task::yield_now().await;
                     }
-                    let _ = told.send("ended".to_owned());
+                    let _ = reported.send("ended".to_owned());
                 });
             }
             other => reply.text(other).await?,
@@ -111,16 +111,16 @@ impl Backend for Harness {
     }
 
     async fn disconnected(&self, _: &Arc<Peer>) {
-        let _ = self.told.send("disconnected".to_owned());
+        let _ = self.reported.send("disconnected".to_owned());
     }
 }
 
 impl Harness {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
-        let (told, hear) = mpsc::unbounded_channel();
+        let (reported, hear) = mpsc::unbounded_channel();
         let harness = Self {
             gate: Arc::default(),
-            told,
+            reported,
         };
         (harness, hear)
     }

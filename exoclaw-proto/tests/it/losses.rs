@@ -18,7 +18,7 @@ use switchboard_testing::losses::{Lossy, at_every_frame};
 type Heard = Arc<Mutex<Vec<String>>>;
 
 /// Answers a chat with three words, one each second.
-async fn serve(line: MemTransport, heard: Heard) {
+async fn serve(line: MemTransport, received: Heard) {
     let (config, auth) = (ServerConfig::default(), Auth::token("s3cret").unwrap());
     let conn = ServerConn::new(config, auth, rpc_core::net::time::now());
     let mut driver = Driver::new(conn, line);
@@ -49,7 +49,7 @@ async fn serve(line: MemTransport, heard: Heard) {
         let _ = match event {
             ServerEvent::Request { id, call } => match call {
                 Call::ChatSend(chat) => {
-                    heard.lock().unwrap().push(chat.content.to_string());
+                    received.lock().unwrap().push(chat.content.to_string());
                     chats.push((id, 3));
                     Ok(())
                 }
@@ -76,8 +76,8 @@ async fn chat(
 }
 
 async fn scenario(lossy: Lossy) {
-    let heard = Heard::default();
-    let all = Arc::clone(&heard);
+    let received = Heard::default();
+    let all = Arc::clone(&received);
     let mut listener = lossy.listener;
     tokio::spawn(async move {
         while let Some(line) = listener.accept().await {
@@ -99,15 +99,15 @@ async fn scenario(lossy: Lossy) {
                 said => break said,
             }
         };
-        let heard = heard.lock().unwrap().clone();
-        let arrived = heard.iter().filter(|it| *it == content).count();
+        let received = received.lock().unwrap().clone();
+        let arrived = received.iter().filter(|it| *it == content).count();
         let possible = match said.as_ref().map_err(CallError::delivery) {
             Ok(words) => (*words, arrived) == (3, 1),
             Err(Delivery::Delivered) => arrived == 1,
             Err(Delivery::NotSent) => arrived == 0,
             Err(_) => arrived <= 1,
         };
-        assert!(possible, "{content}: {said:?}, and {heard:?}");
+        assert!(possible, "{content}: {said:?}, and {received:?}");
         let status = client.status().await;
         assert!((said.is_ok() && status.is_ok()) || lossy.loss.is_some());
         client.ready().await.unwrap();

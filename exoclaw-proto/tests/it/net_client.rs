@@ -8,8 +8,8 @@ use exoclaw_proto::frame::{ChatSend, StreamEvent, Usage};
 use exoclaw_proto::net::{Client, Events, connect_with};
 use futures_util::{SinkExt, StreamExt};
 use rpc_core::net::mem::{self, MemListener, MemTransport};
-use rpc_core::net::{LinkEvent, LinkState, Message, QueueConfig, Transport};
-use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Outgoing, Refused};
+use rpc_core::net::{LinkEvent, LinkState, Message, Transport};
+use rpc_core::{CallError, CloseFrame, CloseReason, Delivery, Limits, Outgoing};
 use serde_json::{Value, json};
 
 /// The gateway's end of one connection.
@@ -80,12 +80,6 @@ async fn accept(listener: &mut MemListener) -> Gateway<MemTransport> {
     let mut gateway = Gateway(listener.accept().await.expect("a connection"));
     gateway.hello().await;
     gateway
-}
-
-fn queued(streams: QueueConfig) -> ClientConfig {
-    let mut config = ClientConfig::default();
-    config.link.streams = streams;
-    config
 }
 
 fn open(config: ClientConfig) -> (Client, Events, MemListener) {
@@ -172,22 +166,6 @@ async fn a_chat_stream_ends_after_its_outcome() {
     // As a stream for combinators, too.
     let events: Vec<_> = StreamExt::collect(client.chat("x").await).await;
     assert_eq!(events.len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_chats_run_side_by_side() {
-    let client = served().await;
-    let chats = (0..50).map(|n| {
-        let client = client.clone();
-        async move {
-            let chat = ChatSend::new("websocket", format!("user-{n}"), format!("number {n}"));
-            client.chat_send(chat).await.finish().await.unwrap()
-        }
-    });
-    let texts = futures_util::future::join_all(chats).await;
-    for (n, text) in texts.iter().enumerate() {
-        assert_eq!(*text, format!("number {n}"));
-    }
 }
 
 /// The time that the gateway below takes for a chat. Virtual, as all time of these tests.
@@ -306,51 +284,6 @@ async fn a_long_answer_waits_until_it_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unread_chat_blocks_others_only_until_its_deadline() {
-    let limits = QueueConfig {
-        max_items: 2,
-        policy: rpc_core::net::LagPolicy::Block {
-            deadline: Duration::from_secs(5),
-        },
-        ..QueueConfig::default()
-    };
-    let (client, _, mut listener) = open(queued(limits));
-    tokio::spawn(accept(&mut listener).await.serve());
-    client.ready().await.unwrap();
-    let mut lazy = client.chat("one two three four five").await;
-    client.ping().await.unwrap();
-    let mut last = None;
-    while let Some(event) = lazy.next().await {
-        last = Some(event);
-    }
-    assert!(matches!(
-        last,
-        Some(Err(CallError::Closed {
-            reason: CloseReason::SlowConsumer,
-            ..
-        }))
-    ));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dropping_policy_ends_a_lagging_chat() {
-    let limits = QueueConfig {
-        max_items: 2,
-        policy: rpc_core::net::LagPolicy::DropOldest,
-        ..QueueConfig::default()
-    };
-    let (client, _, mut listener) = open(queued(limits));
-    tokio::spawn(accept(&mut listener).await.serve());
-    client.ready().await.unwrap();
-    let mut lazy = client.chat("one two three four five").await;
-    client.ping().await.unwrap();
-    let error = lazy.finish().await.unwrap_err();
-    let reason = CloseReason::SlowConsumer;
-    let delivery = Delivery::Delivered;
-    assert_eq!(error, CallError::Closed { reason, delivery });
-}
-
-#[tokio::test(start_paused = true)]
 async fn endless_text_is_limited() {
     let limits = Limits {
         max_event_bytes: 8,
@@ -375,53 +308,6 @@ async fn endless_text_is_limited() {
             ..
         }
     ));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_chat_without_a_connection_fails_at_once() {
-    let (client, _, mut listener) = open(ClientConfig::default());
-    let mut gateway = Gateway(listener.accept().await.unwrap());
-    let mut chat = client.chat("too early").await;
-    let refused = chat.next().await;
-    assert!(
-        matches!(
-            refused,
-            Some(Err(CallError::Refused(
-                Refused::NotReady | Refused::NotConnected
-            )))
-        ),
-        "{refused:?}"
-    );
-    assert!(chat.next().await.is_none() && chat.id().is_none());
-    gateway.hello().await;
-    client.ready().await.unwrap();
-    client.close();
-    client.closed().await;
-    let error = client.chat("too late").await.finish().await.unwrap_err();
-    assert_eq!(error.delivery(), Delivery::NotSent);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_connection_ends_chats_and_reconnects() {
-    let (client, mut events, mut listener) = open(ClientConfig::default());
-    let mut gateway = accept(&mut listener).await;
-    assert_eq!(client.ready().await.unwrap(), 1);
-    let mut chat = client.chat("hi").await;
-    let id = gateway.hear().await.unwrap()["id"].clone();
-    gateway
-        .say(json!({"id": id, "event": "text", "data": "so"}))
-        .await;
-    assert!(matches!(chat.next().await, Some(Ok(StreamEvent::Text(_)))));
-    gateway.0.cutter().cut();
-    let Some(Err(CallError::Closed { reason, delivery })) = chat.next().await else {
-        panic!("no end")
-    };
-    assert_eq!((reason, delivery), (CloseReason::Lost, Delivery::Delivered));
-    tokio::spawn(accept(&mut listener).await.serve());
-    while client.state() != (LinkState::Ready { generation: 2 }) {
-        events.next_link().await.unwrap();
-    }
-    assert_eq!(client.chat("again").await.finish().await.unwrap(), "again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -182,17 +182,17 @@ fn recorded_conversations_become_events() {
                 conns.push(conn);
             }
         }
-        let mut told = String::new();
+        let mut reported = String::new();
         for conn in conns {
             let lines: Vec<_> = lines.iter().filter(|line| line["conn"] == conn).collect();
             let mut played = Played::new(&lines);
-            writeln!(told, "connection {conn}").unwrap();
+            writeln!(reported, "connection {conn}").unwrap();
             for line in lines {
                 played.step(line);
-                played.tell(&mut told);
+                played.tell(&mut reported);
             }
-            writeln!(told, "  ({} stray frames)", played.conn.stray_frames()).unwrap();
+            writeln!(reported, "  ({} stray frames)", played.conn.stray_frames()).unwrap();
         }
-        insta::assert_snapshot!(name, told);
+        insta::assert_snapshot!(name, reported);
     }
 }

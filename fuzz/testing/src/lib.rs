@@ -3,6 +3,7 @@
 //! - [`sim`]: seeded simulations, which print the failing seed;
 //! - [`losses`]: the loss of a line at every frame of a scenario;
 //! - [`faults`]: peers that misbehave over real sockets;
+//! - [`rules`]: the rules of a machine that texts and time can break;
 //! - [`vectors`]: running test vectors from files;
 //! - [`play`]: machines that a test plays by hand;
 //! - [`json`]: comparing frames as JSON values;
@@ -20,6 +21,7 @@ pub mod losses;
 pub mod mounted;
 pub mod nats;
 pub mod play;
+pub mod rules;
 pub mod sim;
 pub mod vectors;
 

@@ -19,16 +19,13 @@
 //! | may an owner write? | the store: the sequence number in the write, which the log compares | the write | never: this is what all else relies on |
 //! | which of two owners is later? | the revision of the claim, in the record that begins an ownership | the reading of the log | the earlier one stops when it reads it |
 //!
-//! All of it, and what [`store`](crate::store) decides, is tried in simulated lives of clusters: nodes that
-//! die, pause and are cut off, clocks of different speeds, messages that are lost, late or overtaken, a
-//! store that restarts and fills up. A life fails if two nodes see two orders, an acknowledged record is
-//! missing or there twice, an earlier owner writes after a later one, or a client never learns the outcome
-//! of its request. With any one of fence, ids, margin, fills, checks or the record that begins an ownership
-//! left out, lives fail.
+//! All of it is tried in simulated lives of clusters: nodes that die, pause and are cut off, clocks of different
+//! speeds, answers that are lost or late, a store that restarts and fills up. A life fails if a name has two
+//! owners at one time, a later owner a smaller number, or no owner in the end. Without the margin, lives fail.
 //!
-//! Snek's nodes themselves live over a `MemoryStore` which also loses its data, comes back with a copy of them of
-//! any age, or has a log deleted: what is acknowledged afterwards reaches all, once, and no one hears what was
-//! said long before.
+//! The nodes of Snek and the hosts of ConnectOnion themselves live over a `MemoryStore` which also loses its data,
+//! comes back with a copy of them of any age, or has a log deleted: a life fails if two nodes see two orders, an
+//! acknowledged record is missing or there twice, or a client never learns the outcome of its request.
 //!
 //! Not simulated: a store whose wall clock is set forward, which ends leases early.
 //!

@@ -247,6 +247,40 @@ async fn a_release_is_repeated_until_its_outcome_is_known_and_leaves_a_later_own
     assert!(later.is_valid());
 }
 
+#[tokio::test(start_paused = true)]
+async fn names_of_dead_nodes_are_found_until_claimed() {
+    let store = MemoryStore::new();
+    let (one, gone) = (Node::living(&store).await, Node::living(&store).await);
+    for (node, name) in [(&one, "mine"), (&gone, "a"), (&gone, "b.*")] {
+        assert!(matches!(
+            node.claims.claim(name).await,
+            Ok(Claimed::Owned(_))
+        ));
+    }
+    assert_eq!(one.claims.orphans().await.unwrap(), [""; 0]);
+    gone.lease.release();
+    sleep(SECOND).await;
+    let mut orphans = one.claims.orphans().await.unwrap();
+    orphans.sort();
+    assert_eq!(orphans, ["a", "b.*"]);
+    for name in orphans {
+        assert!(matches!(
+            one.claims.claim(&name).await,
+            Ok(Claimed::Owned(_))
+        ));
+    }
+    assert_eq!(one.claims.orphans().await.unwrap(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overlong_name_is_refused() {
+    let node = Node::living(&MemoryStore::new()).await;
+    let name = ".".repeat(400);
+    let refused = node.claims.claim(&name).await.unwrap_err();
+    assert!(matches!(refused, ClaimError::Name(_)));
+    assert_eq!(node.claims.holder(&name).await, Ok(None));
+}
+
 /// A clock that runs at a part of the speed of the store's.
 #[derive(Debug)]
 struct Slow {

@@ -203,12 +203,12 @@ fn a_refused_stream_is_notified_once_when_half_empty() {
     assert!(!core.take_writable());
     assert_eq!(step(&mut core), Err(Refused::QueueFull));
     assert!(core.send_json(&1).is_ok());
-    let mut told = 0;
+    let mut reported = 0;
     while core.poll_transmit().is_some() {
-        told += usize::from(core.take_writable());
-        assert!(told == 0 || core.has_stream_slack());
+        reported += usize::from(core.take_writable());
+        assert!(reported == 0 || core.has_stream_slack());
     }
-    assert_eq!(told, 1);
+    assert_eq!(reported, 1);
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
     }
     let other = rule.connect().await;
     rule.ok("a message", other.publish("restart.f", "it".into()).await);
-    rule.heard(&mut messages).await;
+    rule.received(&mut messages).await;
 }
 
 /// A deleted log is made again, empty, at the latest at the call after the one that has

@@ -96,7 +96,7 @@ pub(super) async fn one_append_after_a_record_is_stored(logs: &dyn Logs) {
 /// Dropping the future ends the test.
 pub(super) async fn one_append_with_an_id_is_stored(logs: &dyn Logs) {
     let says =
-        "of several appends with the same id one is stored, and the others are told its number";
+        "of several appends with the same id one is stored, and the others are reported its number";
     let rule = Rule::new(logs, "ids", says);
     let (one, other) = (rule.log().await, rule.log().await);
     let with = |id, last| Expect { id: Some(id), last };

@@ -298,7 +298,7 @@ impl<'a, T: ?Sized> Rule<'a, T> {
         self.ok("a subscription", subscribing.await)
     }
 
-    async fn heard(&self, messages: &mut Messages) -> Message {
+    async fn received(&self, messages: &mut Messages) -> Message {
         let next = self.soon("a message", messages.next()).await;
         next.unwrap_or_else(|| self.broken("a subscription ends before its store"))
     }

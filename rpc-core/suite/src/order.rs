@@ -52,7 +52,7 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     }
     for (messages, pattern, expected) in &mut subscribed {
         for expected in expected {
-            let message = rule.heard(messages).await;
+            let message = rule.received(messages).await;
             rule.equal(pattern, message.payload, (*expected).into());
             let bare = (&*message.id, message.position, message.reply_to);
             rule.equal("id, position and reply_to", bare, ("", None, None));
@@ -62,7 +62,7 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
     let sent = one.try_publish("messages.a", "at once".into());
     rule.holds(sent, || "a message is not sent at once");
     let (messages, ..) = &mut subscribed[2];
-    let payload = rule.heard(messages).await.payload;
+    let payload = rule.received(messages).await.payload;
     rule.equal("what is sent at once", payload, "at once".into());
 }
 
@@ -144,12 +144,12 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
         rule.ok("a message", one.publish(feed, "message".into()).await);
         let position = Some(Position { sequence, previous });
         for messages in [&mut first, &mut second] {
-            let record = rule.heard(messages).await;
+            let record = rule.received(messages).await;
             rule.equal("the subject of a record", &*record.subject, feed);
             rule.equal("a record", record.payload, "record".into());
             rule.equal("its position", record.position, position);
             rule.equal("its id", &*record.id, &*id);
-            let message = rule.heard(messages).await;
+            let message = rule.received(messages).await;
             rule.equal("the message after it", message.payload, "message".into());
             rule.equal("its position", message.position, None);
         }
@@ -168,12 +168,12 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
     };
     join(appends, publishes).await;
     rule.ok("a message", other.publish("fed.c.f.c", "end".into()).await);
-    let heard = [
+    let received = [
         until_end(&rule, &mut first).await,
         until_end(&rule, &mut second).await,
     ];
     let is_lost = gaps.iter().any(|gaps| gaps.has_changed().unwrap_or(true));
-    let [first, second] = &heard;
+    let [first, second] = &received;
     rule.holds(is_lost || first == second, || {
         let mut pairs = first.iter().zip(second);
         let at = pairs.position(|(one, other)| one != other);
@@ -186,8 +186,8 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
     rule.holds(is_lost || first.len() == 200, || {
         format!("{} of 200 come, and no gap is counted", first.len())
     });
-    for heard in &heard {
-        let positions: Vec<Position> = heard.iter().filter_map(|it| it.position).collect();
+    for received in &received {
+        let positions: Vec<Position> = received.iter().filter_map(|it| it.position).collect();
         let is_in_order = positions
             .windows(2)
             .all(|two| two[0].sequence < two[1].sequence);
@@ -200,13 +200,13 @@ pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn
 }
 
 async fn until_end(rule: &Rule<'_, dyn Engine + '_>, messages: &mut Messages) -> Vec<Message> {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     loop {
-        let message = rule.heard(messages).await;
+        let message = rule.received(messages).await;
         if &*message.payload == b"end" {
-            return heard;
+            return received;
         }
-        heard.push(message);
+        received.push(message);
     }
 }
 
@@ -242,7 +242,7 @@ pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
         )
     });
     rule.ok("a message", other.publish("gaps.a", "again".into()).await);
-    let again = rule.heard(&mut messages).await.payload;
+    let again = rule.received(&mut messages).await.payload;
     rule.equal("the message after them", again, "again".into());
 }
 
@@ -263,8 +263,8 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
     // The second question is answered first.
     let answering = async {
         let mut asked = [
-            rule.heard(&mut questions).await,
-            rule.heard(&mut questions).await,
+            rule.received(&mut questions).await,
+            rule.received(&mut questions).await,
         ];
         asked.sort_by(|one, other| other.payload.cmp(&one.payload));
         for Message {
@@ -289,11 +289,11 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
     rule.holds(took < 10 * within, || {
         format!("a question of 1 s takes {took:?}")
     });
-    let question = rule.heard(&mut questions).await;
+    let question = rule.received(&mut questions).await;
     // No one waits any more.
     other.answer(&question.reply_to.unwrap_or_default(), "late".into());
     let answering = async {
-        let question = rule.heard(&mut questions).await;
+        let question = rule.received(&mut questions).await;
         other.answer(&question.reply_to.unwrap_or_default(), question.payload);
     };
     let within = Duration::from_secs(20);
@@ -321,6 +321,6 @@ pub(super) async fn handles_outlive_their_store(engine: &dyn Engine) {
     let watched = rule.watched(&mut watch, "a record").await;
     rule.equal("what is watched", watched.map(|it| it.sequence), Some(1));
     rule.ok("a message", other.publish("outlive.f", "it".into()).await);
-    let payload = rule.heard(&mut messages).await.payload;
+    let payload = rule.received(&mut messages).await.payload;
     rule.equal("the message", payload, "it".into());
 }

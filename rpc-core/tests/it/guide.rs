@@ -132,13 +132,13 @@ async fn the_server_of_the_guide_drains() {
         .await
         .unwrap();
     let drained = tokio::spawn(async move { handle.drain(Duration::from_millis(300)).await });
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(Ok(message)) = line.next().await {
-        heard.push(message);
+        received.push(message);
     }
     let goodbye = CloseFrame::new(CloseFrame::GOING_AWAY, "drain");
-    assert_eq!(heard.pop(), Some(Message::Close(Some(goodbye))));
-    assert!(heard.len() <= 1, "{heard:?}");
+    assert_eq!(received.pop(), Some(Message::Close(Some(goodbye))));
+    assert!(received.len() <= 1, "{received:?}");
     let report = drained.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
 }

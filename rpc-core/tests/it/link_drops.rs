@@ -72,9 +72,9 @@ async fn waiting_for_events_is_cancel_safe() {
             .await
             .unwrap()
             .unwrap();
-        let told = guest.event().await;
+        let reported = guest.event().await;
         let expected = crate::toy::guest::GuestEvent::Told(n.to_string());
-        assert_eq!(told, Some(expected));
+        assert_eq!(reported, Some(expected));
     }
 }
 

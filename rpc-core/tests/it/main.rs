@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(missing_docs, unreachable_pub, reason = "helpers of a test binary")]
 
-mod allocations;
 mod guide;
 mod link_calls;
 mod link_drops;
@@ -15,8 +14,6 @@ mod memory;
 mod mounted;
 #[cfg(feature = "nats")]
 mod nats;
-#[cfg(feature = "nats")]
-mod nats_nodes;
 #[cfg(feature = "nats")]
 mod nats_permissions;
 mod nodes;

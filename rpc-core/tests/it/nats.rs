@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use rpc_core::net::nats::{self, NatsConfig};
 use rpc_core::net::tls::TlsConfig;
-use rpc_core::store::{Bucket, BucketConfig, Change, Expect, Log, LogConfig, Store, StoreError};
+use rpc_core::store::{Bucket, BucketConfig, Expect, Log, LogConfig, Store, StoreError};
 use switchboard_testing::nats::NatsServer;
 
 fn config_of(server: &NatsServer) -> NatsConfig {
@@ -31,35 +31,6 @@ async fn log(store: &Arc<dyn Store>) -> Arc<dyn Log> {
 
 const fn bytes(text: &'static str) -> Bytes {
     Bytes::from_static(text.as_bytes())
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn the_second_writer_at_one_revision_is_refused() {
-    let server = NatsServer::start();
-    let (one, other) = (connect(&server).await, connect(&server).await);
-    let (one, other) = (bucket(&one).await, bucket(&other).await);
-    let first = one.create("key", bytes("one")).await.unwrap();
-    assert_eq!(
-        other.create("key", bytes("other")).await,
-        Err(StoreError::Conflict)
-    );
-    let second = other.update("key", bytes("other"), first).await.unwrap();
-    assert!(second > first);
-    assert_eq!(
-        one.update("key", bytes("late"), first).await,
-        Err(StoreError::Conflict)
-    );
-    let entry = one.get("key").await.unwrap().unwrap();
-    assert_eq!((entry.value, entry.revision), (bytes("other"), second));
-    assert_eq!(
-        one.delete("key", Some(first)).await,
-        Err(StoreError::Conflict)
-    );
-    one.delete("key", Some(second)).await.unwrap();
-    assert_eq!(other.get("key").await.unwrap(), None);
-    // A deleted key can be created again.
-    other.create("key", bytes("new")).await.unwrap();
 }
 
 #[tokio::test]
@@ -96,54 +67,6 @@ async fn delete_stream(server: &NatsServer, name: &str) {
     let client = async_nats::connect(server.url()).await.unwrap();
     let jetstream = async_nats::jetstream::new(client);
     jetstream.delete_stream(name).await.unwrap();
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_watch_reports_existing_and_changed_keys() {
-    let server = NatsServer::start();
-    let bucket = bucket(&connect(&server).await).await;
-    bucket.put("m.ann.c1", bytes("1")).await.unwrap();
-    bucket.put("m.bob.c1", bytes("2")).await.unwrap();
-    bucket.put("m.bob.c2", bytes("3")).await.unwrap();
-    let found = bucket.entries("m.*.c1").await.unwrap();
-    let keys: Vec<_> = found.iter().map(|it| it.key.as_str()).collect();
-    assert_eq!(keys, ["m.ann.c1", "m.bob.c1"]);
-    assert_eq!(bucket.entries("m.nobody.*").await.unwrap(), []);
-
-    let mut watch = bucket.watch("m.bob.>").await.unwrap();
-    let mut next = async || watch.next().await.unwrap().unwrap();
-    assert!(matches!(next().await, Change::Put(entry) if entry.key == "m.bob.c1"));
-    assert!(matches!(next().await, Change::Put(entry) if entry.key == "m.bob.c2"));
-    assert_eq!(next().await, Change::Current);
-    bucket.delete("m.bob.c1", None).await.unwrap();
-    assert!(matches!(next().await, Change::Deleted { key, .. } if key == "m.bob.c1"));
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn a_removed_key_leaves_no_trace() {
-    let server = NatsServer::start();
-    let bucket = bucket(&connect(&server).await).await;
-    let first = bucket.create("m.ann", bytes("1")).await.unwrap();
-    let second = bucket.update("m.ann", bytes("2"), first).await.unwrap();
-    let other = bucket.create("m.bob", bytes("3")).await.unwrap();
-    assert_eq!(
-        bucket.remove("m.ann", first).await,
-        Err(StoreError::Conflict)
-    );
-    assert_eq!(bucket.get("m.ann").await.unwrap().unwrap().revision, second);
-    bucket.remove("m.ann", second).await.unwrap();
-    assert_eq!(
-        bucket.remove("m.ann", second).await,
-        Err(StoreError::Conflict)
-    );
-    assert_eq!(bucket.get("m.ann").await.unwrap(), None);
-    bucket.delete("m.bob", Some(other)).await.unwrap();
-    assert_eq!(bucket.keys("*.*").await.unwrap(), ["m.bob"]);
-    assert_eq!(bucket.keys("x.*").await.unwrap(), [""; 0]);
-    let third = bucket.create("m.ann", bytes("4")).await.unwrap();
-    assert!(third > second);
 }
 
 #[tokio::test]
@@ -222,30 +145,6 @@ async fn a_server_that_hangs_is_unavailable() {
     let error = bucket.put("key", bytes("x")).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
     server.resume();
-}
-
-#[tokio::test]
-#[ignore = "needs nats-server"]
-async fn full_and_too_large_are_distinct_errors() {
-    let server = NatsServer::start_with("max_payload: 65536", &[]);
-    let store = connect(&server).await;
-    let small = BucketConfig {
-        max_bytes: Some(100_000),
-        ..BucketConfig::default()
-    };
-    let bucket = Bucket::open(&store, "small", small).await.unwrap();
-    let large = Bytes::from(vec![b'x'; 70_000]);
-    assert_eq!(bucket.put("key", large).await, Err(StoreError::TooLarge));
-    let piece = Bytes::from(vec![b'x'; 30_000]);
-    let mut outcomes = Vec::new();
-    for number in 0..5 {
-        outcomes.push(bucket.put(&format!("k{number}"), piece.clone()).await);
-    }
-    assert!(outcomes[0].is_ok(), "{outcomes:?}");
-    assert!(
-        matches!(outcomes[4], Err(StoreError::Full { .. })),
-        "{outcomes:?}"
-    );
 }
 
 #[tokio::test]

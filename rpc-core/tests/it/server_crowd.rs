@@ -41,9 +41,12 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
         .unwrap();
 
     let mut third = server.dial().await.unwrap();
-    let told = rest(&mut oldest).await;
-    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
-    assert!(told.ends_with("there are too many connections"), "{told}");
+    let reported = rest(&mut oldest).await;
+    assert!(reported.starts_with("HTTP/1.1 503 "), "{reported}");
+    assert!(
+        reported.ends_with("there are too many connections"),
+        "{reported}"
+    );
     assert_eq!(server.counters.open(), 3);
 
     let mut fourth = server.dial().await.unwrap();
@@ -164,8 +167,11 @@ async fn connections_of_one_address_evict_each_other() {
     let mut first = silent(&server).await;
     let _second = silent(&server).await;
     let _third = server.dial().await.unwrap();
-    let told = rest(&mut first).await;
-    assert!(told.ends_with("there are too many connections"), "{told}");
+    let reported = rest(&mut first).await;
+    assert!(
+        reported.ends_with("there are too many connections"),
+        "{reported}"
+    );
     other.write_all(upgrade("").as_bytes()).await.unwrap();
     let mut answer = [0; 12];
     other.read_exact(&mut answer).await.unwrap();

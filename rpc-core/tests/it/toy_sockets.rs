@@ -7,31 +7,14 @@ use rpc_core::net::{Dialer as _, LinkState};
 use rpc_core::{CallError, CloseFrame, CloseReason, Machine as _, Outgoing, Refused, Text};
 
 use crate::link_drops::poll_times;
-use crate::toy::guest::GuestEvent;
 use crate::toy::house::{DEADLINE, House, Room, config, eager};
-use crate::toy::net::{End, GuestSide, HostSide, echo};
+use crate::toy::net::{End, GuestSide, HostSide};
 
 async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
     let text = text.to_owned();
     room.link
         .call_with("ask", move |m, now| m.ask(&text, now))
         .await
-}
-
-#[tokio::test]
-async fn a_client_reconnects_when_its_server_returns() {
-    let mut house = House::open().await;
-    let guest = house.guest("ann", eager());
-    let _room = house.room().await;
-    assert_eq!(guest.link.ready().await, Ok(1));
-    let mut states = guest.link.states();
-    house.task.abort();
-    states.wait_for(|state| !state.is_ready()).await.unwrap();
-    let mut house = House::open_at(house.address).await;
-    assert_eq!(guest.link.ready().await, Ok(2));
-    let room = house.room().await;
-    tokio::spawn(echo(guest));
-    assert_eq!(ask(&room, "again").await, Ok("again".to_owned()));
 }
 
 #[tokio::test]
@@ -57,30 +40,6 @@ async fn a_drained_server_closes_with_1001_and_reports() {
             ..
         }
     ));
-}
-
-#[tokio::test]
-async fn calls_in_flight_end_with_the_servers_close_reason() {
-    let mut house = House::open().await;
-    let mut guest = house.guest("ann", config());
-    let room = house.room().await;
-    let call = tokio::spawn(async move { ask(&room, "?").await });
-    assert!(matches!(
-        guest.event().await,
-        Some(GuestEvent::Asked { .. })
-    ));
-    house.shutdown.drain(DEADLINE).await;
-    let error = call.await.unwrap().unwrap_err();
-    assert!(
-        matches!(
-            error,
-            CallError::Closed {
-                reason: CloseReason::Local,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
 }
 
 /// Whatever is dropped half way, the next question is answered over the same line.

@@ -173,9 +173,12 @@ async fn a_violator_that_keeps_sending_gets_the_close_reason() {
     let mut huge = b"\x81\xff\0\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
     huge.resize(16 << 20, b'x');
     tcp.write_all(&huge).await.unwrap();
-    let mut heard = Vec::new();
-    tcp.read_to_end(&mut heard).await.unwrap();
-    assert!(heard.ends_with(b"\x88\x02\x03\xf1"), "the end is no 1009");
+    let mut received = Vec::new();
+    tcp.read_to_end(&mut received).await.unwrap();
+    assert!(
+        received.ends_with(b"\x88\x02\x03\xf1"),
+        "the end is no 1009"
+    );
 }
 
 #[tokio::test]

@@ -111,15 +111,15 @@ async fn a_bad_close_is_an_error_and_reported_to_the_peer() {
         assert!(matches!(error, TransportError::Protocol(_)), "{error:?}");
         assert!(ws.next().await.is_none());
         drop(ws);
-        let told = everything(peer).await;
-        let len = usize::from(told[1] & 0x7f);
+        let reported = everything(peer).await;
+        let len = usize::from(reported[1] & 0x7f);
         assert_eq!(
-            (told[0], told.len()),
+            (reported[0], reported.len()),
             (0x88, 2 + 4 + len),
             "one masked Close"
         );
-        let told = u16::from_be_bytes([told[6] ^ told[2], told[7] ^ told[3]]);
-        assert_eq!(told, code);
+        let reported = u16::from_be_bytes([reported[6] ^ reported[2], reported[7] ^ reported[3]]);
+        assert_eq!(reported, code);
     }
 }
 

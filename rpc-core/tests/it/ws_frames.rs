@@ -26,7 +26,7 @@ async fn open(role: Role) -> (WsStream<DuplexStream>, DuplexStream) {
 pub struct Outcome {
     pub messages: Vec<Message>,
     pub error: Option<TransportError>,
-    pub told: Vec<u8>,
+    pub replies: Vec<u8>,
 }
 
 pub async fn outcome<'a>(role: Role, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
@@ -47,12 +47,12 @@ pub async fn outcome<'a>(role: Role, chunks: impl IntoIterator<Item = &'a [u8]>)
         take(next);
     }
     drop(ws);
-    let mut told = Vec::new();
-    peer.read_to_end(&mut told).await.unwrap();
+    let mut replies = Vec::new();
+    peer.read_to_end(&mut replies).await.unwrap();
     Outcome {
         messages,
         error,
-        told,
+        replies,
     }
 }
 
@@ -65,10 +65,10 @@ async fn read(frames: impl IntoIterator<Item = RawFrame>) -> Outcome {
 
 /// The code with which frames are refused, which is the last that a client hears.
 async fn code(frames: impl IntoIterator<Item = RawFrame>) -> u16 {
-    let Outcome { error, told, .. } = read(frames).await;
+    let Outcome { error, replies, .. } = read(frames).await;
     assert!(error.is_some(), "not refused");
-    let close = told.iter().rposition(|byte| *byte == 0x88).unwrap();
-    u16::from_be_bytes([told[close + 2], told[close + 3]])
+    let close = replies.iter().rposition(|byte| *byte == 0x88).unwrap();
+    u16::from_be_bytes([replies[close + 2], replies[close + 3]])
 }
 
 pub fn text(text: &str) -> Message {
@@ -146,12 +146,14 @@ fn hex(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn pings_of_any_length_are_answered_in_order_and_pongs_are_not() {
     let pings = || (0..=125_u8).map(|len| RawFrame::ping(vec![len; len.into()]));
-    let Outcome { messages, told, .. } = read(pings().chain([RawFrame::pong(*b"hi")])).await;
+    let Outcome {
+        messages, replies, ..
+    } = read(pings().chain([RawFrame::pong(*b"hi")])).await;
     assert_eq!(messages.len(), 127);
     assert_eq!(messages[126], Message::Pong(Bytes::from_static(b"hi")));
     let pongs = (0..=125_u8).map(|len| RawFrame::pong(vec![len; len.into()]));
     let pongs: Vec<_> = pongs.map(|pong| pong.into_bytes(Role::Server)).collect();
-    assert_eq!(told, pongs.concat());
+    assert_eq!(replies, pongs.concat());
 }
 
 #[tokio::test]
@@ -178,12 +180,14 @@ async fn close_codes_for_the_wire_are_echoed_and_no_others() {
         4999,
     ] {
         let reason = "r".repeat(123);
-        let Outcome { messages, told, .. } = read([closing(code, &reason)]).await;
+        let Outcome {
+            messages, replies, ..
+        } = read([closing(code, &reason)]).await;
         assert_eq!(
             messages,
             [Message::Close(Some(CloseFrame::new(code, &reason)))]
         );
-        assert_eq!(told, closing(code, &reason).into_bytes(Role::Server));
+        assert_eq!(replies, closing(code, &reason).into_bytes(Role::Server));
     }
     for bad in [
         0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535,
@@ -194,9 +198,9 @@ async fn close_codes_for_the_wire_are_echoed_and_no_others() {
         let close = CloseFrame::new(bad, "x");
         ws.send(Outgoing::Close(close)).await.unwrap();
         drop(ws);
-        let mut told = Vec::new();
-        peer.read_to_end(&mut told).await.unwrap();
-        assert_eq!(told, b"\x88\x00", "{bad}");
+        let mut replies = Vec::new();
+        peer.read_to_end(&mut replies).await.unwrap();
+        assert_eq!(replies, b"\x88\x00", "{bad}");
     }
     assert_eq!(code([RawFrame::new(0x88, [3])]).await, 1002);
     assert_eq!(code([RawFrame::new(0x88, *b"\x03\xe8\xff")]).await, 1007);

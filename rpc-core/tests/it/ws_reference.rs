@@ -81,10 +81,10 @@ fn by_reference(role: Role, pieces: &[&[u8]]) -> Reading {
 
 fn by_ours(role: Role, pieces: &[&[u8]]) -> Reading {
     let outcome = run(outcome(role, pieces.iter().copied()));
-    let code = outcome.error.map(|_| match (role, &outcome.told[..]) {
+    let code = outcome.error.map(|_| match (role, &outcome.replies[..]) {
         (Role::Server, [.., 0x88, 2, c, d]) => u16::from_be_bytes([*c, *d]),
         (Role::Client, [.., 0x88, 0x82, a, b, _, _, c, d]) => u16::from_be_bytes([a ^ c, b ^ d]),
-        (_, told) => panic!("{told:?}"),
+        (_, reported) => panic!("{reported:?}"),
     });
     (outcome.messages, code)
 }

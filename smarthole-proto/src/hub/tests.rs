@@ -585,9 +585,9 @@ fn a_notification_may_come_before_or_after_an_ack() {
     let mut test = Test::new(&["a"]);
     let id = test.send(&["a"]);
     let shown = || Answer::Notification(Notification::new("x"));
-    for (answer, told) in [(shown(), 2), (Answer::Ack, 1), (shown(), 1)] {
+    for (answer, reported) in [(shown(), 2), (Answer::Ack, 1), (shown(), 1)] {
         let events = test.answer(1, &id, answer);
         assert_eq!(whys(&events), [&Ignored::AlreadyAcked; 0]);
-        assert_eq!(events.len(), told, "{events:?}");
+        assert_eq!(events.len(), reported, "{events:?}");
     }
 }

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use rpc_core::Limits;
 use rpc_core::json::DecodeErrorKind;
-use rpc_core::rate::RateLimit;
-use rpc_core::testing::conformance;
 use switchboard_testing::play::Play;
 
 use super::*;
@@ -378,23 +376,6 @@ fn held_frames_are_bounded_in_bytes() {
 }
 
 #[test]
-fn pings_of_a_client_that_never_reads_are_bounded() {
-    let mut played = Played::ready(limited(Limits {
-        max_outbox_frames: 8,
-        ..Limits::default()
-    }));
-    for payload in 0..100_u8 {
-        played
-            .conn
-            .handle_message(Incoming::Ping(&[payload]), played.now);
-    }
-    assert!(!played.conn.is_closed());
-    // The transport answers pings; all the room is left for messages.
-    played.conn.send("{}".into()).unwrap();
-    assert_eq!(played.sent(), ["{}"]);
-}
-
-#[test]
 fn a_slow_client_stays_connected_by_its_pongs() {
     let mut played = Played::ready(limited(Limits {
         max_outbox_frames: 2,
@@ -457,23 +438,6 @@ fn a_frame_for_a_client_that_reads_nothing_is_refused() {
 }
 
 #[test]
-fn a_client_that_never_reads_its_replies_is_disconnected() {
-    let mut played = Played::ready(limited(Limits {
-        max_outbox_frames: 8,
-        ..Limits::default()
-    }));
-    let mut taken = 0;
-    while !played.conn.is_closed() {
-        played.take(NOTES);
-        taken += 1;
-        assert!(taken < 10);
-    }
-    assert!(!played.conn.core.has_slack());
-    let reason = CloseReason::SlowConsumer;
-    assert_eq!(played.events(), [ServerEvent::Closed(reason)]);
-}
-
-#[test]
 fn a_client_is_pinged_every_30_seconds() {
     let mut played = Played::ready(ServerConfig::default());
     for _ in 0..3 {
@@ -518,23 +482,6 @@ fn an_unregistered_client_has_no_deadline_by_default() {
         played.conn.handle_message(Incoming::Pong(b""), played.now);
     }
     assert!(!played.conn.is_closed());
-}
-
-#[test]
-fn a_client_above_the_rate_limit_is_disconnected() {
-    let rate = RateLimit::new(2, Duration::from_secs(1));
-    let mut played = Played::ready(limited(Limits {
-        max_message_rate: Some(rate),
-        ..Limits::default()
-    }));
-    played.take(ACK);
-    assert!(!played.conn.is_closed());
-    // Pings count, too.
-    played.conn.handle_message(Incoming::Ping(b""), played.now);
-    let sent = played.sent();
-    assert!(sent[0].starts_with("close 1008 "), "{sent:?}");
-    let closed = ServerEvent::Closed(CloseReason::RateLimited);
-    assert_eq!(played.events(), [ack("msg-1"), closed]);
 }
 
 #[test]

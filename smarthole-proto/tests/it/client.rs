@@ -1,6 +1,5 @@
 //! The client machine against the server's, under virtual time.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rpc_core::testing::{Pair, Side};
@@ -10,7 +9,6 @@ use smarthole_proto::codec::encode;
 use smarthole_proto::frame::{Answer, Message, Metadata, Notification, Registration, ServerFrame};
 use smarthole_proto::id::ClientId;
 use smarthole_proto::server::{ServerConfig, ServerConn, ServerEvent};
-use switchboard_testing::sim::{self, Rng, Step};
 
 use crate::played::config;
 
@@ -140,98 +138,4 @@ fn unread_events_are_not_lost() {
         messages.collect::<Vec<_>>(),
         ["1", "2", "3", "4", "5", "6", "7"]
     );
-}
-
-/// The application's view of the messages that are open, and when each is due.
-#[derive(Default)]
-struct OpenMessages {
-    open: HashMap<String, Instant>,
-    order: Vec<String>,
-    sent: u64,
-}
-
-impl OpenMessages {
-    /// Every message comes once; it ends with a response, its deadline or the line.
-    fn read(&mut self, line: &mut Machines) -> Result<(), String> {
-        for event in line.take_client_events() {
-            match event {
-                ClientEvent::Message(Received {
-                    message, deadline, ..
-                }) => {
-                    let id = message.id.to_string();
-                    self.order.push(id.clone());
-                    if self.open.insert(id.clone(), deadline).is_some() {
-                        return Err(format!("{id} came twice"));
-                    }
-                }
-                ClientEvent::Overdue { id } => match self.remove(&id) {
-                    Some(deadline) if deadline <= line.now() => {}
-                    found => return Err(format!("{id} is overdue: {found:?}")),
-                },
-                ClientEvent::Closed(_) => {
-                    self.open.clear();
-                    self.order.clear();
-                }
-                _ => {}
-            }
-        }
-        let overdue = self.open.values().any(|deadline| *deadline < line.now());
-        if overdue {
-            return Err("a deadline passed without a word".to_owned());
-        }
-        if line.client.in_flight() != self.open.len() {
-            let in_flight = line.client.in_flight();
-            return Err(format!("{in_flight} in flight, not {}", self.open.len()));
-        }
-        Ok(())
-    }
-
-    fn remove(&mut self, id: &str) -> Option<Instant> {
-        self.order.retain(|open| open != id);
-        self.open.remove(id)
-    }
-}
-
-fn every_message_ends_once(rng: &mut Rng) -> Result<(), String> {
-    let mut line = ready(Instant::now());
-    let mut book = OpenMessages::default();
-    for step in sim::schedule(rng, 200) {
-        match step {
-            Step::Call => {
-                book.sent += 1;
-                let _ = line.server.send(encoded(&format!("msg-{}", book.sent)));
-            }
-            Step::Answer | Step::Cancel => {
-                if let Some(id) = rng.pick(&book.order).cloned() {
-                    let answered = match rng.below(3) {
-                        0 => line.client.respond(&id, Answer::Ack),
-                        1 => line.client.respond(&id, Answer::reject(None)),
-                        _ => line
-                            .client
-                            .respond(&id, Answer::Notification(Notification::new("x"))),
-                    };
-                    answered.map_err(|refused| refused.to_string())?;
-                    book.remove(&id);
-                }
-            }
-            Step::LoseAnswer => line.drop_next(Side::Client, 1),
-            Step::Wait(time) => line.advance(time),
-            Step::Latency(time) => line.set_latency(time),
-            Step::Cut => {
-                line.cut();
-                book.read(&mut line)?;
-                line = ready(line.now());
-            }
-            _ => {}
-        }
-        line.settle();
-        book.read(&mut line)?;
-    }
-    line.cut();
-    book.read(&mut line)
-}
-
-#[test]
-fn every_message_ends_exactly_once_under_random_faults() {
-    sim::run(100, every_message_ends_once);
 }

@@ -64,8 +64,8 @@ async fn scenario(lossy: Lossy) {
                 }
             }
         };
-        let heard = notes.0.lock().unwrap();
-        let times = heard.iter().filter(|it| *it == text).count();
+        let received = notes.0.lock().unwrap();
+        let times = received.iter().filter(|it| *it == text).count();
         let [settlement] = &settled.outcomes[..] else {
             panic!("{settled:?}");
         };
@@ -76,7 +76,7 @@ async fn scenario(lossy: Lossy) {
             (_, Outcome::Rejected { .. } | Outcome::TimedOut) => lossy.loss.is_some(),
             _ => false,
         };
-        assert!(possible, "{text}: {settled:?}, and {heard:?}");
+        assert!(possible, "{text}: {settled:?}, and {received:?}");
     }
     stop.notify_one();
     assert!(matches!(task.await.unwrap(), Ended::Stopped(_)));

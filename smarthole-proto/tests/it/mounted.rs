@@ -39,7 +39,7 @@ async fn a_mounted_server_refuses_answers_and_drains_as_one_on_a_socket() {
 
 #[tokio::test]
 async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
-    let (tell, mut told) = unbounded_channel();
+    let (tell, mut reported) = unbounded_channel();
     let (service, handle) = mount(http_config().with_on_upgrade(move |parts, peer| {
         assert!(peer.ip().is_loopback());
         tell.send(described(parts)).unwrap();
@@ -52,7 +52,7 @@ async fn headers_and_extensions_of_the_host_reach_the_upgrade_hook() {
     let (client, _events, connection) = connect_with(dialer, config);
     tokio::spawn(connection.run());
     client.ready().await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), "a header and a layer");
+    assert_eq!(reported.recv().await.unwrap(), "a header and a layer");
     let report = handle.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (1, 0));
 }

@@ -450,25 +450,6 @@ async fn a_refusal_is_an_event_before_the_disconnect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_successful_registration_resets_the_delays() {
-    let (dialer, mut listener) = mem::listen(64);
-    let times = Arc::<Mutex<Vec<Instant>>>::default();
-    let dialer = Dials {
-        times: Arc::clone(&times),
-        inner: Some(dialer),
-    };
-    let (client, _events, connection) = connect_with(dialer, config());
-    tokio::spawn(connection.run());
-    Router::accept(&mut listener).await.cut();
-    Router::accept(&mut listener).await.cut();
-    let router = Router::registered(&mut listener).await;
-    client.ready().await.unwrap();
-    router.cut();
-    Router::accept(&mut listener).await.cut();
-    assert_eq!(delays(&times), [1, 2, 1]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn unknown_and_invalid_frames_are_events() {
     let (_client, mut events, mut router, _listener) = registered().await;
     router.say(&json!({"type": "later", "payload": 1})).await;

@@ -427,8 +427,8 @@ async fn every_attempt_is_reported_with_delay_and_number() {
     drop(harness.listener);
     harness.task.await.unwrap();
     let seen = handler.seen();
-    let told = seen.iter().filter_map(|line| line.split_once("again in "));
-    let told: Vec<_> = told.map(|(_, what)| what).collect();
+    let reported = seen.iter().filter_map(|line| line.split_once("again in "));
+    let reported: Vec<_> = reported.map(|(_, what)| what).collect();
     let expected = [
         "1s, attempt 1",
         // It was registered meanwhile.
@@ -443,5 +443,5 @@ async fn every_attempt_is_reported_with_delay_and_number() {
         "30s, attempt 9",
         "30s, attempt 10",
     ];
-    assert_eq!(told, expected, "{seen:?}");
+    assert_eq!(reported, expected, "{seen:?}");
 }

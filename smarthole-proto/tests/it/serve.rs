@@ -7,55 +7,17 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use serde_json::json;
 use smarthole_proto::frame::Priority;
-use smarthole_proto::hub::{HubError, HubEvent, Ignored, Input, Outcome, Unroutable};
+use smarthole_proto::hub::{HubError, HubEvent, Input, Outcome, Unroutable};
 use smarthole_proto::limits::{DEFAULT_PORT, DEFAULT_URL, MAX_PAYLOAD};
 use smarthole_proto::net::{Server, ServerOptions, dialer, http_config};
 use smarthole_proto::timestamp;
 
 use crate::harness::{Obedient, Running, start, until};
 use crate::played::config;
-use crate::wire::{
-    Frame, Wire, ack, ask, ask_from, frame, registration, reject, response, upgrade_request,
-};
+use crate::wire::{Frame, Wire, ack, ask, ask_from, frame, reject, response, upgrade_request};
 
 async fn open() -> Running {
     start(ServerOptions::default()).await
-}
-
-#[tokio::test]
-async fn a_connection_can_retry_its_registration() {
-    let server = open().await;
-    let _other = Wire::client(server.address, "notes").await;
-    let mut wire = Wire::open(server.address).await;
-    for (payload, code) in [
-        (json!(null), "VALIDATION_ERROR"),
-        (json!([]), "INVALID_NAME"),
-        (json!({"name": "1", "description": "d"}), "INVALID_NAME"),
-        (
-            json!({"name": "a", "description": ""}),
-            "INVALID_DESCRIPTION",
-        ),
-        (
-            json!({"name": "notes", "description": "d"}),
-            "DUPLICATE_NAME",
-        ),
-    ] {
-        wire.say(&json!({"type": "registration", "payload": payload}).to_string())
-            .await;
-        let answer = wire.payload("registration_response").await;
-        assert_eq!(answer["success"], false);
-        assert_eq!(answer["code"], code);
-    }
-    // Names are unique as they are written.
-    let answer = wire.register("Notes").await;
-    assert_eq!(answer["success"], true);
-    assert_eq!(answer["message"], "Client 'Notes' registered successfully");
-    assert_eq!(answer["clientId"].as_str().unwrap().len(), 36);
-    let again = wire.register("other").await;
-    assert_eq!(again["code"], "ALREADY_REGISTERED");
-    let clients = server.runtime.clients();
-    let names: Vec<_> = clients.iter().map(|one| &*one.registration.name).collect();
-    assert_eq!(names, ["notes", "Notes"]);
 }
 
 #[tokio::test]
@@ -121,28 +83,6 @@ async fn a_message_is_acknowledged_and_its_notification_shown() {
 }
 
 #[tokio::test]
-async fn a_rejected_message_goes_to_the_next_client() {
-    let server = open().await;
-    let mut notes = Wire::client(server.address, "notes").await;
-    let mut lights = Wire::client(server.address, "lights").await;
-    let runtime = server.runtime.clone();
-    let asked = tokio::spawn(async move { runtime.ask(Input::text("buy milk")).await });
-    let id = notes.id().await;
-    notes.say(&reject(&id, "no milk here")).await;
-    let message = lights.message().await;
-    assert_eq!(message["id"], id);
-    assert_eq!(
-        message["metadata"]["routingReason"],
-        "as told; no milk here"
-    );
-    lights.say(&ack(&id)).await;
-    let outcomes = asked.await.unwrap().unwrap().outcomes;
-    let reason = "no milk here".into();
-    assert_eq!(outcomes[0].outcome, Outcome::Rejected { reason });
-    assert_eq!(outcomes[1].outcome, Outcome::Acked);
-}
-
-#[tokio::test]
 async fn a_direct_message_skips_the_router_and_loses_its_prefix() {
     let server = open().await;
     let mut notes = Wire::client(server.address, "notes").await;
@@ -160,25 +100,6 @@ async fn a_direct_message_skips_the_router_and_loses_its_prefix() {
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.unroutable, Some(Unroutable::Rejected));
     assert_eq!(server.router.0.ever.load(Ordering::Relaxed), 0);
-}
-
-#[tokio::test]
-async fn a_message_for_two_has_one_id_and_two_answers() {
-    let server = open().await;
-    let mut notes = Wire::client(server.address, "notes").await;
-    let mut lights = Wire::client(server.address, "lights").await;
-    let runtime = server.runtime.clone();
-    let mut asked = tokio::spawn(async move { runtime.ask(Input::text("notes and lights")).await });
-    let (first, second) = (notes.id().await, lights.id().await);
-    assert_eq!(first, second);
-    notes.say(&ack(&first)).await;
-    assert!(
-        tokio::time::timeout(Duration::from_millis(20), &mut asked)
-            .await
-            .is_err()
-    );
-    lights.say(&ack(&first)).await;
-    assert_eq!(asked.await.unwrap().unwrap().outcomes.len(), 2);
 }
 
 #[tokio::test]
@@ -335,76 +256,4 @@ async fn a_text_is_accepted_up_to_a_frame_of_1_048_576_bytes() {
     let refused = server.runtime.submit(Input::text(largest + "x"));
     let (size, max) = (MAX_PAYLOAD + 1, MAX_PAYLOAD);
     assert_eq!(refused, Err(HubError::TooLarge { size, max }));
-}
-
-#[tokio::test]
-async fn binary_text_is_decoded_and_invalid_input_ignored() {
-    let server = open().await;
-    let mut notes = Wire::open(server.address).await;
-    for junk in [
-        "",
-        "nonsense",
-        "null",
-        "[]",
-        "{}",
-        r#"{"type":"later","payload":{}}"#,
-    ] {
-        notes.say(junk).await;
-    }
-    notes.send(&frame(2, b"\xff\xfe")).await;
-    notes.say(&ack("msg-early")).await;
-    notes
-        .send(&frame(2, registration("notes").as_bytes()))
-        .await;
-    let answer = notes.payload("registration_response").await;
-    assert_eq!(answer["success"], true);
-    let runtime = server.runtime.clone();
-    let asked = tokio::spawn(async move { runtime.ask(Input::text("a")).await });
-    let id = notes.id().await;
-    for junk in [
-        "nonsense",
-        &ack("msg-other"),
-        &response(&id, "later", &json!({})),
-    ] {
-        notes.say(junk).await;
-    }
-    notes.send(&frame(2, ack(&id).as_bytes())).await;
-    assert!(asked.await.unwrap().unwrap().is_taken());
-}
-
-#[tokio::test]
-async fn frames_in_one_write_are_handled_in_order() {
-    let server = open().await;
-    let _other = Wire::client(server.address, "notes").await;
-    let mut events = server.runtime.events();
-    let mut wire = Wire::open(server.address).await;
-    let frames = [
-        registration("notes"),
-        registration("lights"),
-        ack("msg-other"),
-        registration("more"),
-    ];
-    let bytes: Vec<u8> = frames
-        .iter()
-        .flat_map(|text| frame(1, text.as_bytes()))
-        .collect();
-    wire.send(&bytes).await;
-    let mut codes = Vec::new();
-    for _ in 0..3 {
-        codes.push(wire.payload("registration_response").await["code"].take());
-    }
-    assert_eq!(
-        codes,
-        [
-            "DUPLICATE_NAME".into(),
-            json!(null),
-            "ALREADY_REGISTERED".into()
-        ]
-    );
-    // The response came behind the registration that was accepted, so it was one of a client.
-    let why = until(&mut events, |event| match event {
-        HubEvent::Ignored { why, .. } => Some(why.clone()),
-        _ => None,
-    });
-    assert_eq!(why.await, Ignored::UnknownMessage);
 }

@@ -438,26 +438,6 @@ fn cancelled_calls_and_notifications_leave_nothing_behind() {
 }
 
 #[test]
-fn a_cut_ends_every_call_once_with_its_delivery() {
-    let mut played = Played::ready();
-    let sent = played.send();
-    played.sent();
-    let unsent = played.send();
-    played.conn.handle_disconnect(Disconnect::Eof, played.now);
-    let events = played.events();
-    assert_eq!(events.len(), 3);
-    for (call, expected) in [(sent, Delivery::Unknown), (unsent, Delivery::NotSent)] {
-        assert!(events.iter().any(|event| matches!(
-            event,
-            ClientEvent::Reply { id, result: Err(CallError::Closed { delivery, .. }) }
-                if *id == call && *delivery == expected
-        )));
-    }
-    assert_eq!(reason(&events), CloseReason::Lost);
-    assert!(played.sent().is_empty());
-}
-
-#[test]
 fn bad_frames_are_skipped_with_a_warning() {
     let mut played = Played::ready();
     let call = played.send();
@@ -481,22 +461,6 @@ fn bad_frames_are_skipped_with_a_warning() {
     );
     assert_eq!(played.conn.in_flight(), 1);
     assert!(played.conn.cancel(call));
-}
-
-#[test]
-fn calls_are_bounded() {
-    let limits = Limits {
-        max_pending: 1,
-        ..Limits::default()
-    };
-    let mut played = Played::with(ClientConfig {
-        limits,
-        ..ClientConfig::new("mybot", "x")
-    });
-    played.open();
-    played.send();
-    let refused = played.conn.ping(played.now);
-    assert_eq!(refused, Err(Refused::TooManyCalls { max: 1 }));
 }
 
 #[test]

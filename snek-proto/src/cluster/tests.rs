@@ -31,7 +31,7 @@ fn a_message_reaches_every_member_on_every_node_once() {
         assert_eq!(world.texts(at, conn), ["hi"]);
     }
     assert_eq!(
-        world.heard[&(1, ConnId(2))],
+        world.received[&(1, ConnId(2))],
         [
             r#"{"event":"message","message":"hi","username":"ann","user_nick":"","channel_uid":"general","is_final":true}"#
         ]
@@ -230,8 +230,11 @@ fn a_typing_indicator_reaches_all_nodes() {
         color: "#FF0000".into(),
     };
     world.call(0, 1, &call).unwrap();
-    let heard = &world.heard[&(1, ConnId(2))];
-    assert!(heard[0].contains(r#""event":"set_typing""#), "{heard:?}");
+    let received = &world.received[&(1, ConnId(2))];
+    assert!(
+        received[0].contains(r#""event":"set_typing""#),
+        "{received:?}"
+    );
 }
 
 #[test]
@@ -263,7 +266,7 @@ fn messages_arriving_while_a_channel_opens_are_delivered() {
     world.nodes[0].handle_open(&channel, 2, None, world.now);
     world.run();
     assert!(world.is_ready(0, 7));
-    assert_eq!(world.heard[&(0, ConnId(7))], ["{}"]);
+    assert_eq!(world.received[&(0, ConnId(7))], ["{}"]);
 }
 
 #[test]
@@ -295,7 +298,7 @@ fn a_changed_record_emits_the_joins_and_leaves_of_a_single_server() {
     world.run();
     let event = |name, uid| format!(r#"{{"event":"{name}","data":{{"channel_uid":"{uid}"}}}}"#);
     assert_eq!(
-        world.heard[&(0, ConnId(1))],
+        world.received[&(0, ConnId(1))],
         [
             event("join", "c1"),
             event("leave", "c1"),
@@ -315,7 +318,7 @@ fn a_new_public_channel_has_all_users_in_it() {
     assert!(matches!(id, Handled::Sending(_)));
     for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
         assert_eq!(world.texts(at, conn), ["hi"]);
-        assert!(world.heard[&(at, ConnId(conn))][0].contains("join"));
+        assert!(world.received[&(at, ConnId(conn))][0].contains("join"));
     }
 }
 
@@ -328,8 +331,8 @@ fn a_removed_channel_keeps_only_listed_members() {
     }
     world.run();
     let left = r#"{"event":"leave","data":{"channel_uid":"general"}}"#;
-    assert_eq!(world.heard[&(0, ConnId(1))], [left]);
-    assert_eq!(world.heard.get(&(1, ConnId(2))), None);
+    assert_eq!(world.received[&(0, ConnId(1))], [left]);
+    assert_eq!(world.received.get(&(1, ConnId(2))), None);
     assert!(world.nodes[0].channels_of("ann").is_empty());
     assert!(world.subscribed[0].is_empty());
     assert_eq!(world.subscribed[1].len(), 1);
@@ -377,8 +380,8 @@ fn a_stream_that_was_emptied_is_delivered_from_its_beginning() {
             world.send(1, 2, text);
         }
         for (at, conn) in [(0, 1), (1, 2), (2, 3)] {
-            let heard = world.texts(at, conn);
-            assert_eq!(heard, ["one", "two", "three", "four", "five"]);
+            let received = world.texts(at, conn);
+            assert_eq!(received, ["one", "two", "three", "four", "five"]);
         }
     }
 }
@@ -420,12 +423,12 @@ fn a_copy_older_than_all_that_was_seen_is_read_from_its_end() {
         for _ in 0..after {
             world.send(0, 1, "lost");
         }
-        let heard = world.texts(1, 4).len();
+        let received = world.texts(1, 4).len();
         world.pass(5 * SECOND);
         world.store.stream = copy;
         world.check();
         world.send(1, 2, "new");
-        assert_eq!(world.texts(1, 4).len(), heard + 1, "{before} {after}");
+        assert_eq!(world.texts(1, 4).len(), received + 1, "{before} {after}");
         assert_eq!(world.texts(2, 3).last().unwrap(), "new");
         assert_eq!(world.leaving, [1, 2, 3, 4].map(ConnId).into());
     }
@@ -519,12 +522,12 @@ proptest! {
         world.check();
         world.pass(60 * SECOND);
 
-        let heard = world.texts(0, 1);
-        prop_assert_eq!(&world.texts(1, 2), &heard);
-        prop_assert_eq!(&world.texts(2, 3), &heard);
-        let all: HashSet<&String> = heard.iter().collect();
-        prop_assert_eq!(all.len(), heard.len());
-        prop_assert_eq!(world.store.stream.len(), heard.len());
+        let received = world.texts(0, 1);
+        prop_assert_eq!(&world.texts(1, 2), &received);
+        prop_assert_eq!(&world.texts(2, 3), &received);
+        let all: HashSet<&String> = received.iter().collect();
+        prop_assert_eq!(all.len(), received.len());
+        prop_assert_eq!(world.store.stream.len(), received.len());
         for (at, id, text) in &ids {
             match world.sent[&(*at, *id)] {
                 Ok(()) => prop_assert!(all.contains(text)),
@@ -535,7 +538,7 @@ proptest! {
         // Each sender's messages are in the order of sending.
         for at in 0..3 {
             let own = |it: &&String| it.starts_with(&at.to_string());
-            let numbers = heard.iter().filter(own).map(|it| it[2..].parse::<u32>().unwrap());
+            let numbers = received.iter().filter(own).map(|it| it[2..].parse::<u32>().unwrap());
             prop_assert!(numbers.is_sorted());
         }
     }

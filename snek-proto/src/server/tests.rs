@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use rpc_core::Limits;
-use rpc_core::rate::RateLimit;
 use serde_json::json;
 use switchboard_testing::play::Play;
 
@@ -334,27 +333,6 @@ fn a_hundred_requests_of_a_client_run_concurrently() {
         played.request(&format!(r#"{{"method":"ping","callId":{number}}}"#));
     }
     assert!(!played.conn.wants_input());
-}
-
-#[test]
-fn a_client_over_the_rate_limit_is_closed() {
-    let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits {
-        max_message_rate: Some(rate),
-        ..Limits::default()
-    };
-    let mut played = Played::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..3 {
-        played.take(r#"{"method":"ping"}"#);
-    }
-    assert_eq!(played.sent(), [json!(1008)]);
-    assert_eq!(
-        played.events(),
-        [ServerEvent::Closed(CloseReason::RateLimited)]
-    );
 }
 
 #[test]

@@ -169,8 +169,8 @@ impl Handler for Listening {
 #[tokio::test(start_paused = true)]
 async fn what_a_bot_only_listens_to_is_no_answer() {
     let (dialer, mut listener) = mem::listen(64);
-    let heard = Arc::default();
-    let bot = Bot::with_dialer(dialer, config(), Listening(Arc::clone(&heard)));
+    let received = Arc::default();
+    let bot = Bot::with_dialer(dialer, config(), Listening(Arc::clone(&received)));
     let _bot = tokio::spawn(bot.run_until(std::future::pending()));
     let mut line = Peer::logged_in(&mut listener).await;
     line.say("ch1", "ann", "@mybot join").await;
@@ -181,7 +181,7 @@ async fn what_a_bot_only_listens_to_is_no_answer() {
         line.say("ch1", "eve", "is it?").await;
         assert_eq!(line.posted().await.1, "no");
     }
-    assert_eq!(*heard.lock().unwrap(), 55);
+    assert_eq!(*received.lock().unwrap(), 55);
     line.say("ch1", "eve", "is it?").await;
     assert!(line.posted().await.1.contains("I stop answering"));
 }

@@ -5,22 +5,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rpc_core::net::LagPolicy;
 use rpc_core::net::mem::{self, MemListener};
-use rpc_core::testing::Side;
-use rpc_core::{CallError, CloseReason, Delivery, Limits, Machine, Refused};
+use rpc_core::{CallError, CloseReason, Limits, Machine};
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, Context, Handler, Notice};
-use snek_proto::client::{ClientConfig, ClientEvent, Warning};
+use snek_proto::client::{ClientEvent, Warning};
 use snek_proto::error::BotError;
-use snek_proto::frame::{Call, Channel, Message, NoKwargs, OtherEvent, User};
-use snek_proto::hub::{ConnId, Hub, HubConfig};
+use snek_proto::frame::{Message, OtherEvent};
 use snek_proto::net::{Client, connect_with};
 use snek_proto::server::ServerEvent;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::played::{ready, serve};
+use crate::played::ready;
 use crate::scripted::Peer;
 use crate::vectors::{Hand, config};
 
@@ -104,90 +101,6 @@ fn both_ends_ping_after_30_seconds_and_disconnect_15_later() {
     );
 }
 
-#[test]
-fn a_message_without_an_id_is_posted_without_a_reply() {
-    let mut hub = Hub::new(HubConfig::default());
-    hub.add_user(User::new("mybot", "MyBot")).unwrap();
-    hub.add_channel(Channel::new("ch1", "general", None))
-        .unwrap();
-    hub.join("mybot", "ch1").unwrap();
-    hub.connect(ConnId(1), "mybot").unwrap();
-    let mut pair = ready(12, std::time::Instant::now());
-    pair.take_client_events();
-    pair.inject(
-        Side::Server,
-        r#"{"method":"send_message","args":["ch1","hi",true]}"#,
-    );
-    for (id, call) in serve(&mut pair) {
-        let answer = hub.handle(ConnId(1), &call).unwrap();
-        pair.server.reply(id, &answer).unwrap();
-    }
-    while let Some((_, text)) = hub.poll_transmit() {
-        pair.server.push(text).unwrap();
-    }
-    pair.settle();
-    let posted = Message::new("ch1", "mybot", "MyBot", "hi");
-    assert_eq!(pair.take_client_events(), [ClientEvent::Message(posted)]);
-    assert_eq!(pair.client.stray_frames(), 0);
-}
-
-#[test]
-fn a_failed_login_can_be_repeated_on_the_connection() {
-    let mut pair = crate::played::line(config(), 14, std::time::Instant::now());
-    pair.settle();
-    let login = pair.take_server_events();
-    let [ServerEvent::Login { id, .. }] = login[..] else {
-        panic!("{login:?}")
-    };
-    pair.server.refuse_login(id, "bad password").unwrap();
-    assert!(!pair.server.is_closed());
-    pair.server.handle_message(
-        rpc_core::Incoming::Text(r#"{"method":"login","args":["ann","a"],"callId":2}"#),
-        pair.now(),
-    );
-    let Some(ServerEvent::Login { id, .. }) = pair.server.poll_event() else {
-        panic!("no second login")
-    };
-    pair.server
-        .accept_login(id, User::new("ann", "Ann"))
-        .unwrap();
-    assert_eq!(pair.server.user().unwrap().username, "ann");
-}
-
-#[test]
-fn calls_of_one_client_run_concurrently() {
-    let mut pair = ready(15, std::time::Instant::now());
-    pair.take_client_events();
-    let now = pair.now();
-    let slow = pair
-        .client
-        .call("get_user", &["ann"], &NoKwargs {}, now)
-        .unwrap();
-    let fast = pair.client.ping(now).unwrap();
-    pair.settle();
-    let requests: Vec<_> = pair
-        .take_server_events()
-        .into_iter()
-        .map(|event| match event {
-            ServerEvent::Request { id, call } => (id, call),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(requests[1].1, Call::Ping);
-    pair.server.reply(requests[1].0, &json!({})).unwrap();
-    pair.server.fail(requests[0].0, "no such user").unwrap();
-    pair.settle();
-    let events = pair.take_client_events();
-    let ended: Vec<_> = events
-        .iter()
-        .map(|event| match event {
-            ClientEvent::Reply { id, result } => (*id, result.is_ok()),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(ended, [(fast, true), (slow, false)]);
-}
-
 // The client at level 3
 
 fn client() -> (Client, MemListener) {
@@ -196,81 +109,6 @@ fn client() -> (Client, MemListener) {
     drop(events);
     tokio::spawn(connection.run());
     (client, listener)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_does_not_time_out_while_block_stops_reading() {
-    let (dialer, mut listener) = mem::listen(64);
-    let mut config = ClientConfig {
-        limits: Limits {
-            max_events: 2,
-            ..Limits::default()
-        },
-        ..config()
-    };
-    let patience = 10 * config.call_timeout;
-    let block = LagPolicy::Block { deadline: patience };
-    config.link.events.max_items = 1;
-    config.link.events.policy = block;
-    let (client, mut events, connection) = connect_with(dialer, config);
-    tokio::spawn(connection.run());
-    let mut line = Peer::logged_in(&mut listener).await;
-    client.ready().await.unwrap();
-    let call = tokio::spawn(async move { client.ping().await });
-    let request = line.request().await;
-    for _ in 0..10 {
-        line.say("ch1", "ann", "hi").await;
-    }
-    line.answer(&request, json!("pong")).await;
-    // Far beyond the call's timeout, virtually.
-    tokio::time::sleep(patience / 2).await;
-    assert!(!call.is_finished());
-    let taking = tokio::spawn(async move { while events.next().await.is_some() {} });
-    assert!(call.await.unwrap().is_ok());
-    taking.abort();
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_without_a_connection_fail_at_once() {
-    let (client, mut listener) = client();
-    let mut line = Peer::accept(&mut listener).await;
-    let before = Instant::now();
-    let early = client.ping().await.unwrap_err();
-    assert_eq!(early, CallError::Refused(Refused::NotReady));
-    line.log_in().await;
-    client.ready().await.unwrap();
-    line.cut();
-    while client.state().is_ready() {
-        tokio::task::yield_now().await;
-    }
-    let lost = client.ping().await.unwrap_err();
-    assert!(matches!(lost, CallError::Refused(_)), "{lost:?}");
-    assert_eq!(lost.delivery(), Delivery::NotSent);
-    assert_eq!(BotError::from(lost).name(), "RPCError");
-    assert_eq!(before.elapsed(), Duration::ZERO);
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_in_flight_fail_when_the_connection_is_lost() {
-    let (client, mut listener) = client();
-    let mut line = Peer::logged_in(&mut listener).await;
-    client.ready().await.unwrap();
-    let before = Instant::now();
-    let caller = client.clone();
-    let calls: [JoinHandle<_>; 2] = [
-        tokio::spawn(async move { caller.ping().await }),
-        tokio::spawn(async move { client.get_user(None).await.map(|_| unreachable!()) }),
-    ];
-    for _ in 0..2 {
-        line.request().await;
-    }
-    line.cut();
-    for call in calls {
-        let error = call.await.unwrap().unwrap_err();
-        assert_eq!(error.delivery(), Delivery::Unknown);
-        assert_eq!(BotError::from(error).name(), "RPCError");
-    }
-    assert_eq!(before.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

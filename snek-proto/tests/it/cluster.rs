@@ -257,16 +257,16 @@ async fn a_lagging_node_keeps_the_order_of_partial_and_final_messages() {
             }
         }
         nodes[1].store.set_paused(false);
-        let (mut heard, mut partials) = (0, 0);
-        while heard < 200 {
+        let (mut received, mut partials) = (0, 0);
+        while received < 200 {
             let (text, is_final) = next(&mut events, |event| match event {
                 ClientEvent::Message(it) => Some((it.message.to_string(), it.is_final)),
                 _ => None,
             })
             .await;
-            assert_eq!(text, heard.to_string(), "{is_final:?}");
+            assert_eq!(text, received.to_string(), "{is_final:?}");
             match is_final {
-                Final::Yes => heard += 1,
+                Final::Yes => received += 1,
                 Final::No => partials += 1,
             }
         }

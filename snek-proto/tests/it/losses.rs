@@ -34,14 +34,14 @@ async fn serve(line: MemTransport, posted: Posted, mentions: bool) {
                 Call::GetUser { .. } => conn.reply(id, &User::new("mybot", "MyBot")),
                 Call::GetChannels => {
                     let channels = json!([{"uid": "ch1", "name": "general", "tag": "public"}]);
-                    let told = conn.reply(id, &channels);
+                    let reported = conn.reply(id, &channels);
                     if mentions {
                         let mention = json!({"event": "message", "message": "@MyBot hi",
                             "username": "ann", "user_nick": "ann", "channel_uid": "ch1",
                             "is_final": true});
                         let _ = conn.push(Text::from(mention.to_string()));
                     }
-                    told
+                    reported
                 }
                 Call::SendMessage {
                     message, is_final, ..

@@ -13,7 +13,6 @@ mod cluster_faults;
 mod cluster_nats;
 mod conformance;
 mod connect;
-mod decode_props;
 mod examples;
 mod faults_bot;
 mod faults_client;

@@ -17,8 +17,7 @@ use snek_proto::net::{
     ServerOptions, connect_with, dialer,
 };
 use snek_proto::server::ServerConfig;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 fn backend() -> MemoryBackend {
     MemoryBackend::new()
@@ -77,91 +76,6 @@ async fn a_message_reaches_all_members_including_its_sender() {
     }
 }
 
-/// A head, in lower case, and nothing behind it.
-async fn head(tcp: &mut TcpStream) -> String {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(tcp.read_u8().await.unwrap());
-    }
-    String::from_utf8(head).unwrap().to_ascii_lowercase()
-}
-
-#[tokio::test]
-async fn handshake_and_frames_follow_rfc_6455() {
-    let (url, _handle) = serve(backend(), ServerOptions::default()).await;
-    let host = url
-        .trim_start_matches("ws://")
-        .trim_end_matches("/rpc.ws")
-        .to_owned();
-    // The key of its section 1.3, and the accept.
-    let request = format!(
-        "GET /rpc.ws HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    );
-    let text = r#"{"method":"login","args":["ann","a"],"callId":"1"}"#;
-    for masked in [true, false] {
-        let mut tcp = TcpStream::connect(&host).await.unwrap();
-        tcp.write_all(request.as_bytes()).await.unwrap();
-        let head = head(&mut tcp).await;
-        assert!(head.starts_with("http/1.1 101 "), "{head}");
-        assert!(
-            head.contains("\r\nsec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=\r\n"),
-            "{head}"
-        );
-        // A final text frame, shorter than 126 bytes.
-        let length = u8::try_from(text.len()).unwrap();
-        let (bit, mask) = if masked {
-            (0x80, &[1_u8, 2, 3, 4][..])
-        } else {
-            (0, &[][..])
-        };
-        let mut frame = vec![0x81, bit | length];
-        frame.extend(mask);
-        let mut key = mask.iter().cycle();
-        frame.extend(text.bytes().map(|byte| byte ^ key.next().unwrap_or(&0)));
-        tcp.write_all(&frame).await.unwrap();
-        let mut start = [0; 2];
-        tcp.read_exact(&mut start).await.unwrap();
-        if masked {
-            // A text, and no mask.
-            assert_eq!((start[0], start[1] & 0x80), (0x81, 0));
-        } else {
-            // A close with 1002.
-            assert_eq!(start[0], 0x88);
-            assert_eq!(tcp.read_u16().await.unwrap(), 1002);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_client_follows_rfc_6455_and_checks_the_accept_key() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let host = listener.local_addr().unwrap();
-    let (client, _events) = client(&format!("ws://{host}"), ClientConfig::new("ann", "a"));
-    let (mut tcp, _) = listener.accept().await.unwrap();
-    let asked = head(&mut tcp).await;
-    assert!(asked.starts_with("get /rpc.ws http/1.1\r\n"), "{asked}");
-    for line in [
-        &format!("host: {host}"),
-        "upgrade: websocket",
-        "connection: upgrade",
-        "sec-websocket-version: 13",
-    ] {
-        assert!(
-            asked.contains(&format!("\r\n{line}\r\n")),
-            "{line}: {asked}"
-        );
-    }
-    let key = asked.split("\r\nsec-websocket-key: ").nth(1).unwrap();
-    let (key, _) = key.split_once("\r\n").unwrap();
-    // 16 bytes.
-    assert!(key.len() == 24 && key.ends_with("=="), "{key}");
-    let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-                  Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-    tcp.write_all(answer.as_bytes()).await.unwrap();
-    client.ready().await.unwrap_err();
-}
-
 #[tokio::test]
 async fn every_method_of_the_specification_is_answered() {
     let (url, _handle) = serve(backend(), ServerOptions::default()).await;
@@ -190,13 +104,16 @@ async fn notifications_arrive_and_leave_no_pending_call() {
     let sent = ann.notify("send_message", &whole, &NoKwargs {}).await;
     sent.unwrap();
     for (text, is_final) in [("so far", false), ("so far so good", true)] {
-        let heard = loop {
+        let received = loop {
             let event = events.next_link().await.expect("an event");
             if let LinkEvent::Event(ClientEvent::Message(message)) = event {
                 break message;
             }
         };
-        assert_eq!((&*heard.message, heard.is_final), (text, is_final.into()));
+        assert_eq!(
+            (&*received.message, received.is_final),
+            (text, is_final.into())
+        );
     }
     let open = ann.command(|conn, _| conn.in_flight()).await;
     assert_eq!(open, Ok(0));

@@ -34,12 +34,12 @@ async fn messages_of_one_client_are_posted_in_order() {
     });
     posted.await.unwrap();
 
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let all = async {
-        while heard.len() < sent.len() {
+        while received.len() < sent.len() {
             match events.next_link().await {
                 Some(LinkEvent::Event(ClientEvent::Message(message))) => {
-                    heard.push(message.message.to_string());
+                    received.push(message.message.to_string());
                 }
                 Some(_) => {}
                 None => break,
@@ -47,7 +47,7 @@ async fn messages_of_one_client_are_posted_in_order() {
         }
     };
     tokio::time::timeout(PATIENCE, all).await.unwrap();
-    assert_eq!(heard, sent);
+    assert_eq!(received, sent);
     client.close();
     connection.await.unwrap();
     server.abort();

@@ -1,7 +1,5 @@
 //! Bounds, silence and the end of a connection.
 
-use rpc_core::rate::RateLimit;
-
 use super::*;
 use crate::limits::{MAX_UNANSWERED, defaults};
 
@@ -89,39 +87,6 @@ fn an_end_without_room_has_no_side_effects() {
     assert!(played.events().contains(&ServerEvent::Writable));
     played.conn.done(&rpc("a"), &reply()).unwrap();
     assert_eq!(played.short(), ["a done", "c queued 1", "b started"]);
-}
-
-#[test]
-fn a_client_that_never_reads_its_answers_is_closed() {
-    let limits = Limits {
-        max_outbox_frames: 4,
-        ..defaults()
-    };
-    let mut played = Played::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..5 {
-        played.take(&abort("x", "a"));
-    }
-    assert_eq!(played.closed(), Some(CloseReason::SlowConsumer));
-    assert!(played.sent().last().unwrap().starts_with("close 1008"));
-}
-
-#[test]
-fn a_client_above_the_rate_limit_is_disconnected() {
-    let rate = RateLimit::new(1, Duration::from_secs(1));
-    let limits = Limits {
-        max_message_rate: Some(rate),
-        ..defaults()
-    };
-    let mut played = Played::with(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    played.take(&abort("x", "a"));
-    played.take(&abort("x", "a"));
-    assert_eq!(played.closed(), Some(CloseReason::RateLimited));
 }
 
 #[test]

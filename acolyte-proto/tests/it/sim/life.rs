@@ -7,7 +7,7 @@ use acolyte_proto::id::TaskId;
 use acolyte_proto::task::TaskState;
 use switchboard_testing::sim::{Outcome, ensure};
 
-/// Something that is told about a chat.
+/// Something that is reported about a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     Accepted,
@@ -21,7 +21,7 @@ pub(crate) enum Report {
     Ended(TaskState),
 }
 
-/// What a client has heard.
+/// What a client has received.
 #[derive(Clone, Debug)]
 enum Received {
     Step(Report),
@@ -30,10 +30,12 @@ enum Received {
 }
 
 impl Received {
-    fn fits(&self, told: &Report) -> bool {
-        match (self, told) {
-            (Self::Step(Report::Queued(heard)), Report::PerhapsQueued(place)) => heard == place,
-            (Self::Step(heard), told) => heard == told,
+    fn fits(&self, reported: &Report) -> bool {
+        match (self, reported) {
+            (Self::Step(Report::Queued(received)), Report::PerhapsQueued(place)) => {
+                received == place
+            }
+            (Self::Step(received), reported) => received == reported,
             (Self::End(states), Report::Ended(state)) => states.contains(state),
             (Self::End(_), _) => false,
         }
@@ -46,9 +48,9 @@ pub(crate) struct ConnectionModel {
     waiting: Vec<TaskId>,
     running: Option<TaskId>,
     /// What the client has to hear of each chat, in this order.
-    told: HashMap<TaskId, VecDeque<Report>>,
-    /// What it has heard. A server that takes no events learns of its own deeds later.
-    heard: HashMap<TaskId, VecDeque<Received>>,
+    reported: HashMap<TaskId, VecDeque<Report>>,
+    /// What it has received. A server that takes no events learns of its own deeds later.
+    received: HashMap<TaskId, VecDeque<Received>>,
     states: HashMap<TaskId, TaskState>,
     pieces: HashMap<TaskId, u64>,
 }
@@ -69,10 +71,10 @@ impl ConnectionModel {
             format!("{task:?} is {state:?} after {before:?}")
         })?;
         match state {
-            TaskState::Accepted => self.tell(task, Report::Accepted)?,
+            TaskState::Accepted => self.report(task, Report::Accepted)?,
             TaskState::Queued => {
                 self.waiting.push(task.clone());
-                self.tell(task, Report::Queued(self.waiting.len() as u32))?;
+                self.report(task, Report::Queued(self.waiting.len() as u32))?;
             }
             TaskState::Running => {
                 let is_free = self.running.is_none();
@@ -86,23 +88,23 @@ impl ConnectionModel {
                 } else {
                     let first = self.waiting.remove(0);
                     ensure(first == *task, || format!("{task:?} runs before {first:?}"))?;
-                    self.tell_positions(Report::Queued)?;
+                    self.report_positions(Report::Queued)?;
                 }
                 self.running = Some(task.clone());
-                self.tell(task, Report::Started)?;
+                self.report(task, Report::Started)?;
             }
             TaskState::Completed | TaskState::Failed => {
                 let ran = self.running.take();
                 ensure(ran.as_ref() == Some(task), || {
                     format!("{task:?} did not run")
                 })?;
-                self.tell(task, Report::Ended(state))?;
+                self.report(task, Report::Ended(state))?;
             }
             TaskState::Cancelled => {
-                self.tell(task, Report::Ended(state))?;
+                self.report(task, Report::Ended(state))?;
                 if self.running.take_if(|running| running == task).is_none() {
                     self.waiting.retain(|waits| waits != task);
-                    self.tell_positions(if goes {
+                    self.report_positions(if goes {
                         Report::PerhapsQueued
                     } else {
                         Report::Queued
@@ -122,7 +124,7 @@ impl ConnectionModel {
     pub(crate) fn on_piece(&mut self, task: &TaskId) -> Outcome {
         let piece = self.next_piece(task);
         self.pieces.insert(task.clone(), piece + 1);
-        self.tell(task, Report::Piece(piece))
+        self.report(task, Report::Piece(piece))
     }
 
     /// The connection has ended at the server: so has every chat.
@@ -132,52 +134,61 @@ impl ConnectionModel {
     }
 
     /// The client hears something of a chat: it has to be what comes next.
-    pub(crate) fn hear(&mut self, task: &TaskId, heard: Report) -> Outcome {
-        self.on_heard(task, Received::Step(heard))
+    pub(crate) fn received(&mut self, task: &TaskId, received: Report) -> Outcome {
+        self.receive(task, Received::Step(received))
     }
 
     /// The client hears the end of a chat, which may mean each of these.
-    pub(crate) fn hear_end(&mut self, task: &TaskId, states: &'static [TaskState]) -> Outcome {
-        self.on_heard(task, Received::End(states))
+    pub(crate) fn received_end(&mut self, task: &TaskId, states: &'static [TaskState]) -> Outcome {
+        self.receive(task, Received::End(states))
     }
 
-    /// Everything that was heard was told.
-    pub(crate) fn check_all_told(&self) -> Outcome {
-        let odd = self.heard.iter().find(|(_, heard)| !heard.is_empty());
-        ensure(odd.is_none(), || format!("nobody told {odd:?}"))
+    /// Everything that was received was reported.
+    pub(crate) fn check_all_reported(&self) -> Outcome {
+        let odd = self
+            .received
+            .iter()
+            .find(|(_, received)| !received.is_empty());
+        ensure(odd.is_none(), || format!("nobody reported {odd:?}"))
     }
 
-    fn on_heard(&mut self, task: &TaskId, heard: Received) -> Outcome {
-        self.heard.entry(task.clone()).or_default().push_back(heard);
+    fn receive(&mut self, task: &TaskId, received: Received) -> Outcome {
+        self.received
+            .entry(task.clone())
+            .or_default()
+            .push_back(received);
         self.compare(task)
     }
 
     fn compare(&mut self, task: &TaskId) -> Outcome {
-        let (told, heard) = (self.told.get_mut(task), self.heard.get_mut(task));
-        let (Some(told), Some(heard)) = (told, heard) else {
+        let (reported, received) = (self.reported.get_mut(task), self.received.get_mut(task));
+        let (Some(reported), Some(received)) = (reported, received) else {
             return Ok(());
         };
-        while let (Some(next), Some(came)) = (told.front(), heard.front()) {
+        while let (Some(next), Some(came)) = (reported.front(), received.front()) {
             let fits = came.fits(next);
             if fits {
-                heard.pop_front();
+                received.pop_front();
             } else if !matches!(next, Report::PerhapsQueued(_)) {
-                return Err(format!("{task:?}: heard {came:?} instead of {next:?}"));
+                return Err(format!("{task:?}: received {came:?} instead of {next:?}"));
             }
-            told.pop_front();
+            reported.pop_front();
         }
         Ok(())
     }
 
-    fn tell_positions(&mut self, told: fn(u32) -> Report) -> Outcome {
+    fn report_positions(&mut self, reported: fn(u32) -> Report) -> Outcome {
         for (index, task) in self.waiting.clone().iter().enumerate() {
-            self.tell(task, told(index as u32 + 1))?;
+            self.report(task, reported(index as u32 + 1))?;
         }
         Ok(())
     }
 
-    fn tell(&mut self, task: &TaskId, told: Report) -> Outcome {
-        self.told.entry(task.clone()).or_default().push_back(told);
+    fn report(&mut self, task: &TaskId, reported: Report) -> Outcome {
+        self.reported
+            .entry(task.clone())
+            .or_default()
+            .push_back(reported);
         self.compare(task)
     }
 }

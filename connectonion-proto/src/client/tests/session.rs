@@ -20,27 +20,27 @@ impl Harness {
     fn resuming(resume: Resume) -> Self {
         let session = ClientSession::new(ClientConfig::default(), resume);
         let line = Played::new(ClientConfig::default());
-        let mut told = Self { session, line };
-        told.connect();
-        told
+        let mut played = Self { session, line };
+        played.connect();
+        played
     }
 
     /// Let in, with nothing left to say.
     fn ready() -> Self {
-        let mut told = Self::resuming(Resume::default());
-        told.take(&connected("new"));
-        told
+        let mut played = Self::resuming(Resume::default());
+        played.take(&connected("new"));
+        played
     }
 
     /// A run goes on that has asked a question, which was answered.
     fn asked() -> Self {
-        let mut told = Self::ready();
-        told.input("go");
-        let events = told.hear(&[user_input("go", "u"), question("q")]);
+        let mut played = Self::ready();
+        played.input("go");
+        let events = played.hear(&[user_input("go", "u"), question("q")]);
         assert_eq!(events, ["started", "user_input u", "ask_user q"]);
-        told.answer("q");
-        assert_eq!(told.sent(), [answer("q")]);
-        told
+        played.answer("q");
+        assert_eq!(played.sent(), [answer("q")]);
+        played
     }
 
     /// Opens the next connection, and returns its CONNECT.
@@ -169,108 +169,109 @@ fn the_connect_has_the_last_known_position() {
         session_id: Some("s".into()),
         ..Resume::default()
     };
-    let mut told = Harness::resuming(resume.clone());
-    let connect = told.connect();
+    let mut played = Harness::resuming(resume.clone());
+    let connect = played.connect();
     assert_eq!(connect, json!({"type": "CONNECT", "session_id": "s"}));
     resume.last_msg_id = Some("ev-1".into());
     resume.session = Some(raw(r#"{"turn":3,"iteration":2}"#));
-    told.session = ClientSession::new(ClientConfig::default(), resume);
-    let connect = told.connect();
+    played.session = ClientSession::new(ClientConfig::default(), resume);
+    let connect = played.connect();
     assert_eq!(connect["last_msg_id"], "ev-1");
     assert_eq!(connect["session"], json!({"turn": 3, "iteration": 2}));
     // The host may have a run, and then its conversation is the newer one.
-    told.session.attach();
-    assert_eq!(told.connect()["session"]["iteration"], 0);
-    told.session.renew(true);
-    let connect = told.connect();
+    played.session.attach();
+    assert_eq!(played.connect()["session"]["iteration"], 0);
+    played.session.renew(true);
+    let connect = played.connect();
     assert_eq!(connect.get("session_id"), None);
     assert_eq!(connect["session"]["turn"], 3);
-    told.session.renew(false);
-    assert_eq!(told.connect(), json!({"type": "CONNECT"}));
+    played.session.renew(false);
+    assert_eq!(played.connect(), json!({"type": "CONNECT"}));
 }
 
 #[test]
 fn a_conversation_with_fewer_turns_replaces_none() {
-    let mut told = Harness::ready();
+    let mut played = Harness::ready();
     for (turn, kept) in [(7, 7), (2, 7), (8, 8)] {
-        told.input("go");
+        played.input("go");
         let mut frame = output("hi");
         frame["session"] = json!({"turn": turn});
-        told.hear(&[user_input("go", "u"), frame]);
-        assert_eq!(told.session.resume().turn(), Some(kept));
+        played.hear(&[user_input("go", "u"), frame]);
+        assert_eq!(played.session.resume().turn(), Some(kept));
     }
-    let (_, events) = told.back(&newer(&json!([])));
+    let (_, events) = played.back(&newer(&json!([])));
     assert_eq!(events, ["connected connected"]);
-    assert_eq!(told.session.resume().turn(), Some(8));
+    assert_eq!(played.session.resume().turn(), Some(8));
 }
 
 #[test]
 fn an_unsent_prompt_is_reported_as_not_sent() {
-    let mut told = Harness::ready();
+    let mut played = Harness::ready();
     let input = Input::new("go");
-    let now = told.line.now;
-    told.session
-        .input(&mut told.line.conn, &input, now)
+    let now = played.line.now;
+    played
+        .session
+        .input(&mut played.line.conn, &input, now)
         .unwrap();
-    let (_, events) = told.back(&connected("connected"));
+    let (_, events) = played.back(&connected("connected"));
     assert_eq!(events, ["connected connected", "NotSent"]);
 }
 
 #[test]
 fn a_prompt_that_joins_a_run_ends_with_it() {
-    let mut told = Harness::ready();
-    let id = told.input("mine");
-    told.line.take(&super::ack("r"));
-    let events = told.line.events();
+    let mut played = Harness::ready();
+    let id = played.input("mine");
+    played.line.take(&super::ack("r"));
+    let events = played.line.events();
     assert_eq!(events, [queued(id, "r")]);
-    told.session.handle_event(queued(id, "r"));
-    assert!(told.session.poll_event().is_some());
+    played.session.handle_event(queued(id, "r"));
+    assert!(played.session.poll_event().is_some());
     let theirs =
         json!([{"role": "user", "content": "mine"}, {"role": "assistant", "content": "x"}]);
-    let (_, events) = told.back(&newer(&theirs));
+    let (_, events) = played.back(&newer(&theirs));
     assert_eq!(events[1..], ["Delivered"]);
 }
 
 #[test]
 fn open_work_ends_with_the_last_connection() {
-    let mut told = Harness::asked();
-    told.lose();
-    told.session.end(&CloseReason::Lost);
-    assert_eq!(told.events(), ["Delivered"]);
-    let mut told = Harness::asked();
-    told.lose();
-    told.connect();
-    let refused = told.take(&super::error("unauthorized: invalid signature"));
+    let mut played = Harness::asked();
+    played.lose();
+    played.session.end(&CloseReason::Lost);
+    assert_eq!(played.events(), ["Delivered"]);
+    let mut played = Harness::asked();
+    played.lose();
+    played.connect();
+    let refused = played.take(&super::error("unauthorized: invalid signature"));
     assert_eq!(refused[1..], ["Delivered", "closed"]);
 }
 
 #[test]
 fn an_answer_without_a_connection_waits_for_the_next_one() {
-    let mut told = Harness::ready();
-    told.input("go");
-    told.hear(&[user_input("go", "u"), question("q")]);
-    told.lose();
-    told.answer("q");
-    told.connect();
-    told.take(&bound());
-    assert_eq!(told.sent(), [answer("q")]);
+    let mut played = Harness::ready();
+    played.input("go");
+    played.hear(&[user_input("go", "u"), question("q")]);
+    played.lose();
+    played.answer("q");
+    played.connect();
+    played.take(&bound());
+    assert_eq!(played.sent(), [answer("q")]);
     // Its run is over by then.
-    let mut told = Harness::asked();
-    told.lose();
-    told.answer("q");
-    told.connect();
-    told.take(&connected("connected"));
-    assert_eq!(told.sent(), [] as [Value; 0]);
+    let mut played = Harness::asked();
+    played.lose();
+    played.answer("q");
+    played.connect();
+    played.take(&connected("connected"));
+    assert_eq!(played.sent(), [] as [Value; 0]);
 }
 
 #[test]
 fn a_host_with_bound_answers_may_refuse_a_second_one() {
-    let mut told = Harness::asked();
-    told.back(&bound());
-    assert_eq!(told.sent(), [answer("q")]);
+    let mut played = Harness::asked();
+    played.back(&bound());
+    assert_eq!(played.sent(), [answer("q")]);
     let stale = json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "m", "request_id": "q"});
-    assert_eq!(told.take(&stale), [] as [&str; 0]);
-    assert_eq!(told.take(&stale).len(), 1, "only the second one is told");
+    assert_eq!(played.take(&stale), [] as [&str; 0]);
+    assert_eq!(played.take(&stale).len(), 1, "only the second one is told");
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn an_answer_that_is_too_large_is_refused_at_once() {
 
 #[test]
 fn debug_output_of_a_session_shows_no_contents() {
-    let mut told = Harness::ready();
-    told.input("s3cret");
-    assert!(!format!("{:?}", told.session).contains("s3cret"));
+    let mut played = Harness::ready();
+    played.input("s3cret");
+    assert!(!format!("{:?}", played.session).contains("s3cret"));
 }

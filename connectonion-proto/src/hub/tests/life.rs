@@ -137,7 +137,7 @@ fn an_idle_session_ends_after_ten_minutes() {
     play.wait(Duration::from_millis(1));
     assert_eq!(play.status(&id), SessionState::NotFound);
     assert_eq!(play.removed, [id]);
-    assert!(play.told.is_empty() && play.hub.session_of(conn).is_none());
+    assert!(play.reported.is_empty() && play.hub.session_of(conn).is_none());
     assert_eq!(play.hub.poll_timeout(), None);
 }
 
@@ -222,9 +222,9 @@ fn a_silent_run_ends_after_an_hour() {
     play.replies.clear();
     play.wait(MINUTE);
     assert_eq!((play.removed.len(), play.noted.pop_front()), (1, Some(1)));
-    let told = play.replies.pop_front();
-    assert!(matches!(told, Some((to, Reply::Frame(_))) if to == conn));
-    let stopped = play.told.pop_back();
+    let reported = play.replies.pop_front();
+    assert!(matches!(reported, Some((to, Reply::Frame(_))) if to == conn));
+    let stopped = play.reported.pop_back();
     assert!(matches!(stopped, Some(HubEvent::Cancel(it)) if it == run));
     assert_eq!(play.hub.running(), 0);
     assert_eq!(play.try_event(run, "late"), Err(AppError::Over));

@@ -61,7 +61,7 @@ impl Real {
 
     /// Writes down what has happened.
     fn look(&mut self) {
-        while let Some(event) = self.play.told.pop_front() {
+        while let Some(event) = self.play.reported.pop_front() {
             let line = match event {
                 HubEvent::Start { run, .. } => {
                     self.runs.push(run);

@@ -116,8 +116,8 @@ impl Model {
             self.line(format!("cancelled {run}"));
             self.line(format!("noted {}", session.inputs));
             let sockets = session.sockets.iter();
-            let told: Vec<_> = sockets.map(|conn| format!("told {conn}")).collect();
-            self.lines.extend(told);
+            let reported: Vec<_> = sockets.map(|conn| format!("told {conn}")).collect();
+            self.lines.extend(reported);
         }
     }
 

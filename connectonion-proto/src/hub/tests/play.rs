@@ -77,7 +77,7 @@ pub struct Play {
     /// The replies that no one has looked at.
     pub replies: VecDeque<(ConnId, Reply)>,
     /// What agents were told.
-    pub told: VecDeque<HubEvent>,
+    pub reported: VecDeque<HubEvent>,
     /// The questions of agents.
     asked: Vec<(RunId, Str)>,
     /// The sessions that are there.
@@ -105,7 +105,7 @@ impl Play {
             random: 0,
             stored: None,
             replies: VecDeque::new(),
-            told: VecDeque::new(),
+            reported: VecDeque::new(),
             asked: Vec::new(),
             alive: BTreeSet::new(),
             removed: VecDeque::new(),
@@ -129,7 +129,7 @@ impl Play {
                     let found = self.stored.clone().filter(|_| is_load);
                     self.hub.done(job, Ok(found), self.now);
                 }
-                other => self.told.push_back(other),
+                other => self.reported.push_back(other),
             }
         }
         while let Some(reply) = self.hub.poll_reply() {
@@ -203,12 +203,12 @@ impl Play {
 
     pub fn input(&mut self, conn: ConnId, prompt: &str) -> Result<Accepted, String> {
         self.replies.clear();
-        self.told.clear();
+        self.reported.clear();
         self.hub.input(conn, Prompt::new(prompt), None, self.now);
         self.settle();
         let (to, reply) = self.replies.pop_front().unwrap();
         assert_eq!(to, conn);
-        match (reply, self.told.pop_front()) {
+        match (reply, self.reported.pop_front()) {
             (Reply::Begun, Some(HubEvent::Start { run, .. })) => Ok(Accepted::Started(run)),
             (Reply::Acknowledge(_), Some(HubEvent::Told(run))) => Ok(Accepted::Queued(run)),
             (Reply::Refuse(error), None) => Err(error.message.to_string()),
@@ -253,13 +253,13 @@ impl Play {
         answer: Answer,
     ) -> Result<(RunId, Str), String> {
         self.replies.clear();
-        self.told.clear();
+        self.reported.clear();
         let mut response = Response::new("", answer);
         response.request_id = id.map(Into::into);
         let command = ServerEvent::Response(response);
         self.hub.command(conn, command, self.now);
         self.settle();
-        match (self.told.pop_front(), self.replies.pop_front()) {
+        match (self.reported.pop_front(), self.replies.pop_front()) {
             (Some(HubEvent::Told(run)), None) => {
                 let mut answered = self.asked.iter().filter(|(of, _)| *of == run);
                 let answered =

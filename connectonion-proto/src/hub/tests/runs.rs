@@ -143,9 +143,9 @@ fn after_an_error_the_session_is_usable_at_once() {
     let run = play.start(conn);
     // What was not read begins another run.
     assert!(play.input(conn, "unread").is_ok());
-    play.told.clear();
+    play.reported.clear();
     play.fail(run).unwrap();
-    let Some(HubEvent::Start { prompt, .. }) = play.told.pop_front() else {
+    let Some(HubEvent::Start { prompt, .. }) = play.reported.pop_front() else {
         panic!("a run")
     };
     assert_eq!(prompt.text, "unread");
@@ -219,8 +219,8 @@ fn an_interrupt_needs_a_run() {
     let run = play.start(conn);
     assert!(!play.hub.is_interrupted(run));
     play.interrupt(conn);
-    let told = play.told.pop_back();
-    assert!(matches!(told, Some(HubEvent::Told(it)) if it == run));
+    let reported = play.reported.pop_back();
+    assert!(matches!(reported, Some(HubEvent::Told(it)) if it == run));
     assert!(play.hub.is_interrupted(run));
 }
 
@@ -307,7 +307,7 @@ fn an_input_that_comes_while_a_run_ends_begins_another_one() {
     play.hub.finish(run, "done", play.now).unwrap();
     play.hub.input(conn, Prompt::new("late"), None, play.now);
     play.settle();
-    let begun = play.told.pop_back();
+    let begun = play.reported.pop_back();
     assert!(matches!(begun, Some(HubEvent::Start { run: next, .. }) if next != run));
     assert_eq!(play.frames(conn), ["OUTPUT"]);
 }

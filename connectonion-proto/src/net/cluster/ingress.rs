@@ -32,15 +32,15 @@ pub(in crate::net) struct Incoming {
     transport: Box<dyn Transport>,
     /// `None` once it is clear that this node serves it.
     router: Option<Router>,
-    finding: Option<(BoxFuture<'static, Found>, Message)>,
+    finding: Option<(BoxFuture<'static, OwnerConnection>, Message)>,
     elsewhere: Elsewhere,
 }
 
 /// Where a connection is left that is not served here, with its CONNECT.
-type Elsewhere = Arc<Mutex<Option<(Box<dyn Transport>, Message, Found)>>>;
+type Elsewhere = Arc<Mutex<Option<(Box<dyn Transport>, Message, OwnerConnection)>>>;
 
 /// The socket of a session's owner, `None` for this node; or why there is none.
-type Found = Result<Option<(Box<dyn Transport>, Forward)>, &'static str>;
+type OwnerConnection = Result<Option<(Box<dyn Transport>, Forward)>, &'static str>;
 
 /// Finds the owner of a client's session.
 struct Router {
@@ -118,7 +118,7 @@ enum NotDialled {
 impl Router {
     /// Finds the node that serves a session, `None` for a new one. An owner that gives no answer is
     /// waited for until its lease is over.
-    async fn find(self, session_id: Option<String>) -> Found {
+    async fn find(self, session_id: Option<String>) -> OwnerConnection {
         // What was answered before is sent meanwhile.
         tokio::task::yield_now().await;
         let shared = &self.cluster.shared;

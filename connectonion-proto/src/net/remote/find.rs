@@ -18,7 +18,7 @@ const MAX_ENDPOINTS: usize = 16;
 /// An agent that answers at an endpoint.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Found {
+pub struct AgentEndpoint {
     /// The URL of its WebSocket, for [`connect`](super::connect).
     pub url: String,
     /// Its claimed address, for [`ClientConfig::host`](crate::client::ClientConfig::host). Only the `https` of
@@ -89,7 +89,7 @@ impl From<DecodeError> for FindError {
 ///
 /// # Cancel safety
 /// Cancel-safe.
-pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<Found, FindError> {
+pub async fn find(endpoint: &str, wanted: Option<&Address>) -> Result<AgentEndpoint, FindError> {
     find_with(endpoint, wanted, |dialer| dialer).await
 }
 
@@ -104,7 +104,7 @@ pub async fn find_with(
     endpoint: &str,
     wanted: Option<&Address>,
     prepare: impl Fn(WsDialer) -> WsDialer,
-) -> Result<Found, FindError> {
+) -> Result<AgentEndpoint, FindError> {
     let (place, query) = endpoint.split_at(endpoint.find('?').unwrap_or(endpoint.len()));
     let base = place.trim_end_matches('/');
     let base = base.strip_suffix(WS_PATH).unwrap_or(base);
@@ -116,7 +116,7 @@ pub async fn find_with(
         return Err(FindError::Another { found: address });
     }
     let name = text("name");
-    Ok(Found {
+    Ok(AgentEndpoint {
         url: format!("{base}{WS_PATH}{query}"),
         address,
         name,
@@ -139,7 +139,7 @@ pub async fn look_up(
     address: &Address,
     relay: &str,
     prepare: impl Fn(WsDialer) -> WsDialer,
-) -> Result<Found, FindError> {
+) -> Result<AgentEndpoint, FindError> {
     let (base, query) = relay.split_at(relay.find('?').unwrap_or(relay.len()));
     let path = format!("/api/agents/{address}{query}");
     let known = document(base.trim_end_matches('/'), &path, &prepare).await?;
@@ -198,7 +198,7 @@ fn distance(place: &str) -> u8 {
     }
 }
 
-rpc_core::debug_fields!([] Found, this => {
+rpc_core::debug_fields!([] AgentEndpoint, this => {
     url: redact_urls(&this.url),
     address: this.address,
     name: this.name,

@@ -17,7 +17,7 @@ use rpc_core::net::Dialer;
 
 pub use agent::Client;
 #[cfg(feature = "ws")]
-pub use find::{FindError, Found, find, find_with, look_up};
+pub use find::{AgentEndpoint, FindError, find, find_with, look_up};
 pub use human::Human;
 pub use protocol::ClientProtocol;
 pub use question::Question;

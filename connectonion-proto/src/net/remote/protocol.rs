@@ -361,14 +361,14 @@ impl State {
                 if goes_on(&step.event.kind) && !std::mem::replace(&mut self.running, true) {
                     self.unheard = 0;
                 }
-                let heard = self.show(&step);
-                self.left(heard, ClientEvent::Step(step))
+                let received = self.show(&step);
+                self.left(received, ClientEvent::Step(step))
             }
             ClientEvent::Reply { id, result } => self.reply(id, result),
             ClientEvent::RunEnded(end) => {
                 self.running = false;
-                let heard = self.end_run(&end);
-                self.left(heard, ClientEvent::RunEnded(end))
+                let received = self.end_run(&end);
+                self.left(received, ClientEvent::RunEnded(end))
             }
             ClientEvent::ConnectWanted => LinkAction::Ignore,
             ClientEvent::Closed(reason) => LinkAction::Closed(reason),
@@ -377,8 +377,8 @@ impl State {
     }
 
     /// Leaves an event of a run to the link that no listener has heard.
-    fn left(&mut self, heard: bool, event: ClientEvent) -> LinkAction<ClientProtocol> {
-        if heard {
+    fn left(&mut self, received: bool, event: ClientEvent) -> LinkAction<ClientProtocol> {
+        if received {
             return LinkAction::Ignore;
         }
         self.unheard += 1;
@@ -390,12 +390,12 @@ impl State {
         self.listeners
             .retain(|it| !it.items.is_abandoned() || it.waits.is_some());
         let weight = size_of::<Step>() + step.frame.get().len();
-        let mut heard = false;
+        let mut received = false;
         for listener in self.listeners.iter().filter(|it| it.waits.is_none()) {
             listener.items.push(Item::Step(step.clone()), weight);
-            heard = true;
+            received = true;
         }
-        heard
+        received
     }
 
     fn reply(
@@ -426,12 +426,12 @@ impl State {
     /// Ends the listeners whose prompts the run has answered; `false` if there are none.
     fn end_run(&mut self, end: &End) -> bool {
         let ended = self.listeners.extract_if(.., |it| it.waits.is_none());
-        let mut heard = false;
+        let mut received = false;
         for listener in ended {
-            heard |= !listener.items.is_abandoned();
+            received |= !listener.items.is_abandoned();
             listener.end(end.clone());
         }
-        heard
+        received
     }
 
     /// Ends everything, for this reason.

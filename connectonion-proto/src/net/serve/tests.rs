@@ -64,15 +64,15 @@ async fn a_shutdown_sends_outputs_before_closes() {
     // Most of the run has not left when the end comes: the client was slow.
     tokio::spawn(async move { handle.drain(Duration::from_secs(9)).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let (mut last, mut heard) = (String::new(), 0);
+    let (mut last, mut received) = (String::new(), 0);
     let code = loop {
         let frame = hear(&mut line).await;
         if !frame.starts_with('{') {
             break frame;
         }
-        (last, heard) = (frame, heard + 1);
+        (last, received) = (frame, received + 1);
     };
     assert_eq!(code, "1012");
     assert!(last.contains(r#""result":"said it all""#), "{last}");
-    assert_eq!(heard, 101);
+    assert_eq!(received, 101);
 }

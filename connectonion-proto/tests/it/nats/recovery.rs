@@ -72,11 +72,11 @@ async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
     let resume = json!({"session_id": "s", "last_msg_id": ids[5]});
     let (mut client, connected) = Client::dial_in(&b.url, resume).await;
     assert_eq!(connected["status"], "running");
-    let mut heard = Vec::new();
-    while heard.len() < 15 {
-        heard.push(client.hear().await["id"].as_str().unwrap().to_owned());
+    let mut received = Vec::new();
+    while received.len() < 15 {
+        received.push(client.hear().await["id"].as_str().unwrap().to_owned());
     }
-    assert_eq!(heard, ids[6..]);
+    assert_eq!(received, ids[6..]);
     // The new run says it again, but the prompt.
     for number in 0..20 {
         let frame = client.hear_a("thinking").await;

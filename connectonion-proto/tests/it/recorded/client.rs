@@ -164,7 +164,7 @@ impl<'r> Listener<'r> {
         let place = self.recording.place(at);
         self.conn
             .handle_message(Incoming::Text(&line.frame.to_string()), self.now);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some(event) = self.conn.poll_event() {
             match event {
                 // Told before the first step.
@@ -174,7 +174,7 @@ impl<'r> Listener<'r> {
                 } => {}
                 // Follows a refusal.
                 ClientEvent::Closed(_) => assert!(self.conn.is_closed()),
-                event => told.push(name(&event)),
+                event => reported.push(name(&event)),
             }
         }
         let mut answered = false;
@@ -182,9 +182,9 @@ impl<'r> Listener<'r> {
             answered = true;
         }
         if line.kind() == "PING" {
-            assert!(told.is_empty() && answered, "{place}: {told:?}");
+            assert!(reported.is_empty() && answered, "{place}: {reported:?}");
         } else {
-            assert_eq!(told, [expected(&line.frame)], "{place}");
+            assert_eq!(reported, [expected(&line.frame)], "{place}");
         }
     }
 

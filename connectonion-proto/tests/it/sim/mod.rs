@@ -8,6 +8,5 @@
 #[cfg(feature = "server")]
 mod cluster;
 mod host;
-mod hub_sim;
 mod life;
 mod user;

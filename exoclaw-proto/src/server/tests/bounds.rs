@@ -1,7 +1,5 @@
 //! Tests of limits: open requests, their bytes, queued frames, the rate.
 
-use rpc_core::rate::RateLimit;
-
 use super::*;
 
 #[test]
@@ -77,24 +75,6 @@ fn a_full_stream_reports_when_it_is_writable() {
 }
 
 #[test]
-fn a_client_that_never_reads_its_answers_is_closed() {
-    let limits = Limits {
-        max_outbox_frames: 4,
-        ..Limits::default()
-    };
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..5 {
-        played.take(r#"{"id":"p","method":"ping"}"#);
-    }
-    assert!(played.conn.wants_input() && played.conn.is_closed());
-    assert_eq!(played.events(), refused(CloseReason::SlowConsumer));
-    assert!(played.sent().last().unwrap().starts_with("close 1008"));
-}
-
-#[test]
 fn the_default_rate_limit_is_5000_at_once_and_1000_per_second() {
     const PING: &str = r#"{"id":"p","method":"ping"}"#;
     let mut played = Played::ready(ServerConfig::default());
@@ -108,24 +88,6 @@ fn the_default_rate_limit_is_5000_at_once_and_1000_per_second() {
 }
 
 #[test]
-fn a_client_above_the_rate_limit_is_disconnected() {
-    let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits {
-        max_message_rate: Some(rate),
-        ..Limits::default()
-    };
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..3 {
-        played.take(r#"{"id":"p","method":"ping"}"#);
-    }
-    assert_eq!(played.events(), refused(CloseReason::RateLimited));
-    assert!(played.sent()[2].starts_with("close 1008"));
-}
-
-#[test]
 fn a_binary_message_is_answered_like_text() {
     let mut played = Played::ready(ServerConfig::default());
     let binary = Incoming::Binary(br#"{"id":"1","method":"ping"}"#);
@@ -135,22 +97,4 @@ fn a_binary_message_is_answered_like_text() {
         .conn
         .handle_message(Incoming::Binary(b"\xff"), played.now);
     assert_eq!(played.sent().len(), 1);
-}
-
-#[test]
-fn small_fragments_count_for_the_rate_limit() {
-    let rate = RateLimit::new(2, Duration::from_secs(1));
-    let limits = Limits {
-        max_message_rate: Some(rate),
-        ..Limits::default()
-    };
-    let mut played = Played::ready(ServerConfig {
-        limits,
-        ..ServerConfig::default()
-    });
-    for _ in 0..3 {
-        assert!(!played.conn.is_closed());
-        played.conn.handle_message(Incoming::Fragment, played.now);
-    }
-    assert_eq!(played.events(), refused(CloseReason::RateLimited));
 }

@@ -75,16 +75,16 @@ pub fn validate(text: &str) {
     let is_stricter = description(text, Side::Client).is_err();
     assert!(is_stricter || server.is_none(), "a server is no stricter");
     let found = payload(text);
-    let told = found.as_ref().err();
-    let told = told.map(|error| (error.code.clone(), error.message.as_str()));
+    let reported = found.as_ref().err();
+    let reported = reported.map(|error| (error.code.clone(), error.message.as_str()));
     match Plain::read(text) {
         Plain::Nothing => {
-            let code = told.map(|it| it.0);
+            let code = reported.map(|it| it.0);
             assert_eq!(code, Some(ErrorCode::ValidationError), "no JSON");
         }
         Plain::Odd => {}
         Plain::Clear(value) => {
-            assert_eq!(told, judged(&value), "the first rule that is broken");
+            assert_eq!(reported, judged(&value), "the first rule that is broken");
             if let Ok(found) = found {
                 kept(&found, &value);
             }

@@ -2,22 +2,25 @@
 //!
 //! - [`run`]: tests with a seed each; [`lifecycles`]: as many as the environment asks for, with figures;
 //! - [`Line`]: two machines and a line between them that is slow, jammed, cut or half open;
-//! - [`World`]: several lines and what is behind them, under one clock.
+//! - [`Lives`]: the clients of a protocol on such lines under one clock, and what a crate gives for them;
+//! - [`cluster`]: nodes on one store, and what happens to them.
 //!
 //! `SIM_SEED` in the environment repeats one seed and narrates it, `SIM_SCHEDULES` sets how many
 //! [`lifecycles`] are run, and `SIM_FIRST` which seed is the first.
 
+pub mod cluster;
+mod dialling;
 mod lifecycle;
 mod line;
-mod world;
+mod lives;
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 pub use lifecycle::{Tally, lifecycles};
-pub use line::{Bounds, End, Line};
-pub use rpc_core::testing::schedule::{Rng, Step, schedule};
-pub use world::{Dialling, World, advance, settle};
+pub use line::{Bounds, Line};
+pub use lives::{Connection, Connections, ConnectionsOf, Effect, Lives, Opened, random_lives};
+pub use rpc_core::testing::schedule::Rng;
 
 /// The value, or what is broken.
 pub type Outcome<T = ()> = Result<T, String>;

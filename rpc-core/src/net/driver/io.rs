@@ -36,7 +36,7 @@ pub(crate) struct Io<T> {
     /// Until when a deadline that was slept through waits for messages.
     grace: Option<Instant>,
     /// Whether a message other than a pong has come since [`take_heard`](Self::take_heard).
-    heard: bool,
+    arrived: bool,
     unflushed: bool,
     /// The next frame of a machine that has ended, taken while the transport accepts no frame.
     next: Option<Box<Outgoing>>,
@@ -69,7 +69,7 @@ impl<T: Transport> Io<T> {
             armed: None,
             sleeper: None,
             grace: None,
-            heard: false,
+            arrived: false,
             unflushed: false,
             next: None,
             choked: false,
@@ -86,7 +86,7 @@ impl<T: Transport> Io<T> {
     }
 
     pub(super) const fn take_heard(&mut self) -> bool {
-        std::mem::replace(&mut self.heard, false)
+        std::mem::replace(&mut self.arrived, false)
     }
 
     /// Returns how many messages are read in a turn at most.
@@ -184,7 +184,7 @@ impl<T: Transport> Io<T> {
     fn take(&mut self, machine: &mut impl Machine, message: &Message, now: Instant) {
         self.tap.incoming(message);
         self.meter.received(message.len());
-        self.heard |= !matches!(message, Message::Pong(_));
+        self.arrived |= !matches!(message, Message::Pong(_));
         match message.as_incoming() {
             Ok(incoming) => {
                 if !machine.is_closed() {

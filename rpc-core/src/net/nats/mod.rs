@@ -230,8 +230,8 @@ impl Nats {
         let inbox = self.shared.client.new_inbox();
         let mut echo = self.listen(inbox.clone()).await?;
         self.send(inbox, Bytes::new()).await?;
-        let heard = timeout(self.shared.timeout, echo.next()).await;
-        heard.map(drop).map_err(StoreError::unavailable)
+        let received = timeout(self.shared.timeout, echo.next()).await;
+        received.map(drop).map_err(StoreError::unavailable)
     }
 
     /// Waits for the answer of a listener of a subject; `None` if there is none.

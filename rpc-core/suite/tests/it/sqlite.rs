@@ -74,7 +74,7 @@ impl Sqlite {
     }
 }
 
-fn told(error: &rusqlite::Error) -> StoreError {
+fn reported(error: &rusqlite::Error) -> StoreError {
     let message = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full { message },
@@ -89,11 +89,12 @@ impl Table for Sqlite {
         which: Which,
         max: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        self.find(keys, which, max).map_err(|error| told(&error))
+        self.find(keys, which, max)
+            .map_err(|error| reported(&error))
     }
 
     fn write(&self, changes: &Changes) -> Result<(), StoreError> {
-        self.change(changes).map_err(|error| told(&error))
+        self.change(changes).map_err(|error| reported(&error))
     }
 }
 

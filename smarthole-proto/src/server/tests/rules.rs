@@ -14,31 +14,6 @@ fn a_shutdown_is_sent_after_queued_frames() {
 }
 
 #[test]
-fn the_server_machine_conforms() {
-    let now = Instant::now();
-    let mut nasty = conformance::nasty_texts();
-    nasty.extend([NOTES, ACK].map(str::to_owned));
-    let texts: Vec<&str> = nasty.iter().map(String::as_str).collect();
-    let config = ServerConfig {
-        handshake_timeout: Some(Duration::from_secs(1)),
-        ..ServerConfig::default()
-    };
-    let mut deciding = Played::with(config.clone());
-    deciding.take(NOTES);
-    for mut conn in [
-        Played::new().conn,
-        Played::with(config).conn,
-        deciding.conn,
-        Played::ready(ServerConfig::default()).conn,
-    ] {
-        conformance::early_timeout_is_a_no_op(&mut conn, now);
-        conformance::any_text_is_survived(&mut conn, &texts, now);
-        conformance::timeouts_make_progress(&mut conn, 10);
-        conformance::closed_is_inert(&mut conn, &texts, now);
-    }
-}
-
-#[test]
 fn an_unknown_error_code_is_sent_verbatim() {
     let mut played = Played::new();
     played.take(NOTES);

@@ -111,7 +111,7 @@ pub(super) struct World {
     pub(super) ready: Vec<HashSet<ConnId>>,
     pub(super) gone: HashSet<usize>,
     pub(super) sent: HashMap<(usize, SendId), Result<(), SendError>>,
-    pub(super) heard: HashMap<(usize, ConnId), Vec<String>>,
+    pub(super) received: HashMap<(usize, ConnId), Vec<String>>,
     /// Who may have missed something.
     pub(super) leaving: HashSet<ConnId>,
     /// The messages that are to be sent again, and when.
@@ -157,7 +157,7 @@ pub(super) fn world(nodes: usize) -> World {
         ready: vec![HashSet::new(); nodes],
         gone: HashSet::new(),
         sent: HashMap::new(),
-        heard: HashMap::new(),
+        received: HashMap::new(),
         leaving: HashSet::new(),
         publishing: Vec::new(),
         is_down: false,
@@ -236,7 +236,7 @@ impl World {
             for at in 0..self.nodes.len() {
                 while let Some((conn, text)) = self.nodes[at].poll_transmit() {
                     let text = text.as_str().to_owned();
-                    self.heard.entry((at, conn)).or_default().push(text);
+                    self.received.entry((at, conn)).or_default().push(text);
                 }
                 while let Some(event) = self.nodes[at].poll_event() {
                     match event {
@@ -368,13 +368,13 @@ impl World {
 
     /// The texts of the messages that a connection has heard.
     pub(super) fn texts(&self, at: usize, conn: u64) -> Vec<String> {
-        let heard = self.heard.get(&(at, ConnId(conn)));
-        let heard = heard.into_iter().flatten();
+        let received = self.received.get(&(at, ConnId(conn)));
+        let received = received.into_iter().flatten();
         let text = |it: &String| {
             let frame: serde_json::Value = serde_json::from_str(it).unwrap();
             Some(frame["message"].as_str()?.to_owned())
         };
-        heard.filter_map(text).collect()
+        received.filter_map(text).collect()
     }
 
     pub(super) fn is_ready(&self, at: usize, conn: u64) -> bool {

@@ -71,12 +71,12 @@ mod tests {
         query: String,
         #[serde(default = "ten")]
         limit: u8,
-        near: Option<Place>,
+        near: Option<Point>,
     }
 
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only its schema is looked at")]
-    struct Place {
+    struct Point {
         x: f64,
     }
 

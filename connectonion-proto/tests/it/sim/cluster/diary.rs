@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use switchboard_testing::sim::cluster::Chronicle;
 use switchboard_testing::sim::{Outcome, ensure};
 use tokio::time::Instant;
 
@@ -26,14 +27,10 @@ struct Stretch {
     answers: Vec<String>,
 }
 
-#[derive(Default)]
 pub struct Diary {
-    start: Option<Instant>,
+    chronicle: Chronicle,
     prompts: Vec<Prompt>,
     stretches: Vec<Stretch>,
-    /// When the store lost data.
-    losses: Vec<Instant>,
-    notes: Vec<String>,
 }
 
 /// What an agent answers to a prompt.
@@ -42,13 +39,12 @@ pub fn answer_to(prompt: &str) -> String {
 }
 
 impl Diary {
-    pub fn note(&mut self, note: &str) {
-        let start = *self.start.get_or_insert_with(Instant::now);
-        self.notes.push(format!("{:?} {note}", start.elapsed()));
-    }
-
-    pub fn loss(&mut self) {
-        self.losses.push(Instant::now());
+    pub const fn new(chronicle: Chronicle) -> Self {
+        Self {
+            chronicle,
+            prompts: Vec::new(),
+            stretches: Vec::new(),
+        }
     }
 
     pub fn begins(&mut self, session: &'static str) -> usize {
@@ -100,15 +96,17 @@ impl Diary {
 
     /// Checks a conversation as it is in the end, and all that was heard of it.
     pub fn check(&self, session: &str, said: &[(String, String)]) -> Outcome {
-        let checked = self.conversation(session, said).and_then(|()| self.heard());
+        let checked = self
+            .conversation(session, said)
+            .and_then(|()| self.received());
         checked.map_err(|broken| {
-            let last = self.notes.len().saturating_sub(80);
-            let notes = self.notes[last..].join("\n");
-            format!("{session}: {broken}\n{said:?}\n{notes}")
+            let broken = format!("{session}: {broken}\n{said:?}");
+            self.chronicle.explain(&broken)
         })
     }
 
     fn conversation(&self, session: &str, said: &[(String, String)]) -> Outcome {
+        let losses = self.chronicle.losses();
         let prompts = said.iter().filter(|(role, _)| role == "user");
         let mut places: HashMap<&str, usize> = HashMap::new();
         for (place, (_, text)) in prompts.enumerate() {
@@ -118,7 +116,7 @@ impl Diary {
         let mut last: HashMap<&str, usize> = HashMap::new();
         for prompt in self.prompts.iter().filter(|it| it.session == session) {
             let text = &*prompt.text;
-            let may_be_lost = self.losses.iter().any(|loss| *loss >= prompt.at);
+            let may_be_lost = losses.iter().any(|loss| *loss >= prompt.at);
             let place = places.get(text).copied();
             let is_due = prompt.taken.is_some() && !may_be_lost;
             ensure(!is_due || place.is_some(), || {
@@ -142,7 +140,7 @@ impl Diary {
     }
 
     /// Whoever is connected hears the answers, each once.
-    fn heard(&self) -> Outcome {
+    fn received(&self) -> Outcome {
         for stretch in &self.stretches {
             for prompt in self
                 .prompts

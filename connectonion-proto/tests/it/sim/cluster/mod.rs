@@ -1,56 +1,25 @@
-//! Random lives of a cluster: hosts that die, pause and lose their line to a store that restarts, fills up,
-//! loses its data or comes back with an older copy of them, and whose clocks are wrong. The hosts and their servers are those that serve
-//! clients; the store, the lines to it and the clock are in memory.
-//!
-//! The seed repeats the schedule of the faults and of what the clients do. Ids and the jitter of retries are
-//! new each time.
+//! Random lives of a cluster. The hosts and their servers are those that serve clients, and their clocks are
+//! wrong at times; the store, the lines to it and the clock are in memory.
 
 mod diary;
 mod world;
 
 use std::time::Duration;
 
-use switchboard_testing::sim::{Outcome, Rng, Tally, ensure, lifecycles, run};
-use tokio::time::sleep;
+use switchboard_testing::sim::cluster::{cluster_lives, live};
+use switchboard_testing::sim::{Tally, ensure, run};
 
-use world::{HOUR, World, set_ahead, wait};
+use world::{HOUR, World, set_ahead};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long there is peace at the end of a life.
-const CALM: Duration = Duration::from_secs(90);
-/// How many lives of one host take as long as one of a cluster.
-const COST: u64 = 250;
 
-/// Runs a life by a clock of its own.
-fn live(life: impl AsyncFnOnce() -> Outcome) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(life())
-}
-
-/// Lives through `faults` faults, and some peace. `loses`: the store may lose data.
-async fn life(rng: &mut Rng, tally: &mut Tally, faults: u64, loses: bool) -> Outcome {
-    let world = World::new(rng).await;
-    for _ in 0..faults {
-        wait(rng, 8 * SECOND).await;
-        world.fault(rng, loses);
-        tally.faults += 1;
-    }
-    world.heal().await;
-    sleep(CALM).await;
-    world.end(tally).await
-}
-
-/// One of [`COST`] seeds is a life.
+/// `loses`: the store may lose data.
 fn lives(name: &str, loses: bool) {
-    lifecycles(name, 500, |rng, tally| {
-        if rng.below(COST) > 0 {
-            return Ok(());
-        }
-        live(async || life(rng, tally, 20, loses).await)
+    cluster_lives(name, 500, async |rng, tally| {
+        let world = World::new(rng).await;
+        let cluster = world.cluster();
+        cluster.disturb(20, 8 * SECOND, loses, rng, tally).await;
+        world.end(tally).await
     });
 }
 
@@ -69,10 +38,10 @@ fn behind(records: usize) {
     run(1, |rng| {
         live(async || {
             let world = World::silent(rng).await;
-            world.pause(0, true);
+            world.cluster().pause(0, true);
             world.say(1, records).await?;
-            world.pause(0, false);
-            sleep(CALM).await;
+            world.cluster().pause(0, false);
+            world.cluster().rest().await;
             world.end(&mut Tally::default()).await
         })
     });

@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use connectonion_proto::frame::{EventKind, Thinking};
-use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
+use connectonion_proto::net::cluster::{self, ClusterOptions};
 use connectonion_proto::net::{Agent, AppError, Prompt, Reply, Server, ServerOptions, Turn};
 use connectonion_proto::session::HubConfig;
 use connectonion_proto::trust::TrustLevel;
 use futures_util::SinkExt as _;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use rpc_core::net::Dialer;
 use rpc_core::net::mem::{self, MemDialer, MemTransport};
-use rpc_core::store::{LogConfig, MemorySnapshot, MemoryStore, Store, StoreError};
+use rpc_core::store::{LogConfig, MemoryStore, Store, StoreError};
 use rpc_core::{Outgoing, Text};
 use serde_json::{Value, json};
+use switchboard_testing::sim::cluster::{Cluster, Kind, Started, wait};
 use switchboard_testing::sim::{Outcome, Rng, Tally, ensure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -63,11 +64,6 @@ pub fn set_ahead(slot: usize, ahead: Duration) {
     AHEAD.with(|all| all[slot].set(ahead));
 }
 
-/// Waits for up to this long.
-pub async fn wait(rng: &mut Rng, most: Duration) {
-    sleep(rng.duration(most)).await;
-}
-
 /// Answers after a while.
 struct Slow {
     most: Duration,
@@ -83,30 +79,22 @@ impl Agent for Slow {
     }
 }
 
-/// A machine on which one host after another lives.
-struct Slot {
-    store: MemoryStore,
-    cluster: Option<Cluster>,
-    dialer: Option<MemDialer>,
-    tasks: JoinSet<()>,
-    is_paused: watch::Sender<bool>,
+/// A host, and how it is dialled.
+#[derive(Clone)]
+pub struct Host {
+    pub cluster: cluster::Cluster,
+    dialer: MemDialer,
 }
 
 struct Shared {
-    /// A connection that no fault concerns.
-    store: MemoryStore,
-    slots: Mutex<Vec<Slot>>,
+    cluster: Arc<Cluster<Host>>,
     diary: Mutex<Diary>,
-    copy: Mutex<Option<MemorySnapshot>>,
     sessions: Mutex<Vec<&'static str>>,
     is_over: watch::Sender<bool>,
-    think: Duration,
 }
 
 pub struct World {
     shared: Arc<Shared>,
-    /// Faults that are to end.
-    faults: Mutex<JoinSet<()>>,
     talking: Mutex<JoinSet<()>>,
 }
 
@@ -114,89 +102,45 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap()
 }
 
-/// Lets a task stand still while it is paused.
-async fn pausable(task: impl Future<Output = ()>, mut is_paused: watch::Receiver<bool>) {
-    tokio::pin!(task);
-    loop {
-        tokio::select! {
-            biased;
-            paused = is_paused.wait_for(|it| *it) => drop(paused),
-            () = &mut task => return,
+async fn start(slot: usize, store: MemoryStore, think: Duration) -> Started<Host> {
+    let cluster = loop {
+        let store = Arc::new(store.clone());
+        let options = ClusterOptions::default();
+        match cluster::Cluster::open(store, *host_key().address(), options).await {
+            Ok(cluster) => break cluster,
+            Err(_) => sleep(SECOND).await,
         }
-        let _ = is_paused.wait_for(|it| !*it).await;
+    };
+    let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
+    options.runtime.clock = CLOCKS[slot];
+    options.runtime.hub = HubConfig {
+        max_reruns: 1_000,
+        ..HubConfig::default()
+    };
+    options.runtime.cluster = Some(cluster.clone());
+    let (server, _) = Server::mount(Slow { most: think }, options);
+    let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
+    Started {
+        node: Host { cluster, dialer },
+        work: Box::pin(async {
+            server.run().await;
+        }),
+        tasks: vec![Box::pin(async move {
+            while let Some(line) = listener.accept().await {
+                handle.serve(line, None);
+            }
+        })],
     }
 }
 
 impl Shared {
     fn note(&self, note: &str) {
-        lock(&self.diary).note(note);
-    }
-
-    /// Notes that data are lost. What was lost comes back in no other log.
-    fn lose(&self) {
-        lock(&self.diary).loss();
-        *lock(&self.copy) = None;
-    }
-
-    /// Starts a host where there is none.
-    async fn start(&self, slot: usize, queue: usize) {
-        let store = self.store.connect();
-        store.set_queue(queue);
-        let cluster = loop {
-            let store = Arc::new(store.clone());
-            let opening = Cluster::open(store, *host_key().address(), ClusterOptions::default());
-            match opening.await {
-                Ok(cluster) => break cluster,
-                Err(_) => sleep(SECOND).await,
-            }
-        };
-        let mut options = ServerOptions::new(&host_key(), TrustLevel::Open);
-        options.runtime.clock = CLOCKS[slot];
-        options.runtime.hub = HubConfig {
-            max_reruns: 1_000,
-            ..HubConfig::default()
-        };
-        let agent = Slow { most: self.think };
-        options.runtime.cluster = Some(cluster.clone());
-        let (server, _) = Server::mount(agent, options);
-        let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
-        let is_paused = watch::Sender::new(false);
-        let mut tasks = JoinSet::new();
-        let running = async {
-            server.run().await;
-        };
-        tasks.spawn(pausable(running, is_paused.subscribe()));
-        tasks.spawn(async move {
-            while let Some(line) = listener.accept().await {
-                handle.serve(line, None);
-            }
-        });
-        self.note(&format!("host {slot} starts"));
-        lock(&self.slots)[slot] = Slot {
-            store,
-            cluster: Some(cluster),
-            dialer: Some(dialer),
-            tasks,
-            is_paused,
-        };
-    }
-
-    fn kill(&self, slot: usize) {
-        let slot = &mut lock(&self.slots)[slot];
-        slot.tasks.abort_all();
-        (slot.dialer, slot.cluster) = (None, None);
-    }
-
-    fn pause(&self, slot: usize, is_paused: bool) {
-        let slot = &lock(&self.slots)[slot];
-        slot.is_paused.send_replace(is_paused);
-        slot.store.set_paused(is_paused);
+        self.cluster.chronicle.note(note);
     }
 
     /// Connects to a session at a host. Returns what is said there.
     async fn enter(&self, slot: usize, session: &str) -> Option<(Client, Value)> {
-        let dialer = lock(&self.slots)[slot].dialer.clone()?;
-        let line: MemTransport = dialer.dial().await.ok()?;
+        let line: MemTransport = self.cluster.node(slot)?.dialer.dial().await.ok()?;
         let mut client = Client { line };
         let members = json!({"session_id": session});
         try_say(&mut client, &connect(&client_key(), members)).await?;
@@ -245,12 +189,12 @@ impl Shared {
             let over = async {
                 let _ = is_over.wait_for(|it| *it).await;
             };
-            let heard = tokio::select! {
-                heard = client.try_hear(PATIENCE) => Some(heard),
+            let received = tokio::select! {
+                received = client.try_hear(PATIENCE) => Some(received),
                 () = sleep(pause), if asked.is_none() => None,
                 () = over => return "it is over".to_owned(),
             };
-            let frame = match heard {
+            let frame = match received {
                 Some(Some(frame)) => frame,
                 Some(None) => return "nothing comes".to_owned(),
                 None => {
@@ -287,7 +231,7 @@ impl Shared {
                     }
                 }
                 Some("ERROR") => {
-                    diary.note(&format!("{name}: {frame}"));
+                    self.note(&format!("{name}: {frame}"));
                     asked = None;
                 }
                 None => return frame.to_string(),
@@ -315,36 +259,31 @@ impl World {
     }
 
     async fn with(rng: &mut Rng, think: Duration) -> Self {
-        let store = MemoryStore::new();
-        (0..HOSTS).for_each(|slot| set_ahead(slot, Duration::ZERO));
-        let slot = || Slot {
-            store: store.clone(),
-            cluster: None,
-            dialer: None,
-            tasks: JoinSet::new(),
-            is_paused: watch::Sender::new(false),
+        let kind = Kind {
+            start: Box::new(move |slot, store| Box::pin(start(slot, store, think))),
+            log: "onion_log",
+            queues: &[64, 4_096],
+            // What was lost comes back in no other log.
+            has_old_copies: false,
+            set_clock: |slot, is_wrong| {
+                set_ahead(slot, if is_wrong { HOUR } else { Duration::ZERO })
+            },
         };
+        let cluster = Cluster::new(HOSTS, kind, None, rng).await;
         let shared = Arc::new(Shared {
-            slots: Mutex::new((0..HOSTS).map(|_| slot()).collect()),
-            store: store.clone(),
-            diary: Mutex::default(),
-            copy: Mutex::default(),
+            diary: Mutex::new(Diary::new(cluster.chronicle.clone())),
+            cluster,
             sessions: Mutex::default(),
             is_over: watch::Sender::new(false),
-            think,
         });
-        for slot in 0..HOSTS {
-            shared.start(slot, random_queue(rng)).await;
-        }
         Self {
             shared,
-            faults: Mutex::default(),
             talking: Mutex::default(),
         }
     }
 
-    pub fn pause(&self, slot: usize, is_paused: bool) {
-        self.shared.pause(slot, is_paused);
+    pub fn cluster(&self) -> &Arc<Cluster<Host>> {
+        &self.shared.cluster
     }
 
     /// Whether a user who comes to a host is let into a session.
@@ -354,12 +293,9 @@ impl World {
 
     /// Denies a host the store. Returns what it says of that.
     pub async fn denied(&self, slot: usize) -> StoreError {
-        let (store, cluster) = {
-            let slot = &lock(&self.shared.slots)[slot];
-            (slot.store.clone(), slot.cluster.clone().unwrap())
-        };
+        let cluster = self.shared.cluster.node(slot).unwrap().cluster;
         cluster.joined().await;
-        store.set_denied(true);
+        self.shared.cluster.store_of(slot).set_denied(true);
         timeout(PATIENCE, cluster.failed())
             .await
             .expect("it says so")
@@ -376,7 +312,7 @@ impl World {
             max_age: Some(Duration::from_secs(14 * 24 * 60 * 60)),
             ..LogConfig::new("onion_log.*")
         };
-        let sessions = self.shared.store.log("onion_log", config);
+        let sessions = self.shared.cluster.store.log("onion_log", config);
         let stored = sessions.await.unwrap().state().await.unwrap().last;
         ensure(stored >= records as u64, || {
             format!("only {stored} records")
@@ -399,119 +335,6 @@ impl World {
         }
         lock(&shared.diary).ends(stretch);
         Ok(())
-    }
-
-    /// Lets something fail, and ends that later.
-    pub fn fault(&self, rng: &mut Rng, loses: bool) {
-        let slot = rng.below(HOSTS as u64) as usize;
-        let long = if rng.chance(10) { 60 } else { 12 };
-        let time = rng.duration(long * SECOND);
-        let shared = Arc::clone(&self.shared);
-        let store = lock(&shared.slots)[slot].store.clone();
-        let kind = rng.below(if loses { 14 } else { 11 });
-        let queue = random_queue(rng);
-        let delay = if rng.chance(20) { 8 } else { 1 };
-        let delay = rng.duration(delay * SECOND);
-        let note = |what: &str| shared.note(&format!("{what}, host {slot}, for {time:?}"));
-        let ending: BoxFuture<'static, ()> = match kind {
-            0 | 1 => {
-                note("killed");
-                shared.kill(slot);
-                let shared = Arc::clone(&shared);
-                Box::pin(async move { shared.start(slot, queue).await })
-            }
-            2 => {
-                note("stands still");
-                shared.pause(slot, true);
-                let shared = Arc::clone(&shared);
-                Box::pin(async move { shared.pause(slot, false) })
-            }
-            3 | 4 => {
-                note("cut");
-                store.set_cut(true);
-                Box::pin(async move { store.set_cut(false) })
-            }
-            5 => {
-                note("no answers");
-                store.set_paused(true);
-                Box::pin(async move { store.set_paused(false) })
-            }
-            6 => {
-                note(&format!("slow by {delay:?}"));
-                store.set_delay(delay);
-                Box::pin(async move { store.set_delay(Duration::ZERO) })
-            }
-            7 => {
-                note("answers are lost");
-                store.lose_answers(1 + rng.below(3));
-                return;
-            }
-            8 => {
-                note("the store restarts");
-                shared.store.restart();
-                return;
-            }
-            9 => {
-                note("full");
-                shared.store.set_full(true);
-                let shared = Arc::clone(&shared);
-                Box::pin(async move { shared.store.set_full(false) })
-            }
-            10 => {
-                note("its clock is wrong");
-                set_ahead(slot, HOUR);
-                Box::pin(async move { set_ahead(slot, Duration::ZERO) })
-            }
-            11 => {
-                note("the store is empty");
-                shared.lose();
-                shared.store.restart_empty();
-                return;
-            }
-            12 => {
-                let copy = lock(&shared.copy).take();
-                if let Some(copy) = copy {
-                    note("the store is what it was");
-                    lock(&shared.diary).loss();
-                    shared.store.restore(&copy);
-                } else {
-                    *lock(&shared.copy) = Some(shared.store.snapshot());
-                }
-                return;
-            }
-            _ => {
-                note("the log is deleted");
-                shared.lose();
-                shared.store.delete_log("onion_log");
-                return;
-            }
-        };
-        let name = format!("host {slot}: the end of {kind}");
-        lock(&self.faults).spawn(async move {
-            sleep(time).await;
-            shared.note(&name);
-            ending.await;
-        });
-    }
-
-    /// Waits until all faults have ended.
-    pub async fn heal(&self) {
-        let faults = std::mem::take(&mut *lock(&self.faults));
-        faults.join_all().await;
-        self.shared.store.set_full(false);
-        for slot in 0..HOSTS {
-            let is_gone = lock(&self.shared.slots)[slot].dialer.is_none();
-            if is_gone {
-                self.shared.start(slot, 4_096).await;
-            }
-            self.pause(slot, false);
-            set_ahead(slot, Duration::ZERO);
-            let store = lock(&self.shared.slots)[slot].store.clone();
-            store.set_cut(false);
-            store.set_delay(Duration::ZERO);
-            store.lose_answers(0);
-        }
-        self.shared.note("all is well");
     }
 
     /// Ends the talking, and checks all that was said and heard, at each host.
@@ -568,8 +391,4 @@ fn said(connected: &Value) -> Vec<(String, String)> {
     messages
         .map(|it| (text(&it["role"]), text(&it["content"])))
         .collect()
-}
-
-fn random_queue(rng: &mut Rng) -> usize {
-    rng.pick(&[64, 4_096]).copied().unwrap_or(4_096)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use connectonion_proto::auth::Address;
 use connectonion_proto::client::{ClientConfig, Resume};
 use connectonion_proto::frame::Mode;
-use connectonion_proto::net::{FindError, Found, connect_with, dialer, find_with, look_up};
+use connectonion_proto::net::{AgentEndpoint, FindError, connect_with, dialer, find_with, look_up};
 use rpc_core::net::DialError;
 use rpc_core::net::ws::urls;
 use rpc_core::{CloseReason, ConnectErrorKind, Secret};
@@ -187,7 +187,7 @@ fn check(args: &Args) -> Result<(), Failure> {
 }
 
 /// What an agent says of itself, for people.
-fn about(found: &Found) -> Vec<String> {
+fn about(found: &AgentEndpoint) -> Vec<String> {
     let info: Value = found.info.parse().unwrap_or_default();
     let members = [("name", ""), ("model", "model "), ("folder", "folder ")];
     let named = members.into_iter().filter_map(|(member, label)| {

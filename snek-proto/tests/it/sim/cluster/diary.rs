@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::time::Duration;
 
+use switchboard_testing::sim::cluster::Chronicle;
 use switchboard_testing::sim::{Outcome, ensure};
 use tokio::time::Instant;
 
@@ -33,62 +34,59 @@ struct Stretch {
     name: String,
     start: Instant,
     end: Option<Instant>,
-    heard: Vec<String>,
+    received: Vec<String>,
 }
 
-#[derive(Default)]
 pub struct Diary {
-    start: Option<Instant>,
+    chronicle: Chronicle,
     calls: Vec<Call>,
     stretches: Vec<Stretch>,
     /// Whether no fault but a pause happens.
     pub is_calm: bool,
-    /// When the store lost data.
-    losses: Vec<Instant>,
-    notes: Vec<String>,
     /// The last error, and when it came.
     failed: Option<(Instant, String)>,
 }
 
 impl Diary {
-    pub fn note(&mut self, note: &str) {
-        let start = *self.start.get_or_insert_with(Instant::now);
-        self.notes.push(format!("{:?} {note}", start.elapsed()));
+    pub fn new(chronicle: Chronicle) -> Self {
+        Self {
+            chronicle,
+            calls: Vec::new(),
+            stretches: Vec::new(),
+            is_calm: false,
+            failed: None,
+        }
     }
 
     /// Notes that a call has failed, once for all that fail together.
     pub fn fails(&mut self, text: &str, error: &impl Display) {
         let failed = Some((Instant::now(), error.to_string()));
         if self.failed != failed {
-            self.note(&format!("{text}: {error}"));
+            self.chronicle.note(&format!("{text}: {error}"));
             self.failed = failed;
         }
     }
 
-    pub fn loss(&mut self) {
-        self.losses.push(Instant::now());
-    }
-
     pub fn begins(&mut self, name: &str) -> usize {
-        self.note(&format!("{name} is connected"));
+        self.chronicle.note(&format!("{name} is connected"));
         self.stretches.push(Stretch {
             name: name.to_owned(),
             start: Instant::now(),
             end: None,
-            heard: Vec::new(),
+            received: Vec::new(),
         });
         self.stretches.len() - 1
     }
 
     pub fn hears(&mut self, stretch: usize, text: String) {
-        self.stretches[stretch].heard.push(text);
+        self.stretches[stretch].received.push(text);
     }
 
     pub fn ends(&mut self, stretch: usize, why: &str) {
         let stretch = &mut self.stretches[stretch];
         stretch.end = Some(Instant::now());
         let note = format!("{} is not connected any more: {why}", stretch.name);
-        self.note(&note);
+        self.chronicle.note(&note);
     }
 
     pub fn says(&mut self, text: String) -> usize {
@@ -114,13 +112,11 @@ impl Diary {
     /// Checks all of it. What was said is the last notes.
     pub fn check(&self) -> Outcome {
         let checked = self.calls().and_then(|()| self.order());
-        checked.map_err(|broken| {
-            let last = self.notes.len().saturating_sub(120);
-            format!("{broken}\n{}", self.notes[last..].join("\n"))
-        })
+        checked.map_err(|broken| self.chronicle.explain(&broken))
     }
 
     fn calls(&self) -> Outcome {
+        let losses = self.chronicle.losses();
         for call in &self.calls {
             let text = &call.text;
             let Some((end, said)) = call.end else {
@@ -130,9 +126,9 @@ impl Diary {
             ensure(took <= CALL, || format!("{text}: the call takes {took:?}"))?;
             let due = end + DELAY;
             let is_lost = |loss: &Instant| (call.at..due).contains(loss);
-            let may_be_lost = self.losses.iter().any(is_lost);
+            let may_be_lost = losses.iter().any(is_lost);
             for stretch in &self.stretches {
-                let count = stretch.heard.iter().filter(|it| *it == text).count();
+                let count = stretch.received.iter().filter(|it| *it == text).count();
                 let who = self.who(stretch);
                 ensure(count <= 1, || {
                     format!("doubled: {who} hears {text} {count} times")
@@ -147,7 +143,7 @@ impl Diary {
                 let is_there = stretch.start < call.at && stretch.end.is_none_or(|end| end > due);
                 let must = said == Said::Yes && is_there && !may_be_lost;
                 ensure(!must || count == 1, || {
-                    let at = self.since(call.at);
+                    let at = self.chronicle.since(call.at);
                     format!("missing: {who} does not hear {text}, said at {at:?} and acknowledged")
                 })?;
             }
@@ -161,9 +157,9 @@ impl Diary {
         let is_partial = |text: &&String| text.ends_with('~');
         let moved = self.moved();
         for (at, one) in self.stretches.iter().enumerate() {
-            let places: HashMap<&String, usize> = one.heard.iter().zip(0..).collect();
+            let places: HashMap<&String, usize> = one.received.iter().zip(0..).collect();
             for text in one
-                .heard
+                .received
                 .iter()
                 .filter(|text| self.is_calm && is_partial(text))
             {
@@ -177,7 +173,7 @@ impl Diary {
                 })?;
             }
             for other in &self.stretches[..at] {
-                let common = other.heard.iter().filter(|text| !is_partial(text));
+                let common = other.received.iter().filter(|text| !is_partial(text));
                 let is_common = |text: &&String| places.contains_key(text) && !moved.contains(text);
                 let common: Vec<_> = common.filter(is_common).collect();
                 let wrong = common
@@ -195,25 +191,22 @@ impl Diary {
     /// What was said shortly before the store lost data, or meanwhile: it may be heard late from the old log,
     /// or be in the new one once more.
     fn moved(&self) -> HashSet<&String> {
+        let losses = self.chronicle.losses();
         let is_moved = |call: &&Call| {
             let end = call.end.filter(|(_, said)| *said != Said::Perhaps);
             let is_within = |loss: &Instant| {
                 *loss >= call.at && end.is_none_or(|(end, _)| *loss <= end + DELAY)
             };
-            self.losses.iter().any(is_within)
+            losses.iter().any(is_within)
         };
         let moved = self.calls.iter().filter(is_moved);
         moved.map(|call| &call.text).collect()
     }
 
-    fn since(&self, at: Instant) -> Duration {
-        at - self.start.unwrap_or(at)
-    }
-
     fn who(&self, stretch: &Stretch) -> String {
         let (start, end) = (
-            self.since(stretch.start),
-            stretch.end.map(|it| self.since(it)),
+            self.chronicle.since(stretch.start),
+            stretch.end.map(|it| self.chronicle.since(it)),
         );
         format!("{} (connected {start:?} to {end:?})", stretch.name)
     }

@@ -1,56 +1,25 @@
-//! Random lives of a cluster: nodes that die, pause and lose their line to a store that restarts, fills up,
-//! loses its data or comes back with an older copy of them. The nodes and their servers are those that serve
-//! users; the store, the lines to it and the clock are in memory.
-//!
-//! The seed repeats the schedule of the faults and of what the users do. Ids and the jitter of retries are
-//! new each time.
+//! Random lives of a cluster. The nodes and their servers are those that serve users; the store, the lines to
+//! it and the clock are in memory.
 
 mod diary;
 mod world;
 
 use std::time::Duration;
 
-use switchboard_testing::sim::{Outcome, Rng, Tally, lifecycles, run};
+use switchboard_testing::sim::cluster::{cluster_lives, live};
+use switchboard_testing::sim::{Tally, run};
 
-use world::{World, wait};
+use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long there is peace at the end of a life.
-const CALM: Duration = Duration::from_secs(90);
 
-/// How many lives of one server take as long as one of a cluster.
-const COST: u64 = 250;
-
-/// Runs a life by a clock of its own.
-fn live(life: impl AsyncFnOnce() -> Outcome) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    runtime.block_on(life())
-}
-
-/// Lives through `faults` faults, and some peace. `loses`: the store may lose data.
-async fn life(rng: &mut Rng, tally: &mut Tally, faults: u64, loses: bool) -> Outcome {
-    let world = World::new(rng).await;
-    for _ in 0..faults {
-        wait(rng, 6 * SECOND).await;
-        world.fault(rng, loses);
-        tally.faults += 1;
-    }
-    world.heal().await;
-    tokio::time::sleep(CALM).await;
-    world.end(tally).await
-}
-
-/// One of [`COST`] seeds is a life.
+/// `loses`: the store may lose data.
 fn lives(name: &str, loses: bool) {
-    lifecycles(name, 1_000, |rng, tally| {
-        if rng.below(COST) > 0 {
-            return Ok(());
-        }
-        live(async || life(rng, tally, 25, loses).await)
+    cluster_lives(name, 1_000, async |rng, tally| {
+        let world = World::new(rng).await;
+        let cluster = world.cluster();
+        cluster.disturb(25, 6 * SECOND, loses, rng, tally).await;
+        world.end(tally).await
     });
 }
 
@@ -69,10 +38,10 @@ fn behind(messages: usize, queue: usize) {
     run(1, |rng| {
         live(async || {
             let world = World::with_queue(rng, queue).await;
-            world.pause(0, true);
+            world.cluster().pause(0, true);
             world.say(1, messages, messages < queue).await?;
-            world.pause(0, false);
-            tokio::time::sleep(CALM).await;
+            world.cluster().pause(0, false);
+            world.cluster().rest().await;
             world.end(&mut Tally::default()).await
         })
     });

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use rpc_core::net::mem::{self, MemDialer};
 use rpc_core::net::{LinkConfig, LinkEvent, LinkState, QueueConfig};
 use rpc_core::reconnect::ReconnectPolicy;
-use rpc_core::store::{MemorySnapshot, MemoryStore};
+use rpc_core::store::MemoryStore;
 use rpc_core::{CallError, Delivery};
 use snek_proto::client::{ClientConfig, ClientEvent};
 use snek_proto::error::RpcError;
@@ -15,6 +15,7 @@ use snek_proto::frame::Final;
 use snek_proto::net::{
     Client, ClusterBackend, ClusterOptions, Events, Server, ServerOptions, connect_with,
 };
+use switchboard_testing::sim::cluster::{Cluster, Kind, Started, wait};
 use switchboard_testing::sim::{Outcome, Rng, Tally, ensure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -29,122 +30,65 @@ const CHANNEL: &str = "general";
 /// How long anything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits for up to this long.
-pub async fn wait(rng: &mut Rng, most: Duration) {
-    sleep(rng.duration(most)).await;
-}
-
-/// A machine on which one node after another lives.
-struct Slot {
-    store: MemoryStore,
-    dialer: Option<MemDialer>,
-    tasks: JoinSet<()>,
-    is_paused: watch::Sender<bool>,
-}
-
 struct Shared {
-    /// A connection that no fault concerns.
-    store: MemoryStore,
-    slots: Mutex<Vec<Slot>>,
+    cluster: Arc<Cluster<MemDialer>>,
     diary: Mutex<Diary>,
     /// The users' connections.
     clients: Mutex<Vec<Option<Client>>>,
-    /// Copies of the store, from the beginning on.
-    copies: Mutex<Vec<MemorySnapshot>>,
     is_over: watch::Sender<bool>,
 }
 
 pub struct World {
     shared: Arc<Shared>,
-    /// Faults that are to end.
-    faults: Mutex<JoinSet<()>>,
 }
 
 fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap()
 }
 
-/// Lets a task stand still while it is paused.
-async fn pausable(task: impl Future<Output = ()>, mut is_paused: watch::Receiver<bool>) {
-    tokio::pin!(task);
-    loop {
-        tokio::select! {
-            biased;
-            paused = is_paused.wait_for(|it| *it) => drop(paused),
-            () = &mut task => return,
+async fn start(store: MemoryStore) -> Started<MemDialer> {
+    let options = ClusterOptions {
+        open: true,
+        password_rounds: 1,
+        ..ClusterOptions::default()
+    };
+    let (backend, runner) = loop {
+        match ClusterBackend::open(Arc::new(store.clone()), options).await {
+            Ok(opened) => break opened,
+            Err(_) => sleep(SECOND).await,
         }
-        let _ = is_paused.wait_for(|it| !*it).await;
+    };
+    let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
+    let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
+    Started {
+        node: dialer,
+        work: Box::pin(async {
+            runner.run().await;
+        }),
+        tasks: vec![
+            Box::pin(async {
+                server.run().await;
+            }),
+            Box::pin(async move {
+                while let Some(line) = listener.accept().await {
+                    handle.serve(line, None);
+                }
+            }),
+            Box::pin(async move {
+                while backend.put_channel(CHANNEL, "General").await.is_err() {
+                    sleep(SECOND).await;
+                }
+            }),
+        ],
     }
 }
 
 impl Shared {
-    fn note(&self, note: &str) {
-        lock(&self.diary).note(note);
-    }
-
-    /// Starts a node where there is none.
-    async fn start(&self, slot: usize, queue: usize) {
-        let store = self.store.connect();
-        store.set_queue(queue);
-        let options = ClusterOptions {
-            open: true,
-            password_rounds: 1,
-            ..ClusterOptions::default()
-        };
-        let (backend, runner) = loop {
-            match ClusterBackend::open(Arc::new(store.clone()), options).await {
-                Ok(opened) => break opened,
-                Err(_) => sleep(SECOND).await,
-            }
-        };
-        let (server, _) = Server::mount(backend.clone(), ServerOptions::default());
-        let (handle, (dialer, mut listener)) = (server.handle(), mem::listen(64));
-        let is_paused = watch::Sender::new(false);
-        let mut tasks = JoinSet::new();
-        let running = async {
-            runner.run().await;
-        };
-        tasks.spawn(pausable(running, is_paused.subscribe()));
-        tasks.spawn(async move {
-            let _ = server.run().await;
-        });
-        tasks.spawn(async move {
-            while let Some(line) = listener.accept().await {
-                handle.serve(line, None);
-            }
-        });
-        tasks.spawn(async move {
-            while backend.put_channel(CHANNEL, "General").await.is_err() {
-                sleep(SECOND).await;
-            }
-        });
-        self.note(&format!("node {slot} starts"));
-        lock(&self.slots)[slot] = Slot {
-            store,
-            dialer: Some(dialer),
-            tasks,
-            is_paused,
-        };
-    }
-
-    fn kill(&self, slot: usize) {
-        let slot = &mut lock(&self.slots)[slot];
-        slot.tasks.abort_all();
-        slot.dialer = None;
-    }
-
-    fn pause(&self, slot: usize, is_paused: bool) {
-        let slot = &lock(&self.slots)[slot];
-        slot.is_paused.send_replace(is_paused);
-        slot.store.set_paused(is_paused);
-    }
-
     /// Lets a user connect again and again, and note what it hears.
     async fn listen(self: Arc<Self>, user: usize, mut rng: Rng) {
         let mut slot = user % NODES;
         while !*self.is_over.borrow() {
-            let dialer = lock(&self.slots)[slot].dialer.clone();
-            if let Some(dialer) = dialer {
+            if let Some(dialer) = self.cluster.node(slot) {
                 self.session(user, dialer).await;
             }
             wait(&mut rng, 2 * SECOND).await;
@@ -174,7 +118,7 @@ impl Shared {
         let stretch = lock(&self.diary).begins(USERS[user]);
         lock(&self.clients)[user] = Some(client);
         let why = loop {
-            match heard(&mut events).await {
+            match received(&mut events).await {
                 Ok(text) => lock(&self.diary).hears(stretch, text),
                 Err(why) => break why,
             }
@@ -243,7 +187,7 @@ async fn sees(client: &Client) -> bool {
 }
 
 /// The next message, or why the connection has ended.
-async fn heard(events: &mut Events) -> Result<String, String> {
+async fn received(events: &mut Events) -> Result<String, String> {
     loop {
         match events.next_link().await {
             Some(LinkEvent::Event(ClientEvent::Message(message))) => {
@@ -283,38 +227,29 @@ impl World {
     }
 
     async fn silent(rng: &mut Rng, queue: Option<usize>) -> Self {
-        let store = MemoryStore::new();
-        let slot = || Slot {
-            store: store.clone(),
-            dialer: None,
-            tasks: JoinSet::new(),
-            is_paused: watch::Sender::new(false),
+        let kind = Kind {
+            start: Box::new(|_, store| Box::pin(start(store))),
+            log: "snek",
+            queues: &[4, 64, 4_096],
+            has_old_copies: true,
+            set_clock: |_, _| {},
         };
+        let cluster = Cluster::new(NODES, kind, queue, rng).await;
         let shared = Arc::new(Shared {
-            slots: Mutex::new((0..NODES).map(|_| slot()).collect()),
-            store: store.clone(),
-            diary: Mutex::default(),
+            diary: Mutex::new(Diary::new(cluster.chronicle.clone())),
+            cluster,
             clients: Mutex::new(vec![None; USERS.len()]),
-            copies: Mutex::new(vec![store.snapshot()]),
             is_over: watch::Sender::new(false),
         });
-        for slot in 0..NODES {
-            shared
-                .start(slot, queue.unwrap_or_else(|| random_queue(rng)))
-                .await;
-        }
         for user in 0..USERS.len() {
             let listening = Arc::clone(&shared).listen(user, Rng::new(rng.next_u64()));
             tokio::spawn(listening);
         }
-        Self {
-            shared,
-            faults: Mutex::default(),
-        }
+        Self { shared }
     }
 
-    pub fn pause(&self, slot: usize, is_paused: bool) {
-        self.shared.pause(slot, is_paused);
+    pub fn cluster(&self) -> &Arc<Cluster<MemDialer>> {
+        &self.shared.cluster
     }
 
     /// Lets a user say so much, a few at a time. `is_calm`: no one loses any of it on the way.
@@ -334,112 +269,6 @@ impl World {
             sleep(SECOND / 50).await;
         }
         Ok(())
-    }
-
-    /// Lets something fail, and ends that later.
-    pub fn fault(&self, rng: &mut Rng, loses: bool) {
-        let slot = rng.below(NODES as u64) as usize;
-        let long = if rng.chance(10) { 60 } else { 12 };
-        let time = rng.duration(long * SECOND);
-        let shared = Arc::clone(&self.shared);
-        let store = lock(&shared.slots)[slot].store.clone();
-        let kind = rng.below(if loses { 13 } else { 10 });
-        let queue = random_queue(rng);
-        let delay = if rng.chance(20) { 8 } else { 1 };
-        let delay = rng.duration(delay * SECOND);
-        let note = |what: &str| shared.note(&format!("{what}, node {slot}, for {time:?}"));
-        let ending: BoxFuture = match kind {
-            0 | 1 => {
-                note("killed");
-                shared.kill(slot);
-                let shared = Arc::clone(&shared);
-                Box::pin(async move { shared.start(slot, queue).await })
-            }
-            2 => {
-                note("stands still");
-                shared.pause(slot, true);
-                let shared = Arc::clone(&shared);
-                Box::pin(async move { shared.pause(slot, false) })
-            }
-            3 | 4 => {
-                note("cut");
-                store.set_cut(true);
-                Box::pin(async move { store.set_cut(false) })
-            }
-            5 => {
-                note("no answers");
-                store.set_paused(true);
-                Box::pin(async move { store.set_paused(false) })
-            }
-            6 => {
-                note(&format!("slow by {delay:?}"));
-                store.set_delay(delay);
-                Box::pin(async move { store.set_delay(Duration::ZERO) })
-            }
-            7 => {
-                note("answers are lost");
-                store.lose_answers(1 + rng.below(3));
-                return;
-            }
-            8 => {
-                note("the store restarts");
-                shared.store.restart();
-                return;
-            }
-            9 => {
-                note("full");
-                shared.store.set_full(true);
-                let shared = Arc::clone(&shared);
-                Box::pin(async move { shared.store.set_full(false) })
-            }
-            10 => {
-                note("the store is empty");
-                lock(&shared.diary).loss();
-                shared.store.restart_empty();
-                return;
-            }
-            11 => {
-                let mut copies = lock(&shared.copies);
-                if rng.chance(50) {
-                    copies.push(shared.store.snapshot());
-                } else if let Some(copy) = rng.pick(&copies) {
-                    note("the store is what it was");
-                    lock(&shared.diary).loss();
-                    shared.store.restore(copy);
-                }
-                return;
-            }
-            _ => {
-                note("the log is deleted");
-                lock(&shared.diary).loss();
-                shared.store.delete_log("snek");
-                return;
-            }
-        };
-        let name = format!("node {slot}: the end of {kind}");
-        lock(&self.faults).spawn(async move {
-            sleep(time).await;
-            shared.note(&name);
-            ending.await;
-        });
-    }
-
-    /// Waits until all faults have ended.
-    pub async fn heal(&self) {
-        let faults = std::mem::take(&mut *lock(&self.faults));
-        faults.join_all().await;
-        for slot in 0..NODES {
-            let is_gone = lock(&self.shared.slots)[slot].dialer.is_none();
-            if is_gone {
-                self.shared.start(slot, 4_096).await;
-            }
-            self.pause(slot, false);
-            let store = lock(&self.shared.slots)[slot].store.clone();
-            store.set_cut(false);
-            store.set_delay(Duration::ZERO);
-            store.lose_answers(0);
-        }
-        self.shared.note("all is well");
     }
 
     /// Has everyone say something last, and checks all that was said and heard.
@@ -473,10 +302,4 @@ impl World {
             format!("only {last} can say something at the end")
         })
     }
-}
-
-type BoxFuture = futures_util::future::BoxFuture<'static, ()>;
-
-fn random_queue(rng: &mut Rng) -> usize {
-    rng.pick(&[4, 64, 4_096]).copied().unwrap_or(4_096)
 }
