@@ -24,13 +24,16 @@
 
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use regex::Regex;
+use rpc_core::Json;
 use rpc_core::json::each_member;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::frame::{last, scalar};
+use crate::play::Variables;
 
 /// The name of a member that stands for any others.
 const OPEN: &str = "...";
@@ -70,37 +73,64 @@ enum Kind {
     Max(usize),
     Data(usize),
     Bind(String, Option<Regex>),
+    /// What was recorded: an object with these members and no others but those that are tolerated, and its path.
+    Members(Vec<(String, Pattern)>, String, Arc<[String]>),
+    /// What was recorded: an array of these.
+    Elements(Vec<Pattern>),
+    /// What was recorded: a value of the member of this name, and whether it may be any.
+    Recorded(String, bool),
+    /// A text that was recorded, and is no JSON.
+    Verbatim,
 }
 
-/// What a pattern has bound: names, and raw values.
-pub(crate) type Bound = Vec<(String, Value)>;
+/// What a pattern has bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// The name of the variable.
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    /// Of a recording: the value in it, and the variable that leads back.
+    pub(crate) was: Option<(String, String)>,
+    /// Whether another value may come later.
+    pub(crate) may_change: bool,
+}
 
 /// Where a value does not match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// The path, such as `/data/0/uid`.
-    pub(crate) path: String,
+    /// The steps of the path, such as `.data[0].uid`.
+    path: String,
     /// The value there, if there is one.
-    found: Option<String>,
-    expected: String,
+    pub(crate) found: Option<String>,
+    pub(crate) expected: String,
+    /// The value that was recorded there, if one was.
+    pub(crate) recorded: Option<String>,
     /// Its first byte in the text, or that of what should have it.
     pub(crate) at: usize,
 }
 
 impl Mismatch {
     /// Returns what differs as seen from the value that holds it.
-    fn below(self, name: &dyn std::fmt::Display) -> Self {
+    fn below(self, step: &dyn std::fmt::Display) -> Self {
         Self {
-            path: format!("/{name}{}", self.path),
+            path: format!("{step}{}", self.path),
             ..self
         }
+    }
+
+    /// Returns the path, such as `data[0].uid`; empty for the frame.
+    pub(crate) fn path(&self) -> &str {
+        self.path.trim_start_matches('.')
     }
 }
 
 impl std::fmt::Display for Mismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, expected, .. } = self;
-        let place = if path.is_empty() { "the frame" } else { path };
+        let expected = &self.expected;
+        let place = match self.path() {
+            "" => "the frame",
+            path => path,
+        };
         match &self.found {
             Some(found) => write!(f, "{place} is {}, expected {expected}", short(found)),
             None => write!(f, "{place} is missing, expected {expected}"),
@@ -130,7 +160,11 @@ pub(crate) struct Walk<'a> {
     /// All of it.
     pub(crate) whole: &'a str,
     /// What is bound so far.
-    pub(crate) bound: Bound,
+    pub(crate) bound: Vec<Bound>,
+    /// What stands for the values of a recording, if it is compared with one.
+    pub(crate) variables: Option<&'a Variables>,
+    /// Where it differs from a recording.
+    pub(crate) differs: Vec<Mismatch>,
     /// Objects whose members are known.
     pub(crate) known: Vec<(&'a str, Members<'a>)>,
 }
@@ -147,6 +181,27 @@ impl<'a> Walk<'a> {
             self.known.push((raw, Rc::clone(&members)));
         }
         Some(members)
+    }
+
+    /// Matches a part of what was recorded, and notes where it differs.
+    fn recorded(&mut self, step: &str, pattern: &Pattern, found: Option<&'a str>) {
+        let before = self.differs.len();
+        let outcome = pattern.walk(found, self);
+        self.differs.extend(outcome.err());
+        for it in self.differs.iter_mut().skip(before) {
+            it.path.insert_str(0, step);
+        }
+    }
+
+    /// Notes what was not recorded.
+    fn more(&mut self, step: &str, found: &str) {
+        self.differs.push(Mismatch {
+            path: step.to_owned(),
+            found: Some(found.to_owned()),
+            expected: "no such member".to_owned(),
+            recorded: None,
+            at: 0,
+        });
     }
 }
 
@@ -210,6 +265,42 @@ impl Pattern {
         Ok(Self { kind, text })
     }
 
+    /// Returns the pattern that matches what was recorded: the same members and no others, where ids and the like may be
+    /// others that are bound, and times may differ. The `tolerated` members may have any value: their names, or the
+    /// ends of their paths.
+    pub(crate) fn recorded(text: &str, tolerated: &Arc<[String]>) -> Self {
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(raw) => Self::of_raw(raw.get(), "", "", tolerated),
+            Err(_) => Self {
+                kind: Kind::Verbatim,
+                text: text.to_owned(),
+            },
+        }
+    }
+
+    fn of_raw(raw: &str, path: &str, name: &str, tolerated: &Arc<[String]>) -> Self {
+        let kind = match (raw.as_bytes().first(), members_of(raw)) {
+            _ if is_tolerated(path, name, tolerated) => Kind::Recorded(name.to_owned(), true),
+            (Some(b'{'), Some(members)) => {
+                let members = members.iter().map(|(name, raw)| {
+                    let below = Self::of_raw(raw, &format!("{path}.{name}"), name, tolerated);
+                    (name.clone().into_owned(), below)
+                });
+                Kind::Members(members.collect(), path.to_owned(), Arc::clone(tolerated))
+            }
+            (Some(b'['), _) => {
+                let items: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
+                let items = items.iter().enumerate().map(|(n, item)| {
+                    Self::of_raw(item.get(), &format!("{path}[{n}]"), name, tolerated)
+                });
+                Kind::Elements(items.collect())
+            }
+            _ => Kind::Recorded(name.to_owned(), false),
+        };
+        let text = raw.to_owned();
+        Self { kind, text }
+    }
+
     /// Returns the pattern as it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -219,13 +310,38 @@ impl Pattern {
     ///
     /// # Errors
     /// Where it differs, and how.
-    pub(crate) fn matches(&self, text: &str) -> Result<Bound, Mismatch> {
+    pub(crate) fn matches(&self, text: &str) -> Result<Vec<Bound>, Mismatch> {
         let mut walk = Walk {
             whole: text,
             ..Walk::default()
         };
         self.walk(Some(text.trim()), &mut walk)?;
         Ok(walk.bound)
+    }
+
+    /// Matches a text with the pattern, or with what was recorded, and returns what it binds.
+    ///
+    /// # Errors
+    /// All places where it differs from what was recorded, or the first one, and how.
+    pub(crate) fn matches_all(
+        &self,
+        text: &str,
+        variables: &Variables,
+    ) -> Result<Vec<Bound>, Vec<Mismatch>> {
+        let mut walk = Walk {
+            whole: text,
+            variables: Some(variables),
+            ..Walk::default()
+        };
+        let is_json = Json::new(text).is_ok();
+        match is_json || matches!(self.kind, Kind::Verbatim) {
+            true => walk.recorded("", self, Some(text.trim())),
+            false => walk.more("", text),
+        }
+        match walk.differs.is_empty() {
+            true => Ok(walk.bound),
+            false => Err(walk.differs),
+        }
     }
 
     /// Returns the names of the members that an object has here.
@@ -271,7 +387,8 @@ impl Pattern {
             Kind::Each(pattern) => {
                 let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
                 for (index, item) in items.iter().enumerate() {
-                    pattern.unknown(item.get(), walk, &[], &format!("{path}{index}."), found);
+                    let path = format!("{}[{index}].", path.trim_end_matches('.'));
+                    pattern.unknown(item.get(), walk, &[], &path, found);
                 }
             }
             Kind::All(patterns) => {
@@ -299,11 +416,13 @@ impl Pattern {
     ) -> Result<(), Mismatch> {
         let start = walk.whole.as_ptr().addr();
         let place = found.map_or(0, |raw| raw.as_ptr().addr().saturating_sub(start));
+        let is_recorded = walk.variables.is_some();
         let differs = || {
             Err(Mismatch {
                 path: String::new(),
                 found: found.map(str::to_owned),
                 expected: self.expected(),
+                recorded: is_recorded.then(|| self.text.clone()),
                 at: place,
             })
         };
@@ -315,7 +434,7 @@ impl Pattern {
         };
         let below = |n: usize, pattern: &Self, item: &'a RawValue, walk: &mut Walk<'a>| {
             let outcome = pattern.walk(Some(item.get()), walk);
-            outcome.map_err(|error| error.below(&n))
+            outcome.map_err(|error| error.below(&format_args!("[{n}]")))
         };
         let is_it = match &self.kind {
             Kind::Object(patterns) => {
@@ -333,7 +452,7 @@ impl Pattern {
                     let outcome = pattern.walk(have, walk);
                     outcome.map_err(|error| Mismatch {
                         at: error.at.max(place),
-                        ..error.below(name)
+                        ..error.below(&format_args!(".{name}"))
                     })?;
                 }
                 true
@@ -391,8 +510,64 @@ impl Pattern {
                 let Some(value) = value else {
                     return differs();
                 };
-                walk.bound.push((name.clone(), value));
+                walk.bound.push(Bound {
+                    name: name.clone(),
+                    value,
+                    was: None,
+                    may_change: true,
+                });
                 true
+            }
+            Kind::Members(members, path, tolerated) => {
+                let object = found.filter(|raw| raw.starts_with('{'));
+                let Some(have) = object.and_then(|raw| walk.members(raw)) else {
+                    return differs();
+                };
+                for (name, pattern) in members {
+                    walk.recorded(&format!(".{name}"), pattern, last(&have, name));
+                }
+                for (name, raw) in have.iter() {
+                    let is_known = members.iter().any(|(known, _)| known == name);
+                    let below = format!("{path}.{name}");
+                    if !is_known && !is_tolerated(&below, name, tolerated) {
+                        walk.more(&format!(".{name}"), raw);
+                    }
+                }
+                true
+            }
+            Kind::Elements(patterns) => {
+                let Some(items) = items() else {
+                    return differs();
+                };
+                for n in 0..items.len().max(patterns.len()) {
+                    let step = format!("[{n}]");
+                    let found = items.get(n).map(|item| item.get());
+                    match (patterns.get(n), found) {
+                        (Some(pattern), found) => walk.recorded(&step, pattern, found),
+                        (None, Some(found)) => walk.more(&step, found),
+                        (None, None) => {}
+                    }
+                }
+                true
+            }
+            Kind::Recorded(name, true) => {
+                if let Some(found) = found {
+                    Variables::free(name, &self.text, found, &mut walk.bound);
+                }
+                true
+            }
+            Kind::Recorded(name, false) => {
+                let Some((found, variables)) = found.zip(walk.variables) else {
+                    return differs();
+                };
+                return match variables.stands(name, &self.text, found, &mut walk.bound) {
+                    Ok(()) => Ok(()),
+                    Err(expected) => differs().map_err(|error| Mismatch { expected, ..error }),
+                };
+            }
+            Kind::Verbatim => {
+                let expected = walk.variables.and_then(|it| it.within(&self.text));
+                expected.as_deref().unwrap_or(&self.text) == walk.whole
             }
             Kind::Value(value) => found.is_some_and(|raw| match value {
                 Value::Number(wanted) => wanted.as_f64().is_some_and(|it| raw.parse() == Ok(it)),
@@ -457,9 +632,19 @@ impl Pattern {
             Kind::Data(most) => format!("at most {most} bytes"),
             Kind::Items(patterns) => format!("{} elements", patterns.len()),
             Kind::Has(pattern) => format!("an element like {}", pattern.text),
+            Kind::Members(..) | Kind::Elements(_) | Kind::Recorded(..) => self.text.clone(),
             _ => short(&self.text),
         }
     }
+}
+
+/// Returns whether a member may have any value: by its name, or the end of its path.
+fn is_tolerated(path: &str, name: &str, tolerated: &[String]) -> bool {
+    let ends = |it: &String| {
+        path.strip_suffix(it.as_str())
+            .is_some_and(|rest| rest.ends_with('.'))
+    };
+    tolerated.iter().any(|it| it == name || ends(it))
 }
 
 fn word_of(word: &str) -> Result<Kind, String> {
@@ -533,29 +718,29 @@ mod tests {
             (
                 json!({"id":"1"}),
                 json!({"id":"2"}),
-                Some("/id is \"2\", expected \"1\""),
+                Some("id is \"2\", expected \"1\""),
             ),
             (
                 json!({"a":{"b":"$int"}}),
                 json!({"a":{"b":1.5}}),
-                Some("/a/b is 1.5, expected of type int"),
+                Some("a.b is 1.5, expected of type int"),
             ),
             (
                 json!({"e":"$absent"}),
                 json!({"e":null}),
-                Some("/e is null, expected no such member"),
+                Some("e is null, expected no such member"),
             ),
             (json!({"e":"$none"}), json!({"e":null}), None),
             (
                 json!({"e":"$any"}),
                 json!({}),
-                Some("/e is missing, expected any value"),
+                Some("e is missing, expected any value"),
             ),
             (json!({"n":1}), json!({"n":1.0}), None),
             (
                 json!(["$each", "$string"]),
                 json!(["a", 1]),
-                Some("/1 is 1, expected of type string"),
+                Some("[1] is 1, expected of type string"),
             ),
             (json!(["$has",{"a":1}]), json!([{}, {"a":1}]), None),
             (

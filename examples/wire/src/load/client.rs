@@ -23,7 +23,7 @@ use super::run::{Shared, lock};
 use super::scenario::{Kind, NAME, Scenario};
 use super::stats::Call;
 use crate::Protocol;
-use crate::check::http;
+use crate::play::http;
 
 /// Where texts for a router are posted.
 const INPUT: &str = "/input";

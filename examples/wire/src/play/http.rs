@@ -9,7 +9,7 @@ use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::conn::{self, BoxStream, Frame, Io};
+use super::conn::{self, BoxStream, Conn, Frame};
 use super::script::Headers;
 use crate::head::{Head, read_head};
 
@@ -30,27 +30,24 @@ pub(crate) struct Answer {
     ended: bool,
 }
 
-/// What is asked of a server: without a method, a WebSocket.
-pub(crate) struct Asked<'a> {
-    pub(crate) method: Option<&'a str>,
-    pub(crate) path: &'a str,
-    /// Without those that each connection has.
-    pub(crate) headers: Headers,
-    pub(crate) body: &'a str,
+/// How a server has answered.
+pub(super) struct Opened {
+    pub(super) status: u16,
+    /// The head of an answer that is not an upgrade.
+    pub(super) head: Head,
+    /// The subprotocol that it has selected.
+    pub(super) subprotocol: Option<String>,
+    pub(super) conn: Option<Conn>,
 }
 
-/// Asks the server of this URL, to which a connection is open. Returns the status, and what was opened.
-pub(crate) async fn ask(
+/// Asks the server of this URL, to which a connection is open; without a method, for a WebSocket. The headers are those
+/// that not each connection has.
+pub(super) async fn ask(
     url: &str,
     line: BoxStream,
-    asked: Asked<'_>,
-) -> Result<(u16, Io), DialError> {
-    let Asked {
-        method,
-        path,
-        mut headers,
-        body,
-    } = asked;
+    method: Option<&str>,
+    (path, mut headers, body): (&str, Headers, &str),
+) -> Result<Opened, DialError> {
     let (scheme, authority, _) = split(url);
     let path = if path.is_empty() { "/" } else { path };
     let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
@@ -65,7 +62,12 @@ pub(crate) async fn ask(
         }
         let answer = request(line, method, path, &headers, body).await;
         let answer = answer.map_err(|error| failed(&error))?;
-        return Ok((answer.status, Io::Http(Box::new(answer))));
+        return Ok(Opened {
+            status: answer.status,
+            head: answer.head.clone(),
+            subprotocol: None,
+            conn: Some(Conn::answer(answer)),
+        });
     }
     let mut config = conn::config();
     for (name, value) in &headers {
@@ -78,11 +80,19 @@ pub(crate) async fn ask(
         }
         .map_err(|error| failed(&error))?;
     }
-    match dialer.with_config(config).upgrade(line).await {
-        Ok(ws) => Ok((101, Io::WebSocket(Box::new(ws)))),
-        Err(DialError::Status { status, .. }) => Ok((status, Io::None)),
-        Err(error) => Err(error),
-    }
+    let (status, ws) = match dialer.with_config(config).upgrade(line).await {
+        Ok(ws) => (101, Some(ws)),
+        Err(DialError::Status { status, .. }) => (status, None),
+        Err(error) => return Err(error),
+    };
+    Ok(Opened {
+        status,
+        head: Head::default(),
+        subprotocol: ws
+            .as_ref()
+            .and_then(|ws| ws.subprotocol().map(str::to_owned)),
+        conn: ws.map(Conn::websocket),
+    })
 }
 
 /// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
