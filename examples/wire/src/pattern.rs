@@ -23,6 +23,7 @@
 //! | `["$if", P, Q]` | what matches the second if it matches the first |
 
 use std::borrow::Cow;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -49,11 +50,10 @@ pub(crate) struct Pattern {
 #[derive(Clone, Debug)]
 enum Kind {
     Value(Value),
-    Object(Vec<(String, bool, Pattern)>),
-    Items(Vec<Pattern>),
+    Object(Vec<(String, bool, Pattern)>, Option<Exact>),
+    Items(Vec<Pattern>, Length),
     Each(Box<Pattern>),
     Has(Box<Pattern>),
-    Begin(Vec<Pattern>),
     All(Vec<Pattern>),
     Or(Vec<Pattern>),
     If(Box<Pattern>, Box<Pattern>),
@@ -73,14 +73,37 @@ enum Kind {
     Max(usize),
     Data(usize),
     Bind(String, Option<Regex>),
-    /// What was recorded: an object with these members and no others but those that are tolerated, and its path.
-    Members(Vec<(String, Pattern)>, String, Arc<[String]>),
-    /// What was recorded: an array of these.
-    Elements(Vec<Pattern>),
-    /// What was recorded: a value of the member of this name, and whether it may be any.
+    /// What was recorded of the member of this name, which may have any value.
     Recorded(String, bool),
-    /// A text that was recorded, and is no JSON.
-    Verbatim,
+}
+
+/// That an object was recorded: it has no other members but those that are tolerated.
+#[derive(Clone, Debug)]
+struct Exact {
+    path: String,
+    tolerated: Arc<[String]>,
+}
+
+impl Exact {
+    /// Returns whether a member may have any value: by its name, or the end of its path.
+    fn tolerates(&self, name: &str) -> bool {
+        let path = format!("{}.{name}", self.path);
+        let ends = |it: &str| {
+            path.strip_suffix(it)
+                .is_some_and(|rest| rest.ends_with('.'))
+        };
+        self.tolerated.iter().any(|it| it == name || ends(it))
+    }
+}
+
+/// How many items an array has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Same,
+    /// More may follow, and some be missing.
+    Any,
+    /// As many, and each difference is noted.
+    Recorded,
 }
 
 /// What a pattern has bound.
@@ -110,22 +133,14 @@ pub(crate) struct Mismatch {
 }
 
 impl Mismatch {
-    /// Returns what differs as seen from the value that holds it.
-    fn below(self, step: &dyn std::fmt::Display) -> Self {
-        Self {
-            path: format!("{step}{}", self.path),
-            ..self
-        }
-    }
-
     /// Returns the path, such as `data[0].uid`; empty for the frame.
     pub(crate) fn path(&self) -> &str {
         self.path.trim_start_matches('.')
     }
 }
 
-impl std::fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expected = &self.expected;
         let place = match self.path() {
             "" => "the frame",
@@ -183,20 +198,33 @@ impl<'a> Walk<'a> {
         Some(members)
     }
 
-    /// Matches a part of what was recorded, and notes where it differs.
-    fn recorded(&mut self, step: &str, pattern: &Pattern, found: Option<&'a str>) {
+    /// Matches a part of the value at this place. Of what was recorded, each difference is noted.
+    fn below(
+        &mut self,
+        (step, place): (fmt::Arguments<'_>, usize),
+        is_recorded: bool,
+        pattern: &Pattern,
+        found: Option<&'a str>,
+    ) -> Result<(), Mismatch> {
         let before = self.differs.len();
-        let outcome = pattern.walk(found, self);
-        self.differs.extend(outcome.err());
-        for it in self.differs.iter_mut().skip(before) {
-            it.path.insert_str(0, step);
+        if let Err(mut error) = pattern.walk(found, self) {
+            error.at = error.at.max(place);
+            if !is_recorded {
+                error.path.insert_str(0, &step.to_string());
+                return Err(error);
+            }
+            self.differs.push(error);
         }
+        for it in self.differs.iter_mut().skip(before) {
+            it.path.insert_str(0, &step.to_string());
+        }
+        Ok(())
     }
 
     /// Notes what was not recorded.
-    fn more(&mut self, step: &str, found: &str) {
+    fn more(&mut self, step: String, found: &str) {
         self.differs.push(Mismatch {
-            path: step.to_owned(),
+            path: step,
             found: Some(found.to_owned()),
             expected: "no such member".to_owned(),
             recorded: None,
@@ -239,13 +267,15 @@ impl Pattern {
                 [Value::String(word), one] if word == "$has" => {
                     Kind::Has(Box::new(Self::new(one)?))
                 }
-                [Value::String(word), rest @ ..] if word == "$begin" => Kind::Begin(all(rest)?),
+                [Value::String(word), rest @ ..] if word == "$begin" => {
+                    Kind::Items(all(rest)?, Length::Any)
+                }
                 [Value::String(word), rest @ ..] if word == "$all" => Kind::All(all(rest)?),
                 [Value::String(word), condition, then] if word == "$if" => {
                     Kind::If(Box::new(Self::new(condition)?), Box::new(Self::new(then)?))
                 }
                 [Value::String(word), rest @ ..] if word == "$or" => Kind::Or(all(rest)?),
-                items => Kind::Items(all(items)?),
+                items => Kind::Items(all(items)?, Length::Same),
             },
             Value::Object(members) => {
                 let members = members.iter().map(|(name, value)| {
@@ -257,7 +287,7 @@ impl Pattern {
                         pattern,
                     ))
                 });
-                Kind::Object(members.collect::<Result<_, String>>()?)
+                Kind::Object(members.collect::<Result<_, String>>()?, None)
             }
             _ => Kind::Value(value.clone()),
         };
@@ -269,31 +299,35 @@ impl Pattern {
     /// others that are bound, and times may differ. The `tolerated` members may have any value: their names, or the
     /// ends of their paths.
     pub(crate) fn recorded(text: &str, tolerated: &Arc<[String]>) -> Self {
-        match serde_json::from_str::<&RawValue>(text) {
-            Ok(raw) => Self::of_raw(raw.get(), "", "", tolerated),
-            Err(_) => Self {
-                kind: Kind::Verbatim,
-                text: text.to_owned(),
-            },
-        }
+        let whole = serde_json::from_str::<&RawValue>(text).map_or(text, RawValue::get);
+        Self::of_raw(whole, "", "", tolerated)
     }
 
     fn of_raw(raw: &str, path: &str, name: &str, tolerated: &Arc<[String]>) -> Self {
         let kind = match (raw.as_bytes().first(), members_of(raw)) {
-            _ if is_tolerated(path, name, tolerated) => Kind::Recorded(name.to_owned(), true),
             (Some(b'{'), Some(members)) => {
+                let exact = Exact {
+                    path: path.to_owned(),
+                    tolerated: Arc::clone(tolerated),
+                };
                 let members = members.iter().map(|(name, raw)| {
-                    let below = Self::of_raw(raw, &format!("{path}.{name}"), name, tolerated);
-                    (name.clone().into_owned(), below)
+                    let below = match exact.tolerates(name) {
+                        true => Self {
+                            kind: Kind::Recorded(name.to_string(), true),
+                            text: (*raw).to_owned(),
+                        },
+                        false => Self::of_raw(raw, &format!("{path}.{name}"), name, tolerated),
+                    };
+                    (name.to_string(), false, below)
                 });
-                Kind::Members(members.collect(), path.to_owned(), Arc::clone(tolerated))
+                Kind::Object(members.collect(), Some(exact))
             }
             (Some(b'['), _) => {
                 let items: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
                 let items = items.iter().enumerate().map(|(n, item)| {
                     Self::of_raw(item.get(), &format!("{path}[{n}]"), name, tolerated)
                 });
-                Kind::Elements(items.collect())
+                Kind::Items(items.collect(), Length::Recorded)
             }
             _ => Kind::Recorded(name.to_owned(), false),
         };
@@ -333,11 +367,19 @@ impl Pattern {
             variables: Some(variables),
             ..Walk::default()
         };
-        let is_json = Json::new(text).is_ok();
-        match is_json || matches!(self.kind, Kind::Verbatim) {
-            true => walk.recorded("", self, Some(text.trim())),
-            false => walk.more("", text),
-        }
+        let is_json = |text| Json::new(text).is_ok();
+        let outcome = match (is_json(text), is_json(&self.text)) {
+            (true, _) => self.walk(Some(text.trim()), &mut walk),
+            (false, false) => self.walk(Some(text), &mut walk),
+            (false, true) => Err(Mismatch {
+                path: String::new(),
+                found: Some(text.to_owned()),
+                expected: self.expected(),
+                recorded: None,
+                at: 0,
+            }),
+        };
+        walk.differs.extend(outcome.err());
         match walk.differs.is_empty() {
             true => Ok(walk.bound),
             false => Err(walk.differs),
@@ -347,7 +389,7 @@ impl Pattern {
     /// Returns the names of the members that an object has here.
     pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
         let members = match &self.kind {
-            Kind::Object(members) => members.as_slice(),
+            Kind::Object(members, _) => members.as_slice(),
             _ => &[],
         };
         members.iter().map(|(name, ..)| &**name)
@@ -356,7 +398,7 @@ impl Pattern {
     const fn is_nested(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Object(_) | Kind::Each(_) | Kind::All(_) | Kind::Or(_)
+            Kind::Object(..) | Kind::Each(_) | Kind::All(_) | Kind::Or(_)
         )
     }
 
@@ -370,7 +412,7 @@ impl Pattern {
         found: &mut Vec<String>,
     ) {
         match &self.kind {
-            Kind::Object(patterns) => {
+            Kind::Object(patterns, _) => {
                 let is_open = patterns.iter().any(|(name, ..)| name == OPEN);
                 let members = walk.members(raw).unwrap_or_default();
                 for (name, raw) in members.iter() {
@@ -432,47 +474,58 @@ impl Pattern {
             let raw = found.filter(|raw| raw.starts_with('['))?;
             serde_json::from_str::<Vec<&RawValue>>(raw).ok()
         };
-        let below = |n: usize, pattern: &Self, item: &'a RawValue, walk: &mut Walk<'a>| {
-            let outcome = pattern.walk(Some(item.get()), walk);
-            outcome.map_err(|error| error.below(&format_args!("[{n}]")))
-        };
         let is_it = match &self.kind {
-            Kind::Object(patterns) => {
-                let Some(members) = found
-                    .filter(|raw| raw.starts_with('{'))
-                    .and_then(|raw| walk.members(raw))
-                else {
+            Kind::Object(patterns, exact) => {
+                let object = found.filter(|raw| raw.starts_with('{'));
+                let Some(members) = object.and_then(|raw| walk.members(raw)) else {
                     return differs();
                 };
                 for (name, is_optional, pattern) in patterns {
                     let have = last(&members, name);
-                    if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
-                        continue;
+                    let is_left_out = exact.is_none() && name == OPEN
+                        || *is_optional && have.is_none_or(|raw| raw == "null");
+                    if !is_left_out {
+                        let step = (format_args!(".{name}"), place);
+                        walk.below(step, exact.is_some(), pattern, have)?;
                     }
-                    let outcome = pattern.walk(have, walk);
-                    outcome.map_err(|error| Mismatch {
-                        at: error.at.max(place),
-                        ..error.below(&format_args!(".{name}"))
-                    })?;
+                }
+                if let Some(exact) = exact {
+                    let is_known = |name: &str| patterns.iter().any(|(known, ..)| known == name);
+                    for (name, raw) in members.iter() {
+                        if !is_known(name) && !exact.tolerates(name) {
+                            walk.more(format!(".{name}"), raw);
+                        }
+                    }
                 }
                 true
             }
-            Kind::Items(patterns) | Kind::Begin(patterns) => {
-                let may_be_more = matches!(self.kind, Kind::Begin(_));
-                let fits = |items: &Vec<_>| may_be_more || items.len() == patterns.len();
+            Kind::Items(patterns, length) => {
+                let fits =
+                    |items: &Vec<_>| *length != Length::Same || items.len() == patterns.len();
                 let Some(items) = items().filter(fits) else {
                     return differs();
                 };
-                let mut pairs = patterns.iter().zip(&items).enumerate();
-                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, walk))?;
+                let is_recorded = *length == Length::Recorded;
+                for (n, pattern) in patterns.iter().enumerate() {
+                    let item = items.get(n).map(|item| item.get());
+                    if is_recorded || item.is_some() {
+                        walk.below((format_args!("[{n}]"), 0), is_recorded, pattern, item)?;
+                    }
+                }
+                for (n, item) in items.iter().enumerate().skip(patterns.len()) {
+                    if is_recorded {
+                        walk.more(format!("[{n}]"), item.get());
+                    }
+                }
                 true
             }
             Kind::Each(pattern) => {
                 let Some(items) = items() else {
                     return differs();
                 };
-                let mut items = items.iter().enumerate();
-                items.try_for_each(|(n, item)| below(n, pattern, item, walk))?;
+                for (n, item) in items.iter().enumerate() {
+                    walk.below((format_args!("[{n}]"), 0), false, pattern, Some(item.get()))?;
+                }
                 true
             }
             Kind::Has(pattern) => {
@@ -518,38 +571,6 @@ impl Pattern {
                 });
                 true
             }
-            Kind::Members(members, path, tolerated) => {
-                let object = found.filter(|raw| raw.starts_with('{'));
-                let Some(have) = object.and_then(|raw| walk.members(raw)) else {
-                    return differs();
-                };
-                for (name, pattern) in members {
-                    walk.recorded(&format!(".{name}"), pattern, last(&have, name));
-                }
-                for (name, raw) in have.iter() {
-                    let is_known = members.iter().any(|(known, _)| known == name);
-                    let below = format!("{path}.{name}");
-                    if !is_known && !is_tolerated(&below, name, tolerated) {
-                        walk.more(&format!(".{name}"), raw);
-                    }
-                }
-                true
-            }
-            Kind::Elements(patterns) => {
-                let Some(items) = items() else {
-                    return differs();
-                };
-                for n in 0..items.len().max(patterns.len()) {
-                    let step = format!("[{n}]");
-                    let found = items.get(n).map(|item| item.get());
-                    match (patterns.get(n), found) {
-                        (Some(pattern), found) => walk.recorded(&step, pattern, found),
-                        (None, Some(found)) => walk.more(&step, found),
-                        (None, None) => {}
-                    }
-                }
-                true
-            }
             Kind::Recorded(name, true) => {
                 if let Some(found) = found {
                     Variables::free(name, &self.text, found, &mut walk.bound);
@@ -564,10 +585,6 @@ impl Pattern {
                     Ok(()) => Ok(()),
                     Err(expected) => differs().map_err(|error| Mismatch { expected, ..error }),
                 };
-            }
-            Kind::Verbatim => {
-                let expected = walk.variables.and_then(|it| it.within(&self.text));
-                expected.as_deref().unwrap_or(&self.text) == walk.whole
             }
             Kind::Value(value) => found.is_some_and(|raw| match value {
                 Value::Number(wanted) => wanted.as_f64().is_some_and(|it| raw.parse() == Ok(it)),
@@ -630,21 +647,12 @@ impl Pattern {
             Kind::To(most) => format!("{most} or less"),
             Kind::Max(most) => format!("a length of at most {most}"),
             Kind::Data(most) => format!("at most {most} bytes"),
-            Kind::Items(patterns) => format!("{} elements", patterns.len()),
+            Kind::Items(patterns, Length::Same) => format!("{} elements", patterns.len()),
             Kind::Has(pattern) => format!("an element like {}", pattern.text),
-            Kind::Members(..) | Kind::Elements(_) | Kind::Recorded(..) => self.text.clone(),
+            Kind::Recorded(..) => self.text.clone(),
             _ => short(&self.text),
         }
     }
-}
-
-/// Returns whether a member may have any value: by its name, or the end of its path.
-fn is_tolerated(path: &str, name: &str, tolerated: &[String]) -> bool {
-    let ends = |it: &String| {
-        path.strip_suffix(it.as_str())
-            .is_some_and(|rest| rest.ends_with('.'))
-    };
-    tolerated.iter().any(|it| it == name || ends(it))
 }
 
 fn word_of(word: &str) -> Result<Kind, String> {

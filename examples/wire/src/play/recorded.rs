@@ -71,11 +71,8 @@ impl Variables {
                 (was - is).abs() <= f64::EPSILON * was.abs().max(is.abs())
                     || role(member, recorded, live) == Role::Time
             });
-            return if is_same || recorded == live {
-                Ok(())
-            } else {
-                differs()
-            };
+            let is_same = is_same || self.within(recorded).as_deref().unwrap_or(recorded) == live;
+            return if is_same { Ok(()) } else { differs() };
         };
         if is_string(recorded) != is_string(live) {
             return differs();
