@@ -1,8 +1,8 @@
 //! Checks whether a server or a client of anybody keeps to its protocol: rows, each with a script of
 //! frames and what they are answered with, and a verdict with the frames as evidence.
 //!
-//! The rows are in `suites/`, a file for each protocol and role; `script.rs` has the steps and `pattern.rs`
-//! the patterns. The tests break our own programs for each row, so that it fails.
+//! The rows are in `suites/`, a file for each protocol and role; `crate::play` plays their scripts. The tests break our
+//! own programs for each row, so that it fails.
 
 pub(crate) mod report;
 mod run;

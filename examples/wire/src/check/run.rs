@@ -149,11 +149,12 @@ pub(super) async fn row_of(
     }
     let mut player = Player::new(suite, peer, settings, variables);
     let verdict = verdict(&mut player, row).await;
+    let found = player.found;
     Outcome {
         verdict,
-        disorder: player.misshapen.or(player.disorder),
-        foreign: player.foreign,
-        evidence: player.evidence,
+        disorder: found.misshapen.or(found.disorder),
+        foreign: found.foreign,
+        evidence: found.evidence,
         millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     }
 }
@@ -171,9 +172,9 @@ async fn verdict(player: &mut Player<'_>, row: &Row) -> Verdict {
         // That something is not there may be fine, that it has another shape is not.
         if step.soft
             && !before
-            && let Some(wrong) = &player.misshapen
+            && let Some(wrong) = &player.found.misshapen
         {
-            player.violated = true;
+            player.found.violated = true;
             reason = wrong.clone();
         }
         let reason = player.redacted(&reason);
@@ -181,14 +182,14 @@ async fn verdict(player: &mut Player<'_>, row: &Row) -> Verdict {
         return match (before, step.soft) {
             _ if reason.starts_with(NEEDS) => Verdict::NotApplicable { reason },
             (true, _) => Verdict::Blocked { reason: with_step },
-            (false, true) if !player.violated => Verdict::NotApplicable { reason: with_step },
+            (false, true) if !player.found.violated => Verdict::NotApplicable { reason: with_step },
             (false, _) => Verdict::Fail {
                 step: step.line.clone(),
                 reason,
             },
         };
     }
-    match player.late.take() {
+    match player.found.late.take() {
         Some((step, reason)) => Verdict::Late { step, reason },
         None => Verdict::Pass,
     }

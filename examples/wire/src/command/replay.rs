@@ -64,11 +64,9 @@ fn plays(text: &str) -> Result<Side, String> {
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (was, is) = text.split_once('=').ok_or("write RECORDED=VALUE")?;
-    match was.is_empty() {
-        true => Err("write RECORDED=VALUE".to_owned()),
-        false => Ok((was.to_owned(), is.to_owned())),
-    }
+    let pair = text.split_once('=').filter(|(was, _)| !was.is_empty());
+    let (was, is) = pair.ok_or("write RECORDED=VALUE")?;
+    Ok((was.to_owned(), is.to_owned()))
 }
 
 /// How long the other side may take to answer a Close.

@@ -5,7 +5,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::conn::{self, Conn, Request};
-use super::http::{self, Opened, split};
+use super::http::{self, split};
 use super::peer::Peer;
 use super::player::Player;
 use super::script::{Ask, Headers};
@@ -31,14 +31,14 @@ impl Player<'_> {
     /// # Errors
     /// What is not as it should be.
     pub(crate) async fn ask(&mut self, number: u32, ask: &Ask) -> Result<(), String> {
-        self.orders.remove(&number);
+        self.found.orders.remove(&number);
         let conn = match self.peer {
             Peer::Server(..) => self.call(number, ask).await?,
             Peer::Client(_) => self.answer(number, ask).await?,
         };
         if let Some(conn) = conn {
             if ask.method.is_none() && self.suite.protocol.is_some() {
-                self.orders.insert(number, Order::opened());
+                self.found.orders.insert(number, Order::opened());
             }
             self.conns.insert(number, conn);
         }
@@ -71,28 +71,21 @@ impl Player<'_> {
         };
         let opened = timeout_at(self.deadline, asking).await;
         let opened = opened.map_err(|_| "no answer comes")?;
-        let Opened {
-            status,
-            head,
-            subprotocol,
-            conn,
-        } = opened.map_err(|error| error.to_string())?;
-        self.status = status;
+        let (head, conn) = opened.map_err(|error| error.to_string())?;
+        let status = head.status().unwrap_or_default();
+        self.head = head;
         match (method, status) {
-            (Some(_), _) => {
-                self.head = head;
-                self.log(number, false, &format!("({status})"));
-            }
+            (Some(_), _) => self.log(number, false, &format!("({status})")),
             (None, 101) => self.log(number, true, &format!("(open {path})")),
             (None, _) => self.log(number, false, &format!("(open {path}: {status})")),
         }
         is_status(&ask.status, status)?;
-        let recorded = ask.answer.as_ref().filter(|it| it.status() == Some(101));
-        if let Some(recorded) = recorded.map(|it| it.header("sec-websocket-protocol")) {
+        let recorded = ask.answer.as_ref();
+        if let Some(recorded) = recorded.filter(|it| it.status() == Some(101)) {
+            let [was, is] = [recorded, &self.head].map(|it| it.header("sec-websocket-protocol"));
             // A selected token is as secret as an offered one.
-            let is_other = subprotocol.is_some() != recorded.is_some()
-                || (subprotocol.as_deref() != recorded && !recorded.is_some_and(is_token));
-            if is_other {
+            let is_same = was == is || was.is_some_and(is_token) && is.is_some();
+            if !is_same {
                 return Err("the server selects another subprotocol than recorded".to_owned());
             }
         }
@@ -235,13 +228,9 @@ impl Player<'_> {
             if let Some(guards) = &guards {
                 let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
                 let parts = request.head.parts();
-                let refused = match parts.map(|parts| guards.check(&parts, local)) {
-                    Some(Ok(())) => None,
-                    Some(Err((status, _))) => Some(status.as_str().to_owned()),
-                    None => Some("400".to_owned()),
-                };
-                if let Some(status) = refused {
-                    let _gone = request.end(&status, "").await;
+                let checked = parts.map(|parts| guards.check(&parts, local));
+                if !matches!(checked, Some(Ok(()))) {
+                    let _gone = request.end("403", "").await;
                     continue;
                 }
             }

@@ -36,7 +36,7 @@ impl Player<'_> {
                     .any(|(on, pattern)| *on == number && pattern.matches(text).is_ok())
             };
             if is(&self.never) {
-                self.violated = true;
+                self.found.violated = true;
                 return Err(format!("this must not come: {}", short(text)));
             }
             if !is(&self.ignored) {
@@ -82,8 +82,8 @@ impl Player<'_> {
                 Err(differs) => differs.first().map(ToString::to_string),
             };
             let goes_on = match (action, &frame) {
-                (_, Frame::Close(..) | Frame::End(_)) => false,
-                (Action::Await(Awaited::Pong(_), _), Frame::Pong(_)) => false,
+                (_, Frame::Close(..) | Frame::End(_))
+                | (Action::Await(Awaited::Pong(_), _), Frame::Pong(_)) => false,
                 (_, Frame::Ping(_) | Frame::Pong(_)) => true,
                 (Action::Expect { skip: true, .. }, Frame::Text(text))
                     if until.as_ref().is_some_and(|it| it.matches(text).is_ok()) =>
@@ -165,7 +165,7 @@ impl Player<'_> {
 
     /// Notes what the peer does against the order of its protocol.
     fn follow(&mut self, connection: u32, sent: bool, text: &str) {
-        let Some(order) = self.orders.get_mut(&connection) else {
+        let Some(order) = self.found.orders.get_mut(&connection) else {
             return;
         };
         let Some(protocol) = self.suite.protocol else {
@@ -176,7 +176,7 @@ impl Player<'_> {
             true => Side::Server,
             false => Side::Client,
         };
-        let (line, at) = (self.evidence.len() + 1, self.started.elapsed());
+        let (line, at) = (self.found.evidence.len() + 1, self.started.elapsed());
         let observed = order.observe((protocol, from, false), text, line, at);
         if sent {
             return;
@@ -188,26 +188,29 @@ impl Player<'_> {
             )
         };
         if let Some(wrong) = observed.relations.wrong {
-            self.disorder.get_or_insert_with(|| words(wrong));
+            self.found.disorder.get_or_insert_with(|| words(wrong));
         }
         match observed.judged.fault {
-            None => self.is_known |= observed.judged.is_known,
+            None => self.found.is_known |= observed.judged.is_known,
             Some(fault) => {
-                let other = Protocol::of_frame(text).filter(|it| *it != protocol && !self.is_known);
-                self.foreign = self.foreign.or(other);
-                self.misshapen.get_or_insert_with(|| words(fault.error));
+                let other =
+                    Protocol::of_frame(text).filter(|it| *it != protocol && !self.found.is_known);
+                self.found.foreign = self.found.foreign.or(other);
+                self.found
+                    .misshapen
+                    .get_or_insert_with(|| words(fault.error));
             }
         }
     }
 
     pub(super) fn log(&mut self, connection: u32, sent: bool, text: &str) {
         // Nobody asks for that of a recording.
-        if self.suite.protocol.is_some() && self.evidence.len() < MAX_EVIDENCE.0 {
+        if self.suite.protocol.is_some() && self.found.evidence.len() < MAX_EVIDENCE.0 {
             // What is cut before could end with a part of a secret.
             let text = self.redacted(text);
             let text = rpc_core::text::beginning(&text, MAX_EVIDENCE.1).to_owned();
             let millis = self.started.elapsed().as_millis();
-            self.evidence.push(Entry {
+            self.found.evidence.push(Entry {
                 millis,
                 connection,
                 sent,

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io;
 
 use rpc_core::net::DialError;
-use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -20,7 +20,6 @@ const MAX_PART: usize = 4 * 1024 * 1024;
 
 /// An answer, whose body is read as frames.
 pub(crate) struct Answer {
-    pub(crate) status: u16,
     pub(crate) head: Head,
     line: BoxStream,
     rest: Vec<u8>,
@@ -30,24 +29,14 @@ pub(crate) struct Answer {
     ended: bool,
 }
 
-/// How a server has answered.
-pub(super) struct Opened {
-    pub(super) status: u16,
-    /// The head of an answer that is not an upgrade.
-    pub(super) head: Head,
-    /// The subprotocol that it has selected.
-    pub(super) subprotocol: Option<String>,
-    pub(super) conn: Option<Conn>,
-}
-
 /// Asks the server of this URL, to which a connection is open; without a method, for a WebSocket. The headers are those
-/// that not each connection has.
+/// that not each connection has. Returns the head of the answer, and what was opened.
 pub(super) async fn ask(
     url: &str,
     line: BoxStream,
     method: Option<&str>,
     (path, mut headers, body): (&str, Headers, &str),
-) -> Result<Opened, DialError> {
+) -> Result<(Head, Option<Conn>), DialError> {
     let (scheme, authority, _) = split(url);
     let path = if path.is_empty() { "/" } else { path };
     let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
@@ -62,12 +51,7 @@ pub(super) async fn ask(
         }
         let answer = request(line, method, path, &headers, body).await;
         let answer = answer.map_err(|error| failed(&error))?;
-        return Ok(Opened {
-            status: answer.status,
-            head: answer.head.clone(),
-            subprotocol: None,
-            conn: Some(Conn::answer(answer)),
-        });
+        return Ok((answer.head.clone(), Some(Conn::answer(answer))));
     }
     let mut config = conn::config();
     for (name, value) in &headers {
@@ -85,14 +69,11 @@ pub(super) async fn ask(
         Err(DialError::Status { status, .. }) => (status, None),
         Err(error) => return Err(error),
     };
-    Ok(Opened {
-        status,
-        head: Head::default(),
-        subprotocol: ws
-            .as_ref()
-            .and_then(|ws| ws.subprotocol().map(str::to_owned)),
-        conn: ws.map(Conn::websocket),
-    })
+    let mut head = Head::of(&format!("HTTP/1.1 {status}"));
+    if let Some(name) = ws.as_ref().and_then(WsStream::subprotocol) {
+        head.set("Sec-WebSocket-Protocol", name);
+    }
+    Ok((head, ws.map(Conn::websocket)))
 }
 
 /// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
@@ -124,11 +105,11 @@ pub(crate) async fn request(
     line.flush().await?;
     let read = read_head(&mut line, Vec::new()).await?;
     let (head, rest) = read.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let bad = || io::Error::other("the answer is not HTTP");
-    let status = head.status().ok_or_else(bad)?;
+    if head.status().is_none() {
+        return Err(io::Error::other("the answer is not HTTP"));
+    }
     let streams = head.is_stream();
     Ok(Answer {
-        status,
         head,
         line,
         rest,

@@ -75,32 +75,9 @@ pub(crate) struct Entry {
     pub text: String,
 }
 
-/// A script that is played.
-pub(crate) struct Player<'a> {
-    pub(super) suite: &'a Suite,
-    pub(super) peer: &'a Peer,
-    pub(super) settings: &'a Settings,
-    pub(crate) variables: Variables,
-    pub(super) conns: BTreeMap<u32, Conn>,
-    pub(super) never: Vec<(u32, Pattern)>,
-    pub(super) ignored: Vec<(u32, Pattern)>,
-    /// The code of the last Close.
-    pub(super) close: Option<u16>,
-    /// The status of the last answer.
-    pub(super) status: u16,
-    /// The head of the last answer, or of a client's last request.
-    pub(super) head: Head,
-    pub(super) path: String,
-    pub(super) client: Option<Started>,
-    pub(super) ended: Option<Ended>,
-    /// Connections that a client has opened.
-    pub(super) opened: u32,
-    pub(super) started: Instant,
-    /// How long the step may take, and how much longer if it only is late then.
-    pub(super) patience: Duration,
-    pub(super) grace: Duration,
-    /// Until when the step may take.
-    pub(crate) deadline: Instant,
+/// What was found of the peer.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
     pub(crate) evidence: Vec<Entry>,
     /// Whether something came that must not.
     pub(crate) violated: bool,
@@ -114,6 +91,33 @@ pub(crate) struct Player<'a> {
     pub(super) is_known: bool,
     /// The first step that was late, and how late.
     pub(crate) late: Option<(String, String)>,
+}
+
+/// A script that is played.
+pub(crate) struct Player<'a> {
+    pub(super) suite: &'a Suite,
+    pub(super) peer: &'a Peer,
+    pub(super) settings: &'a Settings,
+    pub(crate) variables: Variables,
+    pub(super) conns: BTreeMap<u32, Conn>,
+    pub(super) never: Vec<(u32, Pattern)>,
+    pub(super) ignored: Vec<(u32, Pattern)>,
+    /// The code of the last Close.
+    pub(super) close: Option<u16>,
+    /// The head of the last answer, or of a client's last request.
+    pub(super) head: Head,
+    pub(super) path: String,
+    pub(super) client: Option<Started>,
+    pub(super) ended: Option<Ended>,
+    /// Connections that a client has opened.
+    pub(super) opened: u32,
+    pub(super) started: Instant,
+    /// How long the step may take, and how much longer if it only is late then.
+    pub(super) patience: Duration,
+    pub(super) grace: Duration,
+    /// Until when the step may take.
+    pub(crate) deadline: Instant,
+    pub(crate) found: Findings,
     /// The text of the last message that was expected.
     pub(super) last: String,
 }
@@ -134,7 +138,6 @@ impl<'a> Player<'a> {
             never: Vec::new(),
             ignored: Vec::new(),
             close: None,
-            status: 0,
             head: Head::default(),
             path: String::new(),
             client: None,
@@ -144,14 +147,7 @@ impl<'a> Player<'a> {
             patience: settings.timeout,
             grace: Duration::ZERO,
             deadline: Instant::now(),
-            evidence: Vec::new(),
-            violated: false,
-            orders: BTreeMap::new(),
-            disorder: None,
-            misshapen: None,
-            foreign: None,
-            is_known: false,
-            late: None,
+            found: Findings::default(),
             last: String::new(),
         }
     }
@@ -182,7 +178,7 @@ impl<'a> Player<'a> {
         self.step(step).await?;
         let took = began.elapsed();
         if step.not_before.is_some_and(|time| took < time) {
-            self.violated = true;
+            self.found.violated = true;
             return Err(format!("too early: after {} s", took.as_secs_f64()));
         }
         self.note_time(step, took);
@@ -209,7 +205,7 @@ impl<'a> Player<'a> {
                 took.as_secs_f64(),
                 self.patience.as_secs_f64()
             );
-            self.late.get_or_insert((step.line.clone(), reason));
+            self.found.late.get_or_insert((step.line.clone(), reason));
         }
     }
 
@@ -235,7 +231,7 @@ impl<'a> Player<'a> {
         }
         match &step.action {
             Action::Ask(ask) => self.ask(number, ask).await,
-            Action::Status(wanted) => is_status(wanted, self.status),
+            Action::Status(wanted) => is_status(wanted, self.head.status().unwrap_or_default()),
             Action::Header(name, regex) => self.header(name, regex),
             Action::Path(regex) => has(&self.variables.expand(regex)?, &self.path, "the path"),
             Action::Send(frame) => {
@@ -296,7 +292,7 @@ impl<'a> Player<'a> {
                     _ => Ok(()),
                 }
             }
-            Action::Ordered => self.disorder.clone().map_or(Ok(()), Err),
+            Action::Ordered => self.found.disorder.clone().map_or(Ok(()), Err),
             Action::Signed => super::signed::verify(&self.last),
         }
     }

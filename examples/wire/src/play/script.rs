@@ -37,7 +37,7 @@ use crate::head::Head;
 use crate::pattern::{Pattern, short};
 
 /// A step of a script.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     /// The step as it was written, for messages.
     pub(crate) line: String,
@@ -56,25 +56,8 @@ pub(crate) struct Step {
     pub(crate) action: Action,
 }
 
-impl Step {
-    /// Creates a step of a recording.
-    pub(crate) const fn recorded(number: usize, connection: u32, action: Action) -> Self {
-        Self {
-            line: String::new(),
-            number,
-            connection,
-            soft: false,
-            only_if: None,
-            within: None,
-            opens: false,
-            not_before: None,
-            action,
-        }
-    }
-}
-
 /// What a step does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Action {
     Ask(Ask),
     Status(String),
@@ -92,6 +75,7 @@ pub(crate) enum Action {
     Code(u16),
     /// Whether what matches must not come; otherwise it is passed over.
     Watch(String, bool),
+    #[default]
     Silence,
     Wait(String),
     Exit(String),
@@ -169,7 +153,8 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
     let mut rest = line;
     let mut step = Step {
         line: line.to_owned(),
-        ..Step::recorded(0, 1, Action::Silence)
+        connection: 1,
+        ..Step::default()
     };
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();

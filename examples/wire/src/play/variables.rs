@@ -99,16 +99,11 @@ impl Variables {
                 out.extend(std::iter::repeat_n('x', length.min(MAX_PADDING)));
             } else {
                 match self.values.get(name) {
-                    Some(Value::String(text)) => {
-                        let quoted = Value::from(text.as_str()).to_string();
-                        out.push_str(
-                            quoted
-                                .trim_start_matches('"')
-                                .strip_suffix('"')
-                                .unwrap_or_default(),
-                        );
+                    Some(value) => {
+                        let raw = value.to_string();
+                        let inner = raw.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+                        out.push_str(inner.unwrap_or(&raw));
                     }
-                    Some(value) => out.push_str(&value.to_string()),
                     None => match self.parts.get(name) {
                         Some(part) => out.push_str(&self.expand(part)?),
                         None if self.lenient => out.push('0'),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::pattern::Mismatch;
-use crate::play::{Action, Awaited, Expected, Frame};
+use crate::play::{Action, Expected, Frame};
 use crate::secrets::{self, Shown};
 use crate::text::shortened;
 
@@ -78,7 +78,6 @@ pub(super) fn whole(step: Option<&Action>, got: Option<&Frame>) -> Vec<Change> {
                 pattern: Expected::Pattern(it),
                 ..
             } => Frame::Text(it.text().to_owned()).to_string(),
-            Action::Await(Awaited::Recorded(frame), _) => frame.to_string(),
             other => other.to_string(),
         }),
         got: got.map(ToString::to_string),

@@ -96,7 +96,13 @@ fn connection(
     let first = lines
         .first()
         .map_or((0, Default::default()), |(line, it)| (*line, it.at));
-    let begin = Step::recorded(first.0, number, Action::Ask(ask));
+    let step = |line, action| Step {
+        number: line,
+        connection: number,
+        action,
+        ..Step::default()
+    };
+    let begin = step(first.0, Action::Ask(ask));
     let tolerated: Arc<[String]> = options.tolerated.as_slice().into();
     let steps = lines.into_iter().filter_map(|(line, entry)| {
         let frame = frame(&entry)?;
@@ -110,7 +116,7 @@ fn connection(
             },
             frame => Action::Await(Awaited::Recorded(frame), false),
         };
-        Some((Step::recorded(line, number, action), entry.at))
+        Some((step(line, action), entry.at))
     });
     [(begin, first.1)].into_iter().chain(steps).collect()
 }
@@ -121,10 +127,10 @@ fn frame(entry: &Entry<'_>) -> Option<Frame> {
         (Kind::Text | Kind::Sse, _) => Frame::Text(entry.data.clone().into_owned()),
         (Kind::Binary, _) => Frame::Binary(entry.payload().unwrap_or_default()),
         // Some libraries report an end without a Close as this code.
-        (Kind::Eof, _) | (Kind::Close, Some(1006)) if entry.data.is_empty() => {
-            Frame::End(NO_CLOSE.to_owned())
-        }
-        (Kind::Eof, _) | (Kind::Close, Some(1006)) => Frame::End(entry.data.clone().into_owned()),
+        (Kind::Eof, _) | (Kind::Close, Some(1006)) => Frame::End(match &*entry.data {
+            "" => NO_CLOSE.to_owned(),
+            why => why.to_owned(),
+        }),
         (Kind::Close, code) => {
             Frame::Close(code.unwrap_or(NO_CODE), entry.data.clone().into_owned())
         }

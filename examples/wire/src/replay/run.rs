@@ -1,6 +1,6 @@
 //! [`run`]: plays the steps of a recording, and reports each difference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -31,6 +31,8 @@ struct Replay<'a, R> {
     steps: Vec<Option<&'a Step>>,
     /// Connections on which a frame did not come, and nothing has been sent since.
     silent: BTreeSet<u32>,
+    /// On each connection, the frame that is not the one that is awaited: the next one says why.
+    odd: BTreeMap<u32, Frame>,
     report: R,
     differences: usize,
 }
@@ -57,6 +59,7 @@ pub(crate) async fn run(
         steps: steps.iter().copied().map(Some).collect(),
         all: steps,
         silent: BTreeSet::new(),
+        odd: BTreeMap::new(),
         report,
         differences: 0,
     };
@@ -131,12 +134,18 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
             _ => {
                 self.player.begin(step);
                 let was_silent = self.silent.contains(&number);
-                if was_silent {
-                    self.player.deadline = Instant::now();
-                }
+                let deadline = match was_silent {
+                    true => Instant::now(),
+                    false => self.player.deadline,
+                };
                 while self.pending(at).is_some() && self.player.is_open(number) {
+                    self.player.deadline = match self.odd.contains_key(&number) {
+                        true => deadline.min(Instant::now() + QUIET),
+                        false => deadline,
+                    };
                     match self.receive(number).await {
-                        Some(frame) => self.came(number, &frame),
+                        Some(frame) => self.came(number, frame),
+                        None if self.settle(number) => {}
                         None => {
                             self.silent.insert(number);
                             let why = match was_silent {
@@ -174,8 +183,9 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
         while self.player.is_open(number)
             && let Some(frame) = self.receive(number).await
         {
-            self.came(number, &frame);
+            self.came(number, frame);
         }
+        self.settle(number);
     }
 
     /// Returns the frame to play in place of a recorded one.
@@ -206,22 +216,66 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
         })
     }
 
+    /// Returns the first step that is awaited.
+    fn first(&self, number: u32) -> Option<(usize, &'a Step)> {
+        let at = self.awaited(number).next()?;
+        Some((at, self.pending(at)?))
+    }
+
+    /// Returns which of the next steps a frame is, behind the first one.
+    fn later(&mut self, number: u32, got: &Frame) -> Option<usize> {
+        let later: Vec<_> = self.awaited(number).skip(1).take(AHEAD).collect();
+        let mut later = later.into_iter();
+        later.find(|at| {
+            let step = self.steps.get(*at).copied().flatten();
+            step.is_some_and(|step| self.player.fits(&step.action, got).is_ok())
+        })
+    }
+
     /// Compares what comes with what is awaited.
-    fn came(&mut self, number: u32, got: &Frame) {
+    fn came(&mut self, number: u32, got: Frame) {
         if got.is_end() {
             self.player.forget(number);
         }
-        let Some((at, step)) = self
-            .awaited(number)
-            .next()
-            .and_then(|at| Some((at, self.pending(at)?)))
-        else {
+        let Some((at, step)) = self.first(number) else {
+            return self.came_behind(number, &got);
+        };
+        if self.player.fits(&step.action, &got).is_ok() {
+            if let Some(odd) = self.odd.remove(&number) {
+                match self.later(number, &odd).and_then(|at| self.pass(at)) {
+                    Some(later) => {
+                        let what = format!("a frame comes too early: before line {}", step.number);
+                        self.report(later, &what, whole(None, Some(&odd)));
+                    }
+                    None => {
+                        let what = "a frame that is not recorded comes before this one";
+                        self.report(step, what, whole(None, Some(&odd)));
+                    }
+                }
+            }
+            self.pass(at);
+        } else if self.settle(number) {
+            self.came(number, got);
+        } else if got.is_end() {
+            self.differs(number, &got);
+        } else {
+            self.odd.insert(number, got);
+        }
+    }
+
+    /// Judges the frame that was not the one that is awaited, if there is one: nothing more is known of it.
+    fn settle(&mut self, number: u32) -> bool {
+        let odd = self.odd.remove(&number);
+        odd.map(|odd| self.differs(number, &odd)).is_some()
+    }
+
+    /// Reports a frame that is not the one that is awaited.
+    fn differs(&mut self, number: u32, got: &Frame) {
+        let Some((at, step)) = self.first(number) else {
             return self.came_behind(number, got);
         };
-        let Err(differs) = self.player.fits(&step.action, got) else {
-            self.pass(at);
-            return;
-        };
+        let differs = self.player.fits(&step.action, got).err();
+        let differs = differs.unwrap_or_default();
         let recorded = match &step.action {
             Action::Expect {
                 pattern: Expected::Pattern(it),
@@ -263,18 +317,11 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
 
     /// Takes what comes as one of the next steps, and reports those before it as missing.
     fn has_later(&mut self, number: u32, got: &Frame) -> bool {
-        let later: Vec<_> = self.awaited(number).skip(1).take(AHEAD).collect();
-        let fits = |at: &usize| {
-            let step = self.steps.get(*at).copied().flatten();
-            step.is_some_and(|step| self.player.fits(&step.action, got).is_ok())
-        };
-        let Some(before) = later.iter().position(fits) else {
+        let Some(later) = self.later(number, got) else {
             return false;
         };
-        if let Some(at) = later.get(before) {
-            self.pass(*at);
-        }
-        for _ in 0..=before {
+        self.pass(later);
+        while self.first(number).is_some_and(|(at, _)| at < later) {
             self.missing(number, "was deleted: one recorded later comes", None);
         }
         true

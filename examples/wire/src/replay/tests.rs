@@ -186,7 +186,8 @@ impl Played {
     }
 
     async fn found(&mut self) -> Vec<String> {
-        sleep(Duration::from_millis(1)).await;
+        // The next frame may say why one differs.
+        sleep(Duration::from_millis(150)).await;
         std::mem::take(&mut self.found.lock().unwrap())
     }
 }
@@ -344,6 +345,37 @@ async fn all_differences_are_found() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_frame_too_many_or_elsewhere_is_one_difference() {
+    let recorded = ["[1]", "[2]", "[3]", "[4]", "[5]"];
+    for (comes, expected) in [
+        (
+            &["[1]", "[2]", "[9]", "[3]", "[4]", "[5]"][..],
+            "line 3, connection 1: a frame that is not recorded comes",
+        ),
+        (
+            &["[4]", "[1]", "[2]", "[3]", "[5]"],
+            "line 4, connection 1: a frame comes too early: before line 1",
+        ),
+        (
+            &["[1]", "[3]", "[4]", "[5]"],
+            "line 2, connection 1: line 2 was deleted",
+        ),
+        (
+            &["[1]", "[2]", "[9]", "[4]", "[5]"],
+            "line 3, connection 1: a frame differs",
+        ),
+    ] {
+        let mut played = Played::client(&recorded.map(s)).await;
+        for text in comes {
+            played.get(text).await;
+        }
+        let found = played.found().await;
+        assert_eq!(found.len(), 1, "{comes:?}: {found:?}");
+        assert!(found[0].starts_with(expected), "{comes:?}: {found:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_frame_that_does_not_come_the_next_ones_are_not_waited_for() {
     let lines = [
         c("[]"),
@@ -443,9 +475,10 @@ async fn tolerated_members_and_ignored_kinds_are_skipped() {
     let mut played = Played::new(&lines, Side::Client, options).await;
     played.get(r#"{"data":{"text":"other"},"text":"b"}"#).await;
     played.get(r#"{"type":"PING"}"#).await;
-    assert_eq!(played.found().await, [""; 0]);
     played.get(r#"{"text":"c"}"#).await;
-    assert_eq!(played.found().await.len(), 1);
+    let found = played.found().await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("after all that is recorded"), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]
