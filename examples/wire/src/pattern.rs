@@ -36,6 +36,8 @@ use serde_json::value::RawValue;
 use crate::frame::{last, scalar};
 use crate::play::Variables;
 
+mod read;
+
 /// The name of a member that stands for any others.
 const OPEN: &str = "...";
 
@@ -233,108 +235,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How a raw value of a type begins.
-fn type_of(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "any" => "",
-        "string" => "\"",
-        "number" => "-0123456789",
-        "bool" => "tf",
-        "object" => "{",
-        "array" => "[",
-        _ => return None,
-    })
-}
-
 impl Pattern {
-    /// Reads a pattern.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn new(value: &Value) -> Result<Self, String> {
-        let all = |items: &[Value]| items.iter().map(Self::new).collect::<Result<Vec<_>, _>>();
-        let kind = match value {
-            Value::String(text) => match text.strip_prefix('$') {
-                Some(word) => {
-                    word_of(word).map_err(|why| format!("{text} is not a pattern{why}"))?
-                }
-                None => Kind::Value(value.clone()),
-            },
-            Value::Array(items) => match &items[..] {
-                [Value::String(word), each] if word == "$each" => {
-                    Kind::Each(Box::new(Self::new(each)?))
-                }
-                [Value::String(word), one] if word == "$has" => {
-                    Kind::Has(Box::new(Self::new(one)?))
-                }
-                [Value::String(word), rest @ ..] if word == "$begin" => {
-                    Kind::Items(all(rest)?, Length::Any)
-                }
-                [Value::String(word), rest @ ..] if word == "$all" => Kind::All(all(rest)?),
-                [Value::String(word), condition, then] if word == "$if" => {
-                    Kind::If(Box::new(Self::new(condition)?), Box::new(Self::new(then)?))
-                }
-                [Value::String(word), rest @ ..] if word == "$or" => Kind::Or(all(rest)?),
-                items => Kind::Items(all(items)?, Length::Same),
-            },
-            Value::Object(members) => {
-                let members = members.iter().map(|(name, value)| {
-                    let optional = name.strip_suffix('?');
-                    let pattern = Self::new(value)?;
-                    Ok((
-                        optional.unwrap_or(name).to_owned(),
-                        optional.is_some(),
-                        pattern,
-                    ))
-                });
-                Kind::Object(members.collect::<Result<_, String>>()?, None)
-            }
-            _ => Kind::Value(value.clone()),
-        };
-        let text = value.to_string();
-        Ok(Self { kind, text })
-    }
-
-    /// Returns the pattern that matches what was recorded: the same members and no others, where ids and the like may be
-    /// others that are bound, and times may differ. The `tolerated` members may have any value: their names, or the
-    /// ends of their paths.
-    pub(crate) fn recorded(text: &str, tolerated: &Arc<[String]>) -> Self {
-        let whole = serde_json::from_str::<&RawValue>(text).map_or(text, RawValue::get);
-        Self::of_raw(whole, "", "", tolerated)
-    }
-
-    fn of_raw(raw: &str, path: &str, name: &str, tolerated: &Arc<[String]>) -> Self {
-        let kind = match (raw.as_bytes().first(), members_of(raw)) {
-            (Some(b'{'), Some(members)) => {
-                let exact = Exact {
-                    path: path.to_owned(),
-                    tolerated: Arc::clone(tolerated),
-                };
-                let members = members.iter().map(|(name, raw)| {
-                    let below = match exact.tolerates(name) {
-                        true => Self {
-                            kind: Kind::Recorded(name.to_string(), true),
-                            text: (*raw).to_owned(),
-                        },
-                        false => Self::of_raw(raw, &format!("{path}.{name}"), name, tolerated),
-                    };
-                    (name.to_string(), false, below)
-                });
-                Kind::Object(members.collect(), Some(exact))
-            }
-            (Some(b'['), _) => {
-                let items: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
-                let items = items.iter().enumerate().map(|(n, item)| {
-                    Self::of_raw(item.get(), &format!("{path}[{n}]"), name, tolerated)
-                });
-                Kind::Items(items.collect(), Length::Recorded)
-            }
-            _ => Kind::Recorded(name.to_owned(), false),
-        };
-        let text = raw.to_owned();
-        Self { kind, text }
-    }
-
     /// Returns the pattern as it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -655,42 +556,6 @@ impl Pattern {
     }
 }
 
-fn word_of(word: &str) -> Result<Kind, String> {
-    let regex = |text: &str| Regex::new(text).map_err(|error| format!(": {error}"));
-    let (name, argument) = word.split_once(':').unwrap_or((word, ""));
-    let number = || {
-        argument
-            .parse::<f64>()
-            .map_err(|error| format!(": {error}"))
-    };
-    let size = || {
-        argument
-            .parse::<usize>()
-            .map_err(|error| format!(": {error}"))
-    };
-    Ok(match name {
-        "int" => Kind::Int,
-        "count" => Kind::Count,
-        "absent" => Kind::Absent,
-        "none" => Kind::None,
-        "text" => Kind::Text,
-        "date" => Kind::Date,
-        "one" => Kind::One(argument.split('|').map(str::to_owned).collect()),
-        "ne" => Kind::Not(argument.to_owned()),
-        "re" => Kind::Regex(regex(argument)?, true),
-        "nre" => Kind::Regex(regex(argument)?, false),
-        "from" => Kind::From(number()?),
-        "to" => Kind::To(number()?),
-        "max" => Kind::Max(size()?),
-        "data" => Kind::Data(size()?),
-        "bind" => match argument.split_once(':') {
-            Some((name, text)) => Kind::Bind(name.to_owned(), Some(regex(text)?)),
-            None => Kind::Bind(argument.to_owned(), None),
-        },
-        name => Kind::Type(type_of(name).ok_or_else(String::new)?),
-    })
-}
-
 /// Returns whether a text is a time as in ISO 8601, of any place.
 fn is_date(text: &str) -> bool {
     let (time, zone) = text.split_at_checked(19).unwrap_or((text, ""));
@@ -714,72 +579,4 @@ pub(crate) fn short(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_pattern_says_where_a_frame_differs() {
-        for (pattern, frame, why) in [
-            (json!({"id":"1"}), json!({"id":"1","more":2}), None),
-            (
-                json!({"id":"1"}),
-                json!({"id":"2"}),
-                Some("id is \"2\", expected \"1\""),
-            ),
-            (
-                json!({"a":{"b":"$int"}}),
-                json!({"a":{"b":1.5}}),
-                Some("a.b is 1.5, expected of type int"),
-            ),
-            (
-                json!({"e":"$absent"}),
-                json!({"e":null}),
-                Some("e is null, expected no such member"),
-            ),
-            (json!({"e":"$none"}), json!({"e":null}), None),
-            (
-                json!({"e":"$any"}),
-                json!({}),
-                Some("e is missing, expected any value"),
-            ),
-            (json!({"n":1}), json!({"n":1.0}), None),
-            (
-                json!(["$each", "$string"]),
-                json!(["a", 1]),
-                Some("[1] is 1, expected of type string"),
-            ),
-            (json!(["$has",{"a":1}]), json!([{}, {"a":1}]), None),
-            (
-                json!(["$has",{"a":1}]),
-                json!([{}]),
-                Some("the frame is [{}], expected an element like {\"a\":1}"),
-            ),
-            (
-                json!("$nre:^a"),
-                json!(5),
-                Some("the frame is 5, expected a string unlike ^a"),
-            ),
-        ] {
-            let result = Pattern::new(&pattern).unwrap().matches(&frame.to_string());
-            match why {
-                None => assert!(result.is_ok(), "{pattern} {frame}: {result:?}"),
-                Some(why) => {
-                    let error = result.unwrap_err().to_string();
-                    assert!(
-                        error.ends_with(why.trim_start_matches("the frame")),
-                        "{pattern}: {error}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_invalid_pattern_is_found_before_it_is_used() {
-        assert!(Pattern::new(&json!({"a":["$each","$string"]})).is_ok());
-        assert!(Pattern::new(&json!({"a":"$strin"})).is_err());
-        assert!(Pattern::new(&json!("$re:(")).is_err());
-    }
-}
+mod tests;

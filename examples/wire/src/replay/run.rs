@@ -245,7 +245,7 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
                 match self.later(number, &odd).and_then(|at| self.pass(at)) {
                     Some(later) => {
                         let what = format!("a frame comes too early: before line {}", step.number);
-                        self.report(later, &what, whole(None, Some(&odd)));
+                        self.report(later, &what, Vec::new());
                     }
                     None => {
                         let what = "a frame that is not recorded comes before this one";
