@@ -28,8 +28,8 @@ pub struct Options {
     /// The protocol. Default: the one that the transcript names, or its frames show.
     #[arg(long)]
     pub protocol: Option<Protocol>,
-    /// Show only what is wrong or not wholly known: also frames out of order, failures, and calls that were not
-    /// answered.
+    /// Show only what is wrong: also frames out of order, failures, and calls that were not answered. What is not known
+    /// is wrong where the protocol allows nothing else.
     #[arg(long)]
     pub problems: bool,
     /// Which secrets are shown.
@@ -61,8 +61,7 @@ pub struct Count {
     pub unknown: usize,
     /// Those with errors.
     pub faults: usize,
-    /// Those in which something went wrong, as on the page: errors and what is not known, frames out of order,
-    /// failures, and unanswered calls.
+    /// Those in which something went wrong, as on the page: errors, frames out of order, failures, and unanswered calls.
     pub problems: usize,
     /// Invalid lines of a transcript.
     pub bad: usize,

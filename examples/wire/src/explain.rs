@@ -43,10 +43,10 @@ pub(crate) struct Explained {
     /// Whether it says that something has failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// Whether the protocol's crate does not know the kind.
+    /// Whether the kind is not known, which the protocol may allow.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown_kind: bool,
-    /// The members that the protocol's crate does not know, as paths.
+    /// The members that are not known, as paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// Why it is not a frame of the protocol.
@@ -67,7 +67,7 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    /// Returns whether something went wrong, or is not known.
+    /// Returns whether something went wrong.
     pub(crate) const fn is_problem(&self) -> bool {
         self.problem.is_some() || !self.unanswered.is_empty()
     }
@@ -319,6 +319,7 @@ impl Explainer {
             failed: placed.failed,
             unknown_kind: fault.is_none() && !judged.is_known,
             unknown: judged.unknown,
+            problem: judged.stray,
             fault,
             redacted,
             ..Explained::plain(frame.kind, words)
@@ -367,19 +368,12 @@ impl Connection {
     /// Returns what is wrong with an entry, in a few words.
     fn problem(&self, entry: &Entry<'_>, explained: &Explained) -> Option<String> {
         match entry.kind {
-            Kind::Text | Kind::Sse => {
-                match (&explained.fault, &explained.order, &explained.unknown[..]) {
-                    (Some(fault), ..) => Some(format!("not a valid frame: {}", fault.error)),
-                    (_, Some(order), _) => Some(order.clone()),
-                    _ if explained.unknown_kind => Some("the kind is not known".to_owned()),
-                    _ if explained.failed => Some("says that it failed".to_owned()),
-                    (.., []) => None,
-                    (.., [path]) => Some(format!("the member `{path}` is not known")),
-                    (.., [path, ..]) => {
-                        Some(format!("the member `{path}` and others are not known"))
-                    }
-                }
-            }
+            Kind::Text | Kind::Sse => match (&explained.fault, &explained.order) {
+                (Some(fault), _) => Some(format!("not a valid frame: {}", fault.error)),
+                (_, Some(order)) => Some(order.clone()),
+                _ if explained.failed => Some("says that it failed".to_owned()),
+                _ => explained.problem.clone(),
+            },
             Kind::Http if entry.from == Some(Side::Server) => {
                 let head = Head::of(&entry.data);
                 let status = head.status()?;

@@ -16,6 +16,7 @@ pub mod order;
 mod page;
 mod pattern;
 mod place;
+mod play;
 mod proxy;
 mod recording;
 mod replay;

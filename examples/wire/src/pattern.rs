@@ -23,14 +23,20 @@
 //! | `["$if", P, Q]` | what matches the second if it matches the first |
 
 use std::borrow::Cow;
+use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use regex::Regex;
+use rpc_core::Json;
 use rpc_core::json::each_member;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::frame::{last, scalar};
+use crate::play::Variables;
+
+mod read;
 
 /// The name of a member that stands for any others.
 const OPEN: &str = "...";
@@ -46,11 +52,10 @@ pub(crate) struct Pattern {
 #[derive(Clone, Debug)]
 enum Kind {
     Value(Value),
-    Object(Vec<(String, bool, Pattern)>),
-    Items(Vec<Pattern>),
+    Object(Vec<(String, bool, Pattern)>, Option<Exact>),
+    Items(Vec<Pattern>, Length),
     Each(Box<Pattern>),
     Has(Box<Pattern>),
-    Begin(Vec<Pattern>),
     All(Vec<Pattern>),
     Or(Vec<Pattern>),
     If(Box<Pattern>, Box<Pattern>),
@@ -70,37 +75,79 @@ enum Kind {
     Max(usize),
     Data(usize),
     Bind(String, Option<Regex>),
+    /// What was recorded of the member of this name, which may have any value.
+    Recorded(String, bool),
 }
 
-/// What a pattern has bound: names, and raw values.
-pub(crate) type Bound = Vec<(String, Value)>;
+/// That an object was recorded: it has no other members but those that are tolerated.
+#[derive(Clone, Debug)]
+struct Exact {
+    path: String,
+    tolerated: Arc<[String]>,
+}
+
+impl Exact {
+    /// Returns whether a member may have any value: by its name, or the end of its path.
+    fn tolerates(&self, name: &str) -> bool {
+        let path = format!("{}.{name}", self.path);
+        let ends = |it: &str| {
+            path.strip_suffix(it)
+                .is_some_and(|rest| rest.ends_with('.'))
+        };
+        self.tolerated.iter().any(|it| it == name || ends(it))
+    }
+}
+
+/// How many items an array has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Same,
+    /// More may follow, and some be missing.
+    Any,
+    /// As many, and each difference is noted.
+    Recorded,
+}
+
+/// What a pattern has bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// The name of the variable.
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    /// Of a recording: the value in it, and the variable that leads back.
+    pub(crate) was: Option<(String, String)>,
+    /// Whether another value may come later.
+    pub(crate) may_change: bool,
+}
 
 /// Where a value does not match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// The path, such as `/data/0/uid`.
-    pub(crate) path: String,
+    /// The steps of the path, such as `.data[0].uid`.
+    path: String,
     /// The value there, if there is one.
-    found: Option<String>,
-    expected: String,
+    pub(crate) found: Option<String>,
+    pub(crate) expected: String,
+    /// The value that was recorded there, if one was.
+    pub(crate) recorded: Option<String>,
     /// Its first byte in the text, or that of what should have it.
     pub(crate) at: usize,
 }
 
 impl Mismatch {
-    /// Returns what differs as seen from the value that holds it.
-    fn below(self, name: &dyn std::fmt::Display) -> Self {
-        Self {
-            path: format!("/{name}{}", self.path),
-            ..self
-        }
+    /// Returns the path, such as `data[0].uid`; empty for the frame.
+    pub(crate) fn path(&self) -> &str {
+        self.path.trim_start_matches('.')
     }
 }
 
-impl std::fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, expected, .. } = self;
-        let place = if path.is_empty() { "the frame" } else { path };
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let expected = &self.expected;
+        let place = match self.path() {
+            "" => "the frame",
+            path => path,
+        };
         match &self.found {
             Some(found) => write!(f, "{place} is {}, expected {expected}", short(found)),
             None => write!(f, "{place} is missing, expected {expected}"),
@@ -130,7 +177,11 @@ pub(crate) struct Walk<'a> {
     /// All of it.
     pub(crate) whole: &'a str,
     /// What is bound so far.
-    pub(crate) bound: Bound,
+    pub(crate) bound: Vec<Bound>,
+    /// What stands for the values of a recording, if it is compared with one.
+    pub(crate) variables: Option<&'a Variables>,
+    /// Where it differs from a recording.
+    pub(crate) differs: Vec<Mismatch>,
     /// Objects whose members are known.
     pub(crate) known: Vec<(&'a str, Members<'a>)>,
 }
@@ -148,68 +199,43 @@ impl<'a> Walk<'a> {
         }
         Some(members)
     }
-}
 
-/// How a raw value of a type begins.
-fn type_of(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "any" => "",
-        "string" => "\"",
-        "number" => "-0123456789",
-        "bool" => "tf",
-        "object" => "{",
-        "array" => "[",
-        _ => return None,
-    })
+    /// Matches a part of the value at this place. Of what was recorded, each difference is noted.
+    fn below(
+        &mut self,
+        (step, place): (fmt::Arguments<'_>, usize),
+        is_recorded: bool,
+        pattern: &Pattern,
+        found: Option<&'a str>,
+    ) -> Result<(), Mismatch> {
+        let before = self.differs.len();
+        if let Err(mut error) = pattern.walk(found, self) {
+            error.at = error.at.max(place);
+            if !is_recorded {
+                error.path.insert_str(0, &step.to_string());
+                return Err(error);
+            }
+            self.differs.push(error);
+        }
+        for it in self.differs.iter_mut().skip(before) {
+            it.path.insert_str(0, &step.to_string());
+        }
+        Ok(())
+    }
+
+    /// Notes what was not recorded.
+    fn more(&mut self, step: String, found: &str) {
+        self.differs.push(Mismatch {
+            path: step,
+            found: Some(found.to_owned()),
+            expected: "no such member".to_owned(),
+            recorded: None,
+            at: 0,
+        });
+    }
 }
 
 impl Pattern {
-    /// Reads a pattern.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn new(value: &Value) -> Result<Self, String> {
-        let all = |items: &[Value]| items.iter().map(Self::new).collect::<Result<Vec<_>, _>>();
-        let kind = match value {
-            Value::String(text) => match text.strip_prefix('$') {
-                Some(word) => {
-                    word_of(word).map_err(|why| format!("{text} is not a pattern{why}"))?
-                }
-                None => Kind::Value(value.clone()),
-            },
-            Value::Array(items) => match &items[..] {
-                [Value::String(word), each] if word == "$each" => {
-                    Kind::Each(Box::new(Self::new(each)?))
-                }
-                [Value::String(word), one] if word == "$has" => {
-                    Kind::Has(Box::new(Self::new(one)?))
-                }
-                [Value::String(word), rest @ ..] if word == "$begin" => Kind::Begin(all(rest)?),
-                [Value::String(word), rest @ ..] if word == "$all" => Kind::All(all(rest)?),
-                [Value::String(word), condition, then] if word == "$if" => {
-                    Kind::If(Box::new(Self::new(condition)?), Box::new(Self::new(then)?))
-                }
-                [Value::String(word), rest @ ..] if word == "$or" => Kind::Or(all(rest)?),
-                items => Kind::Items(all(items)?),
-            },
-            Value::Object(members) => {
-                let members = members.iter().map(|(name, value)| {
-                    let optional = name.strip_suffix('?');
-                    let pattern = Self::new(value)?;
-                    Ok((
-                        optional.unwrap_or(name).to_owned(),
-                        optional.is_some(),
-                        pattern,
-                    ))
-                });
-                Kind::Object(members.collect::<Result<_, String>>()?)
-            }
-            _ => Kind::Value(value.clone()),
-        };
-        let text = value.to_string();
-        Ok(Self { kind, text })
-    }
-
     /// Returns the pattern as it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -219,7 +245,7 @@ impl Pattern {
     ///
     /// # Errors
     /// Where it differs, and how.
-    pub(crate) fn matches(&self, text: &str) -> Result<Bound, Mismatch> {
+    pub(crate) fn matches(&self, text: &str) -> Result<Vec<Bound>, Mismatch> {
         let mut walk = Walk {
             whole: text,
             ..Walk::default()
@@ -228,10 +254,43 @@ impl Pattern {
         Ok(walk.bound)
     }
 
+    /// Matches a text with the pattern, or with what was recorded, and returns what it binds.
+    ///
+    /// # Errors
+    /// All places where it differs from what was recorded, or the first one, and how.
+    pub(crate) fn matches_all(
+        &self,
+        text: &str,
+        variables: &Variables,
+    ) -> Result<Vec<Bound>, Vec<Mismatch>> {
+        let mut walk = Walk {
+            whole: text,
+            variables: Some(variables),
+            ..Walk::default()
+        };
+        let is_json = |text| Json::new(text).is_ok();
+        let outcome = match (is_json(text), is_json(&self.text)) {
+            (true, _) => self.walk(Some(text.trim()), &mut walk),
+            (false, false) => self.walk(Some(text), &mut walk),
+            (false, true) => Err(Mismatch {
+                path: String::new(),
+                found: Some(text.to_owned()),
+                expected: self.expected(),
+                recorded: None,
+                at: 0,
+            }),
+        };
+        walk.differs.extend(outcome.err());
+        match walk.differs.is_empty() {
+            true => Ok(walk.bound),
+            false => Err(walk.differs),
+        }
+    }
+
     /// Returns the names of the members that an object has here.
     pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
         let members = match &self.kind {
-            Kind::Object(members) => members.as_slice(),
+            Kind::Object(members, _) => members.as_slice(),
             _ => &[],
         };
         members.iter().map(|(name, ..)| &**name)
@@ -240,7 +299,7 @@ impl Pattern {
     const fn is_nested(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Object(_) | Kind::Each(_) | Kind::All(_) | Kind::Or(_)
+            Kind::Object(..) | Kind::Each(_) | Kind::All(_) | Kind::Or(_)
         )
     }
 
@@ -254,7 +313,7 @@ impl Pattern {
         found: &mut Vec<String>,
     ) {
         match &self.kind {
-            Kind::Object(patterns) => {
+            Kind::Object(patterns, _) => {
                 let is_open = patterns.iter().any(|(name, ..)| name == OPEN);
                 let members = walk.members(raw).unwrap_or_default();
                 for (name, raw) in members.iter() {
@@ -271,7 +330,8 @@ impl Pattern {
             Kind::Each(pattern) => {
                 let items = serde_json::from_str::<Vec<&RawValue>>(raw).unwrap_or_default();
                 for (index, item) in items.iter().enumerate() {
-                    pattern.unknown(item.get(), walk, &[], &format!("{path}{index}."), found);
+                    let path = format!("{}[{index}].", path.trim_end_matches('.'));
+                    pattern.unknown(item.get(), walk, &[], &path, found);
                 }
             }
             Kind::All(patterns) => {
@@ -299,11 +359,13 @@ impl Pattern {
     ) -> Result<(), Mismatch> {
         let start = walk.whole.as_ptr().addr();
         let place = found.map_or(0, |raw| raw.as_ptr().addr().saturating_sub(start));
+        let is_recorded = walk.variables.is_some();
         let differs = || {
             Err(Mismatch {
                 path: String::new(),
                 found: found.map(str::to_owned),
                 expected: self.expected(),
+                recorded: is_recorded.then(|| self.text.clone()),
                 at: place,
             })
         };
@@ -313,47 +375,58 @@ impl Pattern {
             let raw = found.filter(|raw| raw.starts_with('['))?;
             serde_json::from_str::<Vec<&RawValue>>(raw).ok()
         };
-        let below = |n: usize, pattern: &Self, item: &'a RawValue, walk: &mut Walk<'a>| {
-            let outcome = pattern.walk(Some(item.get()), walk);
-            outcome.map_err(|error| error.below(&n))
-        };
         let is_it = match &self.kind {
-            Kind::Object(patterns) => {
-                let Some(members) = found
-                    .filter(|raw| raw.starts_with('{'))
-                    .and_then(|raw| walk.members(raw))
-                else {
+            Kind::Object(patterns, exact) => {
+                let object = found.filter(|raw| raw.starts_with('{'));
+                let Some(members) = object.and_then(|raw| walk.members(raw)) else {
                     return differs();
                 };
                 for (name, is_optional, pattern) in patterns {
                     let have = last(&members, name);
-                    if name == OPEN || *is_optional && have.is_none_or(|raw| raw == "null") {
-                        continue;
+                    let is_left_out = exact.is_none() && name == OPEN
+                        || *is_optional && have.is_none_or(|raw| raw == "null");
+                    if !is_left_out {
+                        let step = (format_args!(".{name}"), place);
+                        walk.below(step, exact.is_some(), pattern, have)?;
                     }
-                    let outcome = pattern.walk(have, walk);
-                    outcome.map_err(|error| Mismatch {
-                        at: error.at.max(place),
-                        ..error.below(name)
-                    })?;
+                }
+                if let Some(exact) = exact {
+                    let is_known = |name: &str| patterns.iter().any(|(known, ..)| known == name);
+                    for (name, raw) in members.iter() {
+                        if !is_known(name) && !exact.tolerates(name) {
+                            walk.more(format!(".{name}"), raw);
+                        }
+                    }
                 }
                 true
             }
-            Kind::Items(patterns) | Kind::Begin(patterns) => {
-                let may_be_more = matches!(self.kind, Kind::Begin(_));
-                let fits = |items: &Vec<_>| may_be_more || items.len() == patterns.len();
+            Kind::Items(patterns, length) => {
+                let fits =
+                    |items: &Vec<_>| *length != Length::Same || items.len() == patterns.len();
                 let Some(items) = items().filter(fits) else {
                     return differs();
                 };
-                let mut pairs = patterns.iter().zip(&items).enumerate();
-                pairs.try_for_each(|(n, (pattern, item))| below(n, pattern, item, walk))?;
+                let is_recorded = *length == Length::Recorded;
+                for (n, pattern) in patterns.iter().enumerate() {
+                    let item = items.get(n).map(|item| item.get());
+                    if is_recorded || item.is_some() {
+                        walk.below((format_args!("[{n}]"), 0), is_recorded, pattern, item)?;
+                    }
+                }
+                for (n, item) in items.iter().enumerate().skip(patterns.len()) {
+                    if is_recorded {
+                        walk.more(format!("[{n}]"), item.get());
+                    }
+                }
                 true
             }
             Kind::Each(pattern) => {
                 let Some(items) = items() else {
                     return differs();
                 };
-                let mut items = items.iter().enumerate();
-                items.try_for_each(|(n, item)| below(n, pattern, item, walk))?;
+                for (n, item) in items.iter().enumerate() {
+                    walk.below((format_args!("[{n}]"), 0), false, pattern, Some(item.get()))?;
+                }
                 true
             }
             Kind::Has(pattern) => {
@@ -391,8 +464,28 @@ impl Pattern {
                 let Some(value) = value else {
                     return differs();
                 };
-                walk.bound.push((name.clone(), value));
+                walk.bound.push(Bound {
+                    name: name.clone(),
+                    value,
+                    was: None,
+                    may_change: true,
+                });
                 true
+            }
+            Kind::Recorded(name, true) => {
+                if let Some(found) = found {
+                    Variables::free(name, &self.text, found, &mut walk.bound);
+                }
+                true
+            }
+            Kind::Recorded(name, false) => {
+                let Some((found, variables)) = found.zip(walk.variables) else {
+                    return differs();
+                };
+                return match variables.stands(name, &self.text, found, &mut walk.bound) {
+                    Ok(()) => Ok(()),
+                    Err(expected) => differs().map_err(|error| Mismatch { expected, ..error }),
+                };
             }
             Kind::Value(value) => found.is_some_and(|raw| match value {
                 Value::Number(wanted) => wanted.as_f64().is_some_and(|it| raw.parse() == Ok(it)),
@@ -455,47 +548,12 @@ impl Pattern {
             Kind::To(most) => format!("{most} or less"),
             Kind::Max(most) => format!("a length of at most {most}"),
             Kind::Data(most) => format!("at most {most} bytes"),
-            Kind::Items(patterns) => format!("{} elements", patterns.len()),
+            Kind::Items(patterns, Length::Same) => format!("{} elements", patterns.len()),
             Kind::Has(pattern) => format!("an element like {}", pattern.text),
+            Kind::Recorded(..) => self.text.clone(),
             _ => short(&self.text),
         }
     }
-}
-
-fn word_of(word: &str) -> Result<Kind, String> {
-    let regex = |text: &str| Regex::new(text).map_err(|error| format!(": {error}"));
-    let (name, argument) = word.split_once(':').unwrap_or((word, ""));
-    let number = || {
-        argument
-            .parse::<f64>()
-            .map_err(|error| format!(": {error}"))
-    };
-    let size = || {
-        argument
-            .parse::<usize>()
-            .map_err(|error| format!(": {error}"))
-    };
-    Ok(match name {
-        "int" => Kind::Int,
-        "count" => Kind::Count,
-        "absent" => Kind::Absent,
-        "none" => Kind::None,
-        "text" => Kind::Text,
-        "date" => Kind::Date,
-        "one" => Kind::One(argument.split('|').map(str::to_owned).collect()),
-        "ne" => Kind::Not(argument.to_owned()),
-        "re" => Kind::Regex(regex(argument)?, true),
-        "nre" => Kind::Regex(regex(argument)?, false),
-        "from" => Kind::From(number()?),
-        "to" => Kind::To(number()?),
-        "max" => Kind::Max(size()?),
-        "data" => Kind::Data(size()?),
-        "bind" => match argument.split_once(':') {
-            Some((name, text)) => Kind::Bind(name.to_owned(), Some(regex(text)?)),
-            None => Kind::Bind(argument.to_owned(), None),
-        },
-        name => Kind::Type(type_of(name).ok_or_else(String::new)?),
-    })
 }
 
 /// Returns whether a text is a time as in ISO 8601, of any place.
@@ -521,72 +579,4 @@ pub(crate) fn short(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_pattern_says_where_a_frame_differs() {
-        for (pattern, frame, why) in [
-            (json!({"id":"1"}), json!({"id":"1","more":2}), None),
-            (
-                json!({"id":"1"}),
-                json!({"id":"2"}),
-                Some("/id is \"2\", expected \"1\""),
-            ),
-            (
-                json!({"a":{"b":"$int"}}),
-                json!({"a":{"b":1.5}}),
-                Some("/a/b is 1.5, expected of type int"),
-            ),
-            (
-                json!({"e":"$absent"}),
-                json!({"e":null}),
-                Some("/e is null, expected no such member"),
-            ),
-            (json!({"e":"$none"}), json!({"e":null}), None),
-            (
-                json!({"e":"$any"}),
-                json!({}),
-                Some("/e is missing, expected any value"),
-            ),
-            (json!({"n":1}), json!({"n":1.0}), None),
-            (
-                json!(["$each", "$string"]),
-                json!(["a", 1]),
-                Some("/1 is 1, expected of type string"),
-            ),
-            (json!(["$has",{"a":1}]), json!([{}, {"a":1}]), None),
-            (
-                json!(["$has",{"a":1}]),
-                json!([{}]),
-                Some("the frame is [{}], expected an element like {\"a\":1}"),
-            ),
-            (
-                json!("$nre:^a"),
-                json!(5),
-                Some("the frame is 5, expected a string unlike ^a"),
-            ),
-        ] {
-            let result = Pattern::new(&pattern).unwrap().matches(&frame.to_string());
-            match why {
-                None => assert!(result.is_ok(), "{pattern} {frame}: {result:?}"),
-                Some(why) => {
-                    let error = result.unwrap_err().to_string();
-                    assert!(
-                        error.ends_with(why.trim_start_matches("the frame")),
-                        "{pattern}: {error}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_invalid_pattern_is_found_before_it_is_used() {
-        assert!(Pattern::new(&json!({"a":["$each","$string"]})).is_ok());
-        assert!(Pattern::new(&json!({"a":"$strin"})).is_err());
-        assert!(Pattern::new(&json!("$re:(")).is_err());
-    }
-}
+mod tests;

@@ -3,11 +3,13 @@
 //! They stand in `shapes/`, a file for each protocol, with a line for each kind: `c2s` or `s2c`, the kind of the frame,
 //! or of the frame and what it answers (`result/ping`), and a [pattern](crate::pattern) with all of its members. `*`
 //! stands for each kind, `event` for the events of a run, and a second line of a kind has more to say of it. A line
-//! `limit s2c BYTES` has the size of the largest text.
+//! `limit s2c BYTES` has the size of the largest text; `open s2c members` says that frames may have further members, and
+//! `open s2c REGEX` that there may be further kinds like that. Such ones are not known, and not wrong.
 
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use regex::Regex;
 use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 
@@ -21,6 +23,14 @@ struct Shapes {
     /// For each side, by the kind: what its frames are.
     sides: [FxHashMap<String, Vec<Pattern>>; 2],
     limits: [usize; 2],
+    open: [Open; 2],
+}
+
+/// What a side may send beside what is known.
+#[derive(Debug, Default)]
+struct Open {
+    members: bool,
+    kinds: Option<Regex>,
 }
 
 fn shapes(protocol: Protocol) -> &'static Shapes {
@@ -44,6 +54,7 @@ fn read(text: &str) -> Shapes {
     let mut shapes = Shapes {
         sides: [FxHashMap::default(), FxHashMap::default()],
         limits: [usize::MAX; 2],
+        open: Default::default(),
     };
     // A test reads all of them: no line is left out.
     for line in text.lines() {
@@ -56,6 +67,14 @@ fn read(text: &str) -> Shapes {
             ("limit", _, Some(at)) => {
                 if let Some(limit) = shapes.limits.get_mut(at) {
                     *limit = rest.parse().unwrap_or(usize::MAX);
+                }
+            }
+            ("open", _, Some(at)) => {
+                if let Some(open) = shapes.open.get_mut(at) {
+                    match rest {
+                        "members" => open.members = true,
+                        kinds => open.kinds = Regex::new(kinds).ok(),
+                    }
                 }
             }
             (_, Some(at), _) => {
@@ -85,6 +104,8 @@ pub(crate) struct Judged {
     pub(crate) fault: Option<Fault>,
     /// The members that the protocol does not have, as paths.
     pub(crate) unknown: Vec<String>,
+    /// Why its kind or its members are wrong that are not known: some protocols may have others.
+    pub(crate) stray: Option<String>,
 }
 
 impl Shapes {
@@ -152,6 +173,16 @@ pub(crate) fn judge<'a>(
             pattern.unknown(raw, &mut walk, &[], path, &mut unknown);
         }
     }
+    let open = shapes.open.get(usize::from(from == Side::Server));
+    let may_be = |open: &Open| open.kinds.as_ref().is_some_and(|it| it.is_match(kind));
+    let stray = match &unknown[..] {
+        _ if !is_known && !open.is_some_and(may_be) => Some("the kind is not known".to_owned()),
+        [path, more @ ..] if !open.is_some_and(|it| it.members) => Some(match more {
+            [] => format!("the member `{path}` is not known"),
+            _ => format!("the member `{path}` and others are not known"),
+        }),
+        _ => None,
+    };
     let fault = wrong.map(|wrong| Fault {
         error: wrong.to_string(),
         at: wrong.at,
@@ -160,6 +191,7 @@ pub(crate) fn judge<'a>(
         is_known,
         fault,
         unknown,
+        stray,
     }
 }
 

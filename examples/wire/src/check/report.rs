@@ -6,7 +6,8 @@ use quick_junit::{NonSuccessKind, Report as JUnit, TestCase, TestCaseStatus, Tes
 use rpc_core::testing::Side;
 use serde::Serialize;
 
-use super::{Entry, Level, Outcome, Row, Settings, Suite, Verdict};
+use super::{Level, Outcome, Row, Suite, Verdict};
+use crate::play::{Entry, Settings};
 use crate::{Protocol, side};
 
 /// A report: what was checked, and each row with its verdict.
@@ -330,8 +331,9 @@ mod tests {
         let settings = Settings {
             timeout: Duration::from_secs(5),
             quiet: Duration::ZERO,
+            start: Settings::START,
             jobs: 1,
-            variables: super::super::Variables::default(),
+            variables: crate::play::Variables::default(),
             pace: std::sync::Arc::default(),
         };
         let report = Report::new(

@@ -1,65 +1,13 @@
 //! [`run`]: the rows of a suite against a peer, several at once, each on connections of its own.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::peer::{Client, Dial};
-use super::play::Script;
-use super::signed;
 use super::suite::{Row, Suite};
-use super::variables::{NEEDS, Variables};
 use crate::Protocol;
-
-/// Who is checked.
-#[derive(Clone)]
-pub(crate) enum Peer {
-    /// A server: how it is reached, and its URL.
-    Server(Arc<dyn Dial>, String),
-    /// A client.
-    Client(Arc<dyn Client>),
-}
-
-/// How rows are run.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// How long a row waits for what it expects.
-    pub timeout: Duration,
-    /// How long silence has to last.
-    pub quiet: Duration,
-    /// How many rows run at once, at least 1.
-    pub jobs: usize,
-    /// What the scripts know: tokens, names, prompts.
-    pub variables: Variables,
-    /// How long the peer has taken for a step at most, in milliseconds: rows wait longer for a slow one.
-    pub pace: Arc<AtomicU64>,
-}
-
-impl Settings {
-    /// Returns how much longer than the usual time a row waits, to tell a slow peer from a silent one.
-    pub(super) fn patience(&self) -> Duration {
-        match self.pace.load(Ordering::Relaxed) {
-            // Nothing is known of it yet.
-            0 => self.timeout,
-            pace => Duration::from_millis(pace).saturating_mul(5),
-        }
-    }
-
-    /// Returns the settings in words. Values of variables may be secrets.
-    pub(super) fn words(&self) -> String {
-        let names = self.variables.names().join(", ");
-        let (timeout, quiet) = (self.timeout.as_secs_f64(), self.quiet.as_secs_f64());
-        format!(
-            "timeout {timeout} s, silence {quiet} s, {} rows at once, set: {names}",
-            self.jobs
-        )
-    }
-}
+use crate::play::{Entry, NEEDS, Peer, Player, Settings, Variables, signed};
 
 /// What a row has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -92,19 +40,6 @@ pub(crate) enum Verdict {
         /// Why.
         reason: String,
     },
-}
-
-/// A frame of the evidence.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Entry {
-    /// When, from the start of the row.
-    pub millis: u128,
-    /// The connection, from 1.
-    pub connection: u8,
-    /// Whether the check sent it.
-    pub sent: bool,
-    /// What it was, with secrets replaced.
-    pub text: String,
 }
 
 /// The outcome of a row.
@@ -183,7 +118,7 @@ pub(super) fn prepared(suite: &Suite, settings: &Settings) -> (Variables, Result
     let nonce = nonce();
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
     variables.set("nonce", nonce);
-    let signed = match suite.protocol == Protocol::ConnectOnion {
+    let signed = match suite.protocol == Some(Protocol::ConnectOnion) {
         true => signed::set_parts(&mut variables),
         false => Ok(()),
     };
@@ -212,14 +147,51 @@ pub(super) async fn row_of(
             ..Outcome::default()
         };
     }
-    let mut script = Script::new(suite, peer, settings, variables);
-    let verdict = script.run(row).await;
+    let mut player = Player::new(suite, peer, settings, variables);
+    let verdict = verdict(&mut player, row).await;
+    let found = player.found;
     Outcome {
         verdict,
-        disorder: script.misshapen.or(script.disorder),
-        foreign: script.foreign,
-        evidence: script.evidence,
+        disorder: found.misshapen.or(found.disorder),
+        foreign: found.foreign,
+        evidence: found.evidence,
         millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Plays the steps of a row up to the first one that fails.
+async fn verdict(player: &mut Player<'_>, row: &Row) -> Verdict {
+    if let Err(reason) = player.start().await {
+        return Verdict::Blocked { reason };
+    }
+    let preamble = row.before.iter().map(|step| (step, true));
+    for (step, before) in preamble.chain(row.steps.iter().map(|step| (step, false))) {
+        let Err(mut reason) = player.play(step).await else {
+            continue;
+        };
+        // That something is not there may be fine, that it has another shape is not.
+        if step.soft
+            && !before
+            && let Some(wrong) = &player.found.misshapen
+        {
+            player.found.violated = true;
+            reason = wrong.clone();
+        }
+        let reason = player.redacted(&reason);
+        let with_step = format!("{}: {reason}", step.line);
+        return match (before, step.soft) {
+            _ if reason.starts_with(NEEDS) => Verdict::NotApplicable { reason },
+            (true, _) => Verdict::Blocked { reason: with_step },
+            (false, true) if !player.found.violated => Verdict::NotApplicable { reason: with_step },
+            (false, _) => Verdict::Fail {
+                step: step.line.clone(),
+                reason,
+            },
+        };
+    }
+    match player.found.late.take() {
+        Some((step, reason)) => Verdict::Late { step, reason },
+        None => Verdict::Pass,
     }
 }
 

@@ -13,15 +13,14 @@
 //! | `MUST ID[, CONDITION..]: TEXT`, `SHOULD ..` | begins a row, with lines of conditions in its head, and says what holds |
 //! | `needs NAME`, `unless NAME` | a condition: the row is for users that have set this variable, or have not |
 //! | `bare`, `after NAME` | a condition: no script, or another script than `ready` is in front of this row |
-//! | anything else | a [step](super::script) |
+//! | anything else | a [step](crate::play::script) |
 
 use std::collections::BTreeMap;
 
 use rpc_core::testing::Side;
 use serde::Serialize;
 
-use super::script::{self, Step};
-use super::variables::Variables;
+use crate::play::{Step, Variables, script};
 use crate::{Protocol, side};
 
 /// How much a row weighs.
@@ -40,11 +39,12 @@ pub(crate) enum Level {
 pub(crate) struct Suite {
     /// The rows, in the order of the specification.
     pub rows: Vec<Row>,
-    pub(super) protocol: Protocol,
-    pub(super) path: String,
+    /// The protocol, if its shapes and its order are judged.
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) path: String,
     /// The paths and bodies of what a played server answers over HTTP.
-    pub(super) gets: Vec<(String, String)>,
-    pub(super) lets: Vec<(String, String)>,
+    pub(crate) gets: Vec<(String, String)>,
+    pub(crate) lets: Vec<(String, String)>,
 }
 
 /// One thing to check.
@@ -59,14 +59,14 @@ pub(crate) struct Row {
     /// What holds.
     pub says: String,
     #[serde(skip)]
-    pub(super) needs: Vec<String>,
+    pub(crate) needs: Vec<String>,
     #[serde(skip)]
-    pub(super) unless: Vec<String>,
+    pub(crate) unless: Vec<String>,
     /// The steps of the script in front.
     #[serde(skip)]
-    pub(super) before: Vec<Step>,
+    pub(crate) before: Vec<Step>,
     #[serde(skip)]
-    pub(super) steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// The script in front of every row.
@@ -171,7 +171,7 @@ impl Reader {
     fn new(protocol: Protocol, prefix: &str) -> Self {
         let suite = Suite {
             rows: Vec::new(),
-            protocol,
+            protocol: Some(protocol),
             path: String::new(),
             gets: Vec::new(),
             lets: Vec::new(),

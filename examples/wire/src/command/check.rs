@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::check::report::{Report, evidence};
-use crate::check::{
-    Command, Dial as _, Outcome, Peer, Row, Settings, Suite, Variables, Verdict, run,
-};
+use crate::check::{Outcome, Row, Suite, Verdict, run};
 use crate::cli::{self, Failure, say};
+use crate::play::{Command, Dial as _, Peer, Settings, Variables};
 use crate::secrets::within;
 use crate::text::{Colour, paint, printable, printable_lines};
 use crate::{Protocol, side};
@@ -162,6 +161,7 @@ async fn report(
     let settings = Settings {
         timeout: options.timeout,
         quiet: options.quiet_time,
+        start: Settings::START,
         jobs: options.jobs,
         variables,
         pace: Arc::default(),

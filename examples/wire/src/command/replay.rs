@@ -2,18 +2,18 @@
 
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use crate::check::Suite;
 use crate::cli::{self, Failure, say};
+use crate::play::{Action, Frame, Listening, Peer, Settings, Variables};
 use crate::recording;
-use crate::replay::{
-    Clients, Difference, Peer, Playback, Script, Server, Settings, is_signed, signs, with_bodies,
-};
+use crate::replay::{Difference, Edit, Options, is_signed, read, run as replay, signs};
 use crate::side;
 use crate::text::{Colour, paint, printable_lines};
-use crate::transcript::Kind;
 use connectonion_proto::auth::Signer;
-use rpc_core::net::server::Guards;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::testing::Side;
 use serde_json::{Value, json};
@@ -38,20 +38,14 @@ pub(super) struct Args {
     /// The side to play.
     #[arg(long = "as", value_parser = plays, value_name = "client|server")]
     plays: Side,
-    /// The server to call as the recorded client did. A path of its own replaces the recorded one.
-    #[arg(required_if_eq("plays", "client"))]
-    url: Option<String>,
     /// The address to listen on, as the server.
     #[arg(long, default_value = "127.0.0.1:7100", value_name = "ADDRESS", value_parser = cli::address)]
     listen: SocketAddr,
     #[command(flatten)]
-    settings: Settings,
+    options: Options,
     /// Use another value than the recorded one, such as a token or an address; may be given again.
     #[arg(long = "bind", value_name = "RECORDED=VALUE", value_parser = pair)]
     bound: Vec<(String, String)>,
-    /// Send a header in place of the recorded one; may be given again.
-    #[arg(long = "header", value_name = "NAME:VALUE", value_parser = header)]
-    headers: Vec<(String, String)>,
     /// Sign frames of ConnectOnion again with this key: hosts refuse what was signed before.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -70,62 +64,75 @@ fn plays(text: &str) -> Result<Side, String> {
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (was, is) = text.split_once('=').ok_or("write RECORDED=VALUE")?;
-    match was.is_empty() {
-        true => Err("write RECORDED=VALUE".to_owned()),
-        false => Ok((was.to_owned(), is.to_owned())),
-    }
+    let pair = text.split_once('=').filter(|(was, _)| !was.is_empty());
+    let (was, is) = pair.ok_or("write RECORDED=VALUE")?;
+    Ok((was.to_owned(), is.to_owned()))
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
-    Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
-}
+/// How long the other side may take to answer a Close.
+const QUIET: Duration = Duration::from_secs(1);
+/// How long a played server waits for its first client.
+const START: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let mut scripts = read(&args.file)?;
-    let plays = args.plays;
-    let key = key(&args, &scripts)?;
-    with_bodies(&mut scripts, plays);
-    let mut playback = Playback::new(plays, args.settings.clone());
-    for (recorded, live) in &args.bound {
-        playback = playback.with_bound(recorded, live);
-    }
-    if let Some(key) = key {
-        playback = playback.with_edit(signs(key));
-    }
-    match plays {
-        Side::Client => play(playback, scripts, server(&args)?, args.json).await,
-        Side::Server => play(playback, scripts, clients(&args).await?, args.json).await,
-    }
-}
-
-fn read(file: &Path) -> Result<Vec<Script>, Failure> {
-    let wrong =
-        |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", file.display()));
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::usage(format_args!("{}: {error}", args.file.display()))
+    };
     let mut text = String::new();
-    recording::open(super::open(file)?)
+    recording::open(super::open(&args.file)?)
         .and_then(|mut lines| lines.read_to_string(&mut text))
         .map_err(|error| wrong(&error))?;
-    let scripts = Script::parse(&text).map_err(|error| wrong(&error))?;
-    match scripts.is_empty() {
-        true => Err(wrong(&"there is no connection")),
-        false => Ok(scripts),
+    let suite = read(&text, args.plays, &args.options).map_err(|error| wrong(&error))?;
+    let steps = suite.rows.iter().flat_map(|row| &row.steps);
+    let connections = steps
+        .filter(|it| matches!(it.action, Action::Ask(_)))
+        .count();
+    if connections == 0 {
+        return Err(wrong(&"there is no connection"));
+    }
+    let edit = key(&args, &suite)?.map(|key| Box::new(signs(key)) as Edit);
+    let settings = Settings {
+        timeout: args.options.timeout,
+        quiet: QUIET,
+        start: START,
+        jobs: 1,
+        variables: Variables::of_recording(&args.bound),
+        pace: Arc::default(),
+    };
+    let peer = match args.plays {
+        Side::Client => server(&args)?,
+        Side::Server => clients(&args).await?,
+    };
+    let report = |difference: Difference| tell(&difference, args.json);
+    let count = tokio::select! {
+        count = replay(&suite, &peer, &settings, (&args.options, edit), report) => {
+            count.map_err(Failure::new)?
+        }
+        () = cli::end_signal() => return Err(Failure::aborted()),
+    };
+    let about = json!({ "connections": connections, "differences": count });
+    match count {
+        0 => {
+            let words = format!("{connections} connections: all as recorded");
+            cli::tell(args.json, "ended", about, words);
+            Ok(())
+        }
+        1 => Err(Failure::new("there is a difference")),
+        _ => Err(Failure::new(format_args!("there are {count} differences"))),
     }
 }
 
 /// The key for frames that have to be signed again.
-fn key(args: &Args, scripts: &[Script]) -> Result<Option<Signer>, Failure> {
+fn key(args: &Args, suite: &Suite) -> Result<Option<Signer>, Failure> {
     if let Some(file) = &args.key {
         let key = Signer::load(file);
         return key
             .map(Some)
             .map_err(|error| Failure::usage(format_args!("--key: {error}")));
     }
-    let mut entries = scripts.iter().flat_map(|script| &script.entries);
-    let signs = entries.any(|(_, entry)| {
-        (entry.from, entry.kind) == (Some(Side::Client), Kind::Text) && is_signed(&entry.data)
-    });
+    let mut steps = suite.rows.iter().flat_map(|row| &row.steps);
+    let signs = steps
+        .any(|step| matches!(&step.action, Action::Send(Frame::Text(text)) if is_signed(text)));
     match args.plays == Side::Client && signs {
         true => Err(Failure::usage(
             "the recorded client signs frames, and hosts refuse old signatures: \
@@ -135,19 +142,17 @@ fn key(args: &Args, scripts: &[Script]) -> Result<Option<Signer>, Failure> {
     }
 }
 
-fn server(args: &Args) -> Result<Server, Failure> {
-    let url = args.url.as_deref().unwrap_or_default();
-    WsDialer::new(url).map_err(Failure::usage)?;
-    let server = Server {
-        url: url.to_owned(),
-        tls: cli::trusted("--ca", args.ca.as_deref())?,
-        headers: args.headers.clone(),
-    };
+fn server(args: &Args) -> Result<Peer, Failure> {
+    let url = args.options.url.as_deref().unwrap_or_default();
+    let mut dialer = WsDialer::new(url).map_err(Failure::usage)?;
+    if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
+        dialer = dialer.with_tls(tls);
+    }
     super::warn_of_exposure(url);
-    Ok(server)
+    Ok(Peer::Server(Arc::new(dialer), url.to_owned()))
 }
 
-async fn clients(args: &Args) -> Result<Clients, Failure> {
+async fn clients(args: &Args) -> Result<Peer, Failure> {
     if !args.listen.ip().is_loopback() {
         let words = "a replay listens on this machine only: use 'wire proxy' in front of it";
         return Err(Failure::usage(words));
@@ -157,34 +162,9 @@ async fn clients(args: &Args) -> Result<Clients, Failure> {
     let url = format!("ws://{local}");
     let words = format!("listening on {url}");
     cli::tell(args.json, "listening", json!({ "url": url }), words);
-    Ok(Clients {
+    Ok(Peer::Client(Arc::new(Listening(Mutex::new(Some(
         listener,
-        guards: Guards::default().for_bind(local),
-    })
-}
-
-async fn play(
-    playback: Playback,
-    scripts: Vec<Script>,
-    peer: impl Peer,
-    json: bool,
-) -> Result<(), Failure> {
-    let connections = scripts.len();
-    let report = move |difference: Difference| tell(&difference, json);
-    let count = tokio::select! {
-        count = playback.run(scripts, peer, report) => count,
-        () = cli::end_signal() => return Err(Failure::aborted()),
-    };
-    let about = json!({ "connections": connections, "differences": count });
-    match count {
-        0 => {
-            let words = format!("{connections} connections: all as recorded");
-            cli::tell(json, "ended", about, words);
-            Ok(())
-        }
-        1 => Err(Failure::new("there is a difference")),
-        _ => Err(Failure::new(format_args!("there are {count} differences"))),
-    }
+    ))))))
 }
 
 fn tell(difference: &Difference, json: bool) {

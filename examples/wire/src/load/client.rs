@@ -23,7 +23,7 @@ use super::run::{Shared, lock};
 use super::scenario::{Kind, NAME, Scenario};
 use super::stats::Call;
 use crate::Protocol;
-use crate::check::http;
+use crate::play::http;
 
 /// Where texts for a router are posted.
 const INPUT: &str = "/input";
@@ -328,10 +328,8 @@ impl Client {
         let kind = ("content-type".to_owned(), "text/plain".to_owned());
         let headers: Vec<_> = own.chain([kind]).collect();
         let answer = http::request(Box::new(socket), "POST", INPUT, &headers, text).await;
-        match answer
-            .map_err(|error| format!("{INPUT}: {}", error.kind()))?
-            .status
-        {
+        let answer = answer.map_err(|error| format!("{INPUT}: {}", error.kind()))?;
+        match answer.head.status().unwrap_or_default() {
             200..=299 => Ok(()),
             status => Err(format!("error answer: {INPUT} {status}")),
         }

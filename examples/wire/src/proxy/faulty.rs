@@ -67,25 +67,17 @@ pub(super) async fn pass(
     let (mut server_reads, mut server_writes) = tokio::io::split(server);
     let (ending, _) = watch::channel(Ending::Not);
     let now = Instant::now();
-    let lane = |from| Lane::new(&faults.plan, faults.seed, conn, from, now);
-    let up = Way {
-        reads: &mut client_reads,
-        writes: &mut server_writes,
-        lane: lane(Side::Client),
-        from: Side::Client,
+    let way = |from, reads, writes| Way {
+        reads,
+        writes,
+        lane: Lane::new(&faults.plan, faults.seed, conn, from, now),
+        from,
         conn,
         recorder: recorder.cloned(),
         ending: ending.clone(),
     };
-    let down = Way {
-        reads: &mut server_reads,
-        writes: &mut client_writes,
-        lane: lane(Side::Server),
-        from: Side::Server,
-        conn,
-        recorder: recorder.cloned(),
-        ending: ending.clone(),
-    };
+    let up = way(Side::Client, &mut client_reads, &mut server_writes);
+    let down = way(Side::Server, &mut server_reads, &mut client_writes);
     let [up_first, down_first] = first;
     // Boxed: a task for each connection holds them.
     let passed = super::both(Box::pin(up.run(up_first)), Box::pin(down.run(down_first))).await;
@@ -116,7 +108,7 @@ impl Way<'_> {
                 self.note();
                 match action {
                     Action::Send(bytes) => self.send(&bytes, &mut ending).await?,
-                    Action::End => return self.shut().await,
+                    Action::End => return super::shut(self.writes).await,
                     Action::Close(code) => {
                         self.ending.send_replace(Ending::Close(code));
                     }
@@ -203,7 +195,7 @@ impl Way<'_> {
         let close = RawFrame::close(code).into_bytes(role);
         self.writes.write_all(&close).await?;
         self.writes.flush().await?;
-        self.shut().await?;
+        super::shut(self.writes).await?;
         // What is unread would reset the connection, and the Close be lost.
         let mut buffer = vec![0; BUFFER];
         while self.reads.read(&mut buffer).await? > 0 {}
@@ -224,13 +216,6 @@ impl Way<'_> {
         match how {
             Ending::Reset => Err(io::ErrorKind::ConnectionReset.into()),
             _ => timeout(LINGER, sending).await?,
-        }
-    }
-
-    async fn shut(&mut self) -> io::Result<()> {
-        match self.writes.shutdown().await {
-            Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
-            _ => Ok(()),
         }
     }
 }

@@ -417,6 +417,11 @@ async fn pump(
     if let Some(tap) = &tap {
         tap.end();
     }
+    shut(&mut to).await
+}
+
+/// Ends what is sent, if it has not ended.
+async fn shut(to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     match to.shutdown().await {
         Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(error),
         _ => Ok(()),

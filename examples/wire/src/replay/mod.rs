@@ -15,37 +15,31 @@
 //! only. An id in letters alone, such as `main`, has to be the recorded one.
 //!
 //! Times are not compared: dates, numbers that could be the current time, and members like `ts`,
-//! `created_at` or `duration_ms`. [`Settings::tolerated`] has members that may have any value.
+//! `created_at` or `duration_ms`. [`Options::tolerated`] has members that may have any value.
 
-mod bind;
-mod client;
-mod compare;
-mod exchange;
-mod leaves;
-mod line;
-mod names;
-mod play;
-mod script;
-mod server;
+mod difference;
+mod recording;
+mod run;
 mod sign;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-pub(crate) use client::Clients;
-pub(crate) use compare::Difference;
-pub(crate) use exchange::with_bodies;
-pub(crate) use play::{Peer, Playback};
-pub(crate) use script::Script;
-pub(crate) use server::Server;
+pub(crate) use difference::{Difference, changes};
+pub(crate) use recording::read;
+pub(crate) use run::{Edit, run};
 pub(crate) use sign::{is_signed, signs};
 
 use crate::cli::duration;
+use crate::tag;
 
 /// How a recording is replayed.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
-pub(crate) struct Settings {
+pub(crate) struct Options {
+    /// The server to call as the recorded client did. A path of its own replaces the recorded one.
+    #[arg(required_if_eq("plays", "client"))]
+    pub url: Option<String>,
     /// How much longer than recorded a frame may take.
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
@@ -55,4 +49,17 @@ pub(crate) struct Settings {
     /// A kind of frames that are neither played nor awaited, such as heartbeats; may be given again.
     #[arg(long = "ignore", value_name = "KIND")]
     pub ignored: Vec<String>,
+    /// Send a header in place of the recorded one; may be given again.
+    #[arg(long = "header", value_name = "NAME:VALUE", value_parser = header)]
+    pub headers: Vec<(String, String)>,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
+    Ok((name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+}
+
+/// Returns whether a frame has one of these kinds.
+fn is_of(text: &str, kinds: &[String]) -> bool {
+    !kinds.is_empty() && tag(text).is_some_and(|kind| kinds.iter().any(|it| *it == kind))
 }

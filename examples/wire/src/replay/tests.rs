@@ -6,13 +6,16 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
-use super::line::Line;
 use super::*;
+use crate::play::{BoxStream, Client, Dial, Peer, Settings, Started, Variables};
 use crate::transcript::{Entry, Kind};
-use rpc_core::net::mem::{self, MemDialer, MemListener, MemTransport};
-use rpc_core::net::{Dialer as _, Message};
+use async_trait::async_trait;
+use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
+use rpc_core::net::{DialError, Message};
 use rpc_core::testing::Side;
 use rpc_core::{CloseFrame, Outgoing};
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::mpsc;
 
 /// A line of a recording, at a whole second.
 fn line(at: u64, conn: u32, from: Side, data: &str) -> String {
@@ -39,76 +42,139 @@ fn s(data: &str) -> String {
     line(0, 1, Side::Server, data)
 }
 
-fn settings() -> Settings {
-    Settings {
+fn options() -> Options {
+    Options {
         timeout: Duration::from_secs(5),
-        ..Settings::default()
+        ..Options::default()
     }
 }
 
-/// The server that is dialled.
-struct Dialled(MemDialer);
+/// Bytes between the sides.
+const SIZE: usize = 512;
 
-impl Peer for Dialled {
-    async fn open(&mut self, _: &Script, _: &mut Playback) -> Result<Option<Line>, String> {
-        let dialled = self.0.dial().await.map(|line| Some(Line::new(line)));
-        dialled.map_err(|error| error.to_string())
+/// The server that is dialled.
+struct Dialled(mpsc::Sender<DuplexStream>);
+
+#[async_trait]
+impl Dial for Dialled {
+    async fn dial(&self) -> Result<BoxStream, DialError> {
+        let (here, there) = duplex(SIZE);
+        let sent = self.0.send(there).await;
+        sent.map_err(|_| DialError::Exhausted)?;
+        Ok(Box::new(here))
     }
 }
 
 /// The clients that dial.
-struct Accepted(MemListener);
+struct Accepted(Mutex<Option<mpsc::Receiver<BoxStream>>>);
 
-impl Peer for Accepted {
-    async fn open(&mut self, _: &Script, _: &mut Playback) -> Result<Option<Line>, String> {
-        let accepted = self.0.accept().await.map(|line| Some(Line::new(line)));
-        accepted.ok_or_else(|| "nobody dials for this connection".to_owned())
+#[async_trait]
+impl Client for Accepted {
+    async fn start(&self, _: &str, _: &Variables) -> std::io::Result<Started> {
+        Ok(Started {
+            connections: self.0.lock().unwrap().take().unwrap(),
+            ended: Box::pin(std::future::pending()),
+            guards: None,
+        })
     }
+}
+
+/// Replays a recording to this peer.
+async fn replay(
+    lines: String,
+    peer: Peer,
+    (options, bound, edit): (Options, &[(String, String)], Option<Edit>),
+    report: impl FnMut(Difference),
+) -> usize {
+    let plays = match peer {
+        Peer::Server(..) => Side::Client,
+        Peer::Client(_) => Side::Server,
+    };
+    let settings = Settings {
+        timeout: options.timeout,
+        quiet: Duration::from_secs(1),
+        start: Duration::from_secs(60),
+        jobs: 1,
+        variables: Variables::of_recording(bound),
+        pace: Arc::default(),
+    };
+    let suite = read(&lines, plays, &options).unwrap();
+    let played = run(&suite, &peer, &settings, (&options, edit), report);
+    played.await.unwrap()
+}
+
+fn server(sender: mpsc::Sender<DuplexStream>) -> Peer {
+    Peer::Server(Arc::new(Dialled(sender)), "ws://localhost/".to_owned())
+}
+
+async fn accept(receiver: &mut mpsc::Receiver<DuplexStream>) -> WsStream<DuplexStream> {
+    let line = receiver.recv().await.unwrap();
+    let accepted = WsStream::accept(line, &WsConfig::default()).await;
+    accepted.unwrap()
 }
 
 /// The other side of the replay of one connection.
 struct Played {
-    line: MemTransport,
+    line: Option<WsStream<DuplexStream>>,
     found: Arc<Mutex<Vec<String>>>,
 }
 
 impl Played {
-    async fn new(lines: &[String], plays: Side, settings: Settings) -> Self {
-        Self::of(lines, plays, Playback::new(plays, settings)).await
+    async fn new(lines: &[String], plays: Side, options: Options) -> Self {
+        Self::of(lines, plays, (options, &[], None)).await
     }
 
-    async fn of(lines: &[String], plays: Side, playback: Playback) -> Self {
-        let scripts = Script::parse(&lines.concat()).unwrap();
-        let (dialer, mut listener) = mem::listen(16);
+    async fn of(
+        lines: &[String],
+        plays: Side,
+        (options, bound, edit): (Options, &[(&str, &str)], Option<Edit>),
+    ) -> Self {
         let found = Arc::new(Mutex::new(Vec::new()));
         let list = Arc::clone(&found);
         let report = move |it: Difference| list.lock().unwrap().push(it.to_string());
+        let own = |(was, is): &(&str, &str)| ((*was).to_owned(), (*is).to_owned());
+        let (lines, bound): (_, Vec<_>) = (lines.concat(), bound.iter().map(own).collect());
+        let play = async move |peer| replay(lines, peer, (options, &bound, edit), report).await;
         let line = if plays == Side::Client {
-            tokio::spawn(async move { playback.run(scripts, Dialled(dialer), report).await });
-            listener.accept().await.unwrap()
+            let (sender, mut receiver) = mpsc::channel(16);
+            tokio::spawn(async move { play(server(sender)).await });
+            accept(&mut receiver).await
         } else {
-            tokio::spawn(async move { playback.run(scripts, Accepted(listener), report).await });
-            dialer.dial().await.unwrap()
+            let (sender, receiver) = mpsc::channel(16);
+            let clients = Peer::Client(Arc::new(Accepted(Mutex::new(Some(receiver)))));
+            tokio::spawn(async move { play(clients).await });
+            let (here, there) = duplex(SIZE);
+            sender.send(Box::new(there) as BoxStream).await.unwrap();
+            let dialer = WsDialer::new("ws://localhost/").unwrap();
+            dialer.upgrade(here).await.unwrap()
         };
-        Self { line, found }
+        Self {
+            line: Some(line),
+            found,
+        }
+    }
+
+    fn line(&mut self) -> &mut WsStream<DuplexStream> {
+        self.line.as_mut().unwrap()
     }
 
     async fn client(lines: &[String]) -> Self {
-        Self::new(lines, Side::Client, settings()).await
+        Self::new(lines, Side::Client, options()).await
     }
 
     async fn server(lines: &[String]) -> Self {
-        Self::new(lines, Side::Server, settings()).await
+        Self::new(lines, Side::Server, options()).await
     }
 
     async fn get(&mut self, text: &str) {
-        let _ = self.line.send(Outgoing::Text(text.into())).await;
+        let _ = self.line().send(Outgoing::Text(text.into())).await;
     }
 
     /// What is played until now.
     async fn sent(&mut self) -> Vec<String> {
         let mut sent = Vec::new();
-        while let Ok(Some(Ok(message))) = timeout(Duration::from_millis(1), self.line.next()).await
+        while let Ok(Some(Ok(message))) =
+            timeout(Duration::from_millis(1), self.line().next()).await
         {
             sent.push(match message {
                 Message::Text(text) => text.as_str().to_owned(),
@@ -120,7 +186,8 @@ impl Played {
     }
 
     async fn found(&mut self) -> Vec<String> {
-        sleep(Duration::from_millis(1)).await;
+        // The next frame may say why one differs.
+        sleep(Duration::from_millis(150)).await;
         std::mem::take(&mut self.found.lock().unwrap())
     }
 }
@@ -150,7 +217,7 @@ async fn no_difference_shows_a_secret_wherever_it_stands() {
 #[tokio::test(start_paused = true)]
 async fn a_frame_that_is_not_taken_in_time_is_reported() {
     let lines: Vec<_> = (0..20)
-        .map(|id| c(&format!(r#"{{"id":"{id}"}}"#)))
+        .map(|id| c(&format!(r#"{{"id":"{id:04000}"}}"#)))
         .collect();
     let mut played = Played::client(&lines).await;
     sleep(Duration::from_secs(6)).await;
@@ -258,7 +325,7 @@ async fn all_differences_are_found() {
     sleep(Duration::from_secs(6)).await;
     assert_eq!(played.sent().await, ["[]"]);
     let bye = CloseFrame::new(1000, "bye");
-    played.line.send(Outgoing::Close(bye)).await.unwrap();
+    played.line().send(Outgoing::Close(bye)).await.unwrap();
     let found = played.found().await;
     let firsts: Vec<_> = found.iter().map(|it| it.lines().next().unwrap()).collect();
     assert_eq!(
@@ -275,6 +342,37 @@ async fn all_differences_are_found() {
         found[4].contains("recorded Close 4001\n  got      Close 1000 \"bye\""),
         "{found:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_too_many_or_elsewhere_is_one_difference() {
+    let recorded = ["[1]", "[2]", "[3]", "[4]", "[5]"];
+    for (comes, expected) in [
+        (
+            &["[1]", "[2]", "[9]", "[3]", "[4]", "[5]"][..],
+            "line 3, connection 1: a frame that is not recorded comes",
+        ),
+        (
+            &["[4]", "[1]", "[2]", "[3]", "[5]"],
+            "line 4, connection 1: a frame comes too early: before line 1",
+        ),
+        (
+            &["[1]", "[3]", "[4]", "[5]"],
+            "line 2, connection 1: line 2 was deleted",
+        ),
+        (
+            &["[1]", "[2]", "[9]", "[4]", "[5]"],
+            "line 3, connection 1: a frame differs",
+        ),
+    ] {
+        let mut played = Played::client(&recorded.map(s)).await;
+        for text in comes {
+            played.get(text).await;
+        }
+        let found = played.found().await;
+        assert_eq!(found.len(), 1, "{comes:?}: {found:?}");
+        assert!(found[0].starts_with(expected), "{comes:?}: {found:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,9 +433,9 @@ async fn ends_are_compared() {
         match code {
             Some(code) => {
                 let close = Outgoing::Close(CloseFrame::new(code, ""));
-                played.line.send(close).await.unwrap();
+                played.line().send(close).await.unwrap();
             }
-            None => played.line = mem::duplex(1).0,
+            None => played.line = None,
         }
         let found = played.found().await;
         match expected {
@@ -369,17 +467,18 @@ async fn tolerated_members_and_ignored_kinds_are_skipped() {
         s(r#"{"type":"PING"}"#),
         s(r#"{"usage":{"n":1},"data":{"text":"a"},"text":"b"}"#),
     ];
-    let settings = Settings {
+    let options = Options {
         ignored: vec!["PING".to_owned()],
         tolerated: vec!["usage".to_owned(), "data.text".to_owned()],
-        ..settings()
+        ..options()
     };
-    let mut played = Played::new(&lines, Side::Client, settings).await;
+    let mut played = Played::new(&lines, Side::Client, options).await;
     played.get(r#"{"data":{"text":"other"},"text":"b"}"#).await;
     played.get(r#"{"type":"PING"}"#).await;
-    assert_eq!(played.found().await, [""; 0]);
     played.get(r#"{"text":"c"}"#).await;
-    assert_eq!(played.found().await.len(), 1);
+    let found = played.found().await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("after all that is recorded"), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -388,15 +487,12 @@ async fn frames_can_be_changed_before_they_are_played() {
         c(r#"{"from":"0xaaaaaaa1","to":"0xbbbbbbb1","signature":"abc"}"#),
         s(r#"{"who":"0xaaaaaaa1","me":"0xbbbbbbb1"}"#),
     ];
-    let playback = Playback::new(Side::Client, settings())
-        .with_bound("0xbbbbbbb1", "0xddddddd1")
-        .with_edit(|text| {
-            Some(
-                text.replace("0xaaaaaaa1", "0xccccccc1")
-                    .replace("abc", "xyz"),
-            )
-        });
-    let mut played = Played::of(&lines, Side::Client, playback).await;
+    let edit: Edit = Box::new(|text| {
+        let text = text.replace("0xaaaaaaa1", "0xccccccc1");
+        Some(text.replace("abc", "xyz"))
+    });
+    let bound = [("0xbbbbbbb1", "0xddddddd1")];
+    let mut played = Played::of(&lines, Side::Client, (options(), &bound, Some(edit))).await;
     assert_eq!(
         played.sent().await,
         [r#"{"from":"0xccccccc1","to":"0xddddddd1","signature":"xyz"}"#]
@@ -430,18 +526,17 @@ async fn connections_wait_for_each_other() {
         line(2, Side::Server, "[2]"),
         line(1, Side::Client, "[3]"),
     ];
-    let (dialer, mut listener) = mem::listen(16);
-    let scripts = Script::parse(&lines.concat()).unwrap();
-    let playback = Playback::new(Side::Client, settings());
+    let (sender, mut receiver) = mpsc::channel(16);
+    let lines = lines.concat();
     let played = tokio::spawn(async move {
         let report = |it| panic!("{it}");
-        playback.run(scripts, Dialled(dialer), report).await;
+        replay(lines, server(sender), (options(), &[], None), report).await;
     });
-    let mut first = listener.accept().await.unwrap();
-    let no_second = timeout(Duration::from_secs(1), listener.accept()).await;
+    let mut first = accept(&mut receiver).await;
+    let no_second = timeout(Duration::from_secs(1), receiver.recv()).await;
     assert!(no_second.is_err());
     first.send(Outgoing::Text("[1]".into())).await.unwrap();
-    let mut second = listener.accept().await.unwrap();
+    let mut second = accept(&mut receiver).await;
     let no_third = timeout(Duration::from_secs(1), first.next()).await;
     assert!(no_third.is_err());
     second.send(Outgoing::Text("[2]".into())).await.unwrap();

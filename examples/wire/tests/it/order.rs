@@ -228,7 +228,7 @@ fn an_exoclaw_answer_is_of_the_kind_that_was_asked_for() {
         r#""event":"text","data":"x""#,
         r#""result":"x","error":"y""#,
     );
-    assert_wrong(Exoclaw, &both, 3, "/result is");
+    assert_wrong(Exoclaw, &both, 3, "result is");
 }
 
 const EXOCLAW_TOOL: &str =
@@ -289,7 +289,7 @@ fn a_smarthole_message_is_decided_once_and_in_time() {
     let twice = changed(SMARTHOLE, |it| it.insert(2, it[1]));
     assert_wrong(SmartHole, &twice, 3, "answers nothing");
     let reason = SMARTHOLE.replace(r#":true}}}"#, r#":true,"routingReason":"r"}}}"#);
-    assert_wrong(SmartHole, &reason, 3, "/payload/metadata/routingReason is");
+    assert_wrong(SmartHole, &reason, 3, "payload.metadata.routingReason is");
 }
 
 const CONNECTONION: &str = r#"

@@ -471,3 +471,43 @@ fn what_is_odd_and_legal_raises_nothing() {
         raised.join("\n")
     );
 }
+
+#[test]
+fn what_a_protocol_leaves_open_is_not_wrong() {
+    for (protocol, clean, line, is_wrong) in [
+        (Snek, SNEK, r#"< {"event":"wave","data":{}}"#, false),
+        (
+            Snek,
+            SNEK,
+            r#"> {"method":"wave","args":[],"kwargs":{},"callId":""}"#,
+            false,
+        ),
+        (
+            Exoclaw,
+            EXOCLAW,
+            r#"> {"id":"9","method":"session.list"}"#,
+            false,
+        ),
+        (
+            SmartHole,
+            SMARTHOLE,
+            r#"< {"type":"wave","payload":{}}"#,
+            true,
+        ),
+        (
+            ConnectOnion,
+            CONNECTONION,
+            r#"< {"type":"my_wave","id":"e9","ts":1.5,"session_id":"s"}"#,
+            false,
+        ),
+        (ConnectOnion, CONNECTONION, r#"< {"type":"WAVE"}"#, true),
+        (Acolyte, ACOLYTE, r#"> {"id":"rpc_9z","type":"wave"}"#, true),
+    ] {
+        let with = format!("{clean}\n    {line}");
+        let found = wrong(protocol, &with);
+        let is_named = |it: &(usize, String)| it.1 == "the kind is not known";
+        assert_eq!(found.iter().any(is_named), is_wrong, "{line}: {found:?}");
+    }
+    let more = ACOLYTE.replacen(r#""outputTokens":1"#, r#""outputTokens":1,"mood":2"#, 1);
+    assert_eq!(wrong(Acolyte, &more), []);
+}

@@ -117,7 +117,11 @@ impl Client for Program {
                 ..ended
             }
         });
-        Ok(Started { connections, ended })
+        Ok(Started {
+            connections,
+            ended,
+            guards: None,
+        })
     }
 }
 
@@ -376,11 +380,11 @@ impl Between {
         way: &mut Way,
         back: &mut Way,
     ) -> io::Result<bool> {
-        let is_end = matches!(frame, Frame::Close(_) | Frame::End(_));
+        let is_end = matches!(frame, Frame::Close(..) | Frame::End(_));
         if from == self.front && is_end {
             let mut ended_by = self.ended_by.lock().unwrap();
             match &frame {
-                Frame::Close(code) => {
+                Frame::Close(code, _) => {
                     *ended_by = code.to_string();
                     if *code >= 4000 {
                         self.left.notify_one();
@@ -408,7 +412,7 @@ impl Between {
                         true => (back, other),
                         false => (way, from),
                     };
-                    send(front, own, Frame::Close(code)).await?;
+                    send(front, own, Frame::Close(code, String::new())).await?;
                     front.writes.shutdown().await?;
                     return Ok(false);
                 }
@@ -425,7 +429,7 @@ async fn send(way: &mut Way, from: Side, frame: Frame) -> io::Result<()> {
         Frame::Binary(bytes) => WsFrame::message(bytes, OpCode::Data(Data::Binary), true),
         Frame::Ping(bytes) => WsFrame::ping(bytes),
         Frame::Pong(bytes) => WsFrame::pong(bytes),
-        Frame::Close(code) => {
+        Frame::Close(code, _) => {
             let code = code.into();
             let reason = Utf8Bytes::default();
             WsFrame::close(Some(CloseFrame { code, reason }))
@@ -450,7 +454,7 @@ fn frame(message: Message) -> Option<Frame> {
         Kind::Binary => Frame::Binary(bytes()),
         Kind::Ping => Frame::Ping(bytes()),
         Kind::Pong => Frame::Pong(bytes()),
-        Kind::Close => Frame::Close(code.unwrap_or(1000)),
+        Kind::Close => Frame::Close(code.unwrap_or(1000), String::new()),
         _ => return None,
     })
 }

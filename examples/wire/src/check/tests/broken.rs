@@ -224,7 +224,7 @@ impl What {
             (Self::Word("binary", _), Frame::Binary(_))
             | (Self::Word("ping", _), Frame::Ping(_))
             | (Self::Word("pong", _), Frame::Pong(_)) => true,
-            (Self::Word("close", code), Frame::Close(found)) => {
+            (Self::Word("close", code), Frame::Close(found, _)) => {
                 code.is_empty() || *code == found.to_string()
             }
             _ => false,
@@ -251,7 +251,7 @@ fn apply(action: &Action, frame: Frame, out: &mut Vec<Passed>) {
         Action::Close(code) => out.push(Passed::Closed(*code)),
         Action::ThenClose(code) => out.extend([Passed::On(frame), Passed::Closed(*code)]),
         Action::As(code) => out.push(Passed::On(match (frame, code.parse()) {
-            (Frame::Close(_), Ok(code)) => Frame::Close(code),
+            (Frame::Close(..), Ok(code)) => Frame::Close(code, String::new()),
             (Frame::Pong(_), _) => Frame::Pong(code.clone().into_bytes()),
             (frame, _) => frame,
         })),

@@ -62,7 +62,11 @@ where
             let _tasks = tasks;
             telling.await.unwrap_or_default()
         });
-        Ok(Started { connections, ended })
+        Ok(Started {
+            connections,
+            ended,
+            guards: None,
+        })
     }
 }
 

@@ -49,7 +49,7 @@ impl Agent for Worker {
 }
 
 /// Returns a host, and its address.
-fn host(level: TrustLevel) -> (super::super::Peer, &'static str) {
+fn host(level: TrustLevel) -> (super::Peer, &'static str) {
     let signer = Signer::generate().unwrap();
     let codes = InviteCodes::new(["open sesame"]).unwrap();
     let access = AccessControl::new(*signer.address(), level)

@@ -25,10 +25,9 @@ use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
 use self::broken::Rules;
-use super::conn::BoxStream;
-use super::peer::{Client, Dial, Ended, Started};
 use super::*;
 use crate::Protocol;
+use crate::play::{BoxStream, Client, Dial, Ended, Frame, Peer, Settings, Started, Variables};
 
 /// A server in memory.
 struct Memory(mpsc::Sender<DuplexStream>);
@@ -93,6 +92,7 @@ impl Setup {
         Settings {
             timeout: Duration::from_secs(20),
             quiet: Duration::from_secs(1),
+            start: Settings::START,
             jobs: JOBS,
             variables,
             pace: Arc::default(),

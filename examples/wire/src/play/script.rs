@@ -1,4 +1,4 @@
-//! The script of a row: one step a line.
+//! A script: one step a line of a suite, or a frame of a recording.
 //!
 //! | Step | Meaning |
 //! |---|---|
@@ -27,47 +27,46 @@
 //! applicable where the step fails; `if NAME` for a step that needs a variable, `without NAME` for one that does not;
 //! `within 15s` for another time than the usual one; `at-least 2s` for one that may not succeed before.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::conn::Frame;
 use super::variables::Variables;
 use crate::frame::is_one;
-use crate::pattern::Pattern;
+use crate::head::Head;
+use crate::pattern::{Pattern, short};
 
 /// A step of a script.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
     /// The step as it was written, for messages.
-    pub(super) line: String,
-    pub(super) connection: u8,
+    pub(crate) line: String,
+    /// The line of the recording, from 1; 0 for a step of a suite.
+    pub(crate) number: usize,
+    pub(crate) connection: u32,
     /// Whether a failure means that the row is not applicable.
-    pub(super) soft: bool,
+    pub(crate) soft: bool,
     /// A variable that has to be set, or not.
-    pub(super) only_if: Option<(String, bool)>,
-    pub(super) within: Option<Duration>,
+    pub(crate) only_if: Option<(String, bool)>,
+    pub(crate) within: Option<Duration>,
     /// Whether it needs a connection, which opens itself.
-    pub(super) opens: bool,
+    pub(crate) opens: bool,
     /// How long it takes at least.
-    pub(super) not_before: Option<Duration>,
-    pub(super) action: Action,
+    pub(crate) not_before: Option<Duration>,
+    pub(crate) action: Action,
 }
 
 /// What a step does.
-#[derive(Clone, Debug)]
-pub(super) enum Action {
-    /// The path, which may be empty, and headers.
-    Open(String, Headers),
-    /// The status, path and headers.
-    Refuse(String, String, Headers),
-    /// The method, path, headers and body.
-    Http(String, String, Headers, String),
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Action {
+    Ask(Ask),
     Status(String),
     Header(String, String),
     Path(String),
+    /// A frame to send; [`Frame::End`] drops the connection.
     Send(Frame),
-    Cut,
     Expect {
-        pattern: String,
+        pattern: Expected,
         skip: bool,
         until: Option<String>,
     },
@@ -76,6 +75,7 @@ pub(super) enum Action {
     Code(u16),
     /// Whether what matches must not come; otherwise it is passed over.
     Watch(String, bool),
+    #[default]
     Silence,
     Wait(String),
     Exit(String),
@@ -85,13 +85,58 @@ pub(super) enum Action {
     Signed,
 }
 
+/// A request that opens a connection, and how it is answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ask {
+    /// Without a method, it is for a WebSocket.
+    pub(crate) method: Option<String>,
+    /// The path and the query; empty if it is not known.
+    pub(crate) path: String,
+    pub(crate) headers: Headers,
+    pub(crate) body: String,
+    /// The status of the answer, such as `101`, `4xx`, or `!101` for any other; empty for any.
+    pub(crate) status: String,
+    /// The head of the recorded answer; empty if it is not known. `None` in a suite.
+    pub(crate) answer: Option<Head>,
+}
+
+/// What a text has to be.
+#[derive(Clone, Debug)]
+pub(crate) enum Expected {
+    /// A pattern in which variables stand.
+    Text(String),
+    /// A pattern without any.
+    Pattern(Pattern),
+}
+
 /// What is waited for, besides texts.
 #[derive(Clone, Debug)]
-pub(super) enum Awaited {
+pub(crate) enum Awaited {
     Ping,
     Pong(String),
     Close(Option<u16>),
     End,
+    /// This, as it was recorded; of an end without a Close not the words.
+    Recorded(Frame),
+}
+
+/// What is awaited, in words.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expect { pattern, .. } => f.write_str(&short(match pattern {
+                Expected::Text(text) => text,
+                Expected::Pattern(it) => it.text(),
+            })),
+            Self::Await(Awaited::Close(None), _) => f.write_str("a Close"),
+            Self::Await(Awaited::Close(Some(code)), _) => write!(f, "Close {code}"),
+            Self::Await(Awaited::End, _) => f.write_str("the end"),
+            Self::Await(Awaited::Ping, _) => f.write_str("a ping"),
+            Self::Await(Awaited::Pong(text), _) => write!(f, "a pong of {text:?}"),
+            Self::Await(Awaited::Recorded(frame), _) | Self::Send(frame) => frame.fmt(f),
+            _ => Ok(()),
+        }
+    }
 }
 
 pub(crate) type Headers = Vec<(String, String)>;
@@ -100,7 +145,7 @@ pub(crate) type Headers = Vec<(String, String)>;
 ///
 /// # Errors
 /// Why it is not a step.
-pub(super) fn read(line: &str, variables: &Variables) -> Result<Step, String> {
+pub(crate) fn read(line: &str, variables: &Variables) -> Result<Step, String> {
     step(line, variables).map_err(|why| format!("{line}: {why}"))
 }
 
@@ -109,12 +154,7 @@ fn step(line: &str, variables: &Variables) -> Result<Step, String> {
     let mut step = Step {
         line: line.to_owned(),
         connection: 1,
-        soft: false,
-        only_if: None,
-        within: None,
-        opens: false,
-        not_before: None,
-        action: Action::Silence,
+        ..Step::default()
     };
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -168,21 +208,16 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
     };
     let required = || code()?.ok_or_else(|| "the close code is missing".to_owned());
     Ok(match word {
-        "open" => {
-            let (path, headers) = asked(argument)?;
-            Action::Open(path, headers)
-        }
+        "open" => ask(None, argument, "101", "")?,
         "refuse" => {
             let parts = argument.split_once(' ');
             let (status, rest) = parts.ok_or("status and path are missing")?;
-            let (path, headers) = asked(rest)?;
-            Action::Refuse(status.to_owned(), path, headers)
+            ask(None, rest, status, "")?
         }
         "http" => {
             let (head, body) = argument.split_once(" | ").unwrap_or((argument, ""));
             let (method, rest) = head.split_once(' ').ok_or("method and path are missing")?;
-            let (path, headers) = asked(rest)?;
-            Action::Http(method.to_owned(), path, headers, body.to_owned())
+            ask(Some(method), rest, "", body)?
         }
         "status" => Action::Status(text()),
         "header" => {
@@ -193,10 +228,10 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
         ">" => Action::Send(Frame::Text(text())),
         ">binary" => Action::Send(Frame::Binary(text().into_bytes())),
         ">ping" => Action::Send(Frame::Ping(text().into_bytes())),
-        ">close" => Action::Send(Frame::Close(required()?)),
-        ">cut" => Action::Cut,
+        ">close" => Action::Send(Frame::Close(required()?, String::new())),
+        ">cut" => Action::Send(Frame::End("cut".to_owned())),
         "<" => Action::Expect {
-            pattern: is_pattern(argument, variables)?,
+            pattern: Expected::Text(is_pattern(argument, variables)?),
             skip: false,
             until: None,
         },
@@ -206,7 +241,7 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
                 None => (argument, None),
             };
             Action::Expect {
-                pattern: is_pattern(wanted, variables)?,
+                pattern: Expected::Text(is_pattern(wanted, variables)?),
                 skip: true,
                 until,
             }
@@ -228,8 +263,8 @@ fn action(word: &str, argument: &str, variables: &Variables) -> Result<Action, S
     })
 }
 
-/// Reads a path, and headers behind it.
-fn asked(text: &str) -> Result<(String, Headers), String> {
+/// Reads a request from its path, and headers behind it.
+fn ask(method: Option<&str>, text: &str, status: &str, body: &str) -> Result<Action, String> {
     let (path, headers) = text.split_once(' ').unwrap_or((text, ""));
     let lines = headers.split(';').map(str::trim);
     let headers = lines.filter(|line| !line.is_empty()).map(|line| {
@@ -237,7 +272,14 @@ fn asked(text: &str) -> Result<(String, Headers), String> {
         let (name, value) = header.ok_or_else(|| format!("{line} is not a header"))?;
         Ok((name.trim().to_owned(), value.trim().to_owned()))
     });
-    Ok((path.to_owned(), headers.collect::<Result<_, String>>()?))
+    Ok(Action::Ask(Ask {
+        method: method.map(str::to_owned),
+        path: path.to_owned(),
+        headers: headers.collect::<Result<_, String>>()?,
+        body: body.to_owned(),
+        status: status.to_owned(),
+        answer: None,
+    }))
 }
 
 fn is_pattern(text: &str, variables: &Variables) -> Result<String, String> {
@@ -246,7 +288,7 @@ fn is_pattern(text: &str, variables: &Variables) -> Result<String, String> {
 }
 
 /// Reads a pattern in which variables stand.
-pub(super) fn parse(text: &str, variables: &Variables) -> Result<Pattern, String> {
+pub(crate) fn parse(text: &str, variables: &Variables) -> Result<Pattern, String> {
     let value = serde_json::from_str(&variables.expand(text)?);
     Pattern::new(&value.map_err(|error| error.to_string())?)
 }

@@ -5,11 +5,11 @@ use std::fmt::Display;
 use std::io;
 
 use rpc_core::net::DialError;
-use rpc_core::net::ws::{WsConfig, WsDialer};
+use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::{Limits, sse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::conn::{self, BoxStream, Frame, Io};
+use super::conn::{self, BoxStream, Conn, Frame};
 use super::script::Headers;
 use crate::head::{Head, read_head};
 
@@ -20,7 +20,6 @@ const MAX_PART: usize = 4 * 1024 * 1024;
 
 /// An answer, whose body is read as frames.
 pub(crate) struct Answer {
-    pub(crate) status: u16,
     pub(crate) head: Head,
     line: BoxStream,
     rest: Vec<u8>,
@@ -30,27 +29,14 @@ pub(crate) struct Answer {
     ended: bool,
 }
 
-/// What is asked of a server: without a method, a WebSocket.
-pub(crate) struct Asked<'a> {
-    pub(crate) method: Option<&'a str>,
-    pub(crate) path: &'a str,
-    /// Without those that each connection has.
-    pub(crate) headers: Headers,
-    pub(crate) body: &'a str,
-}
-
-/// Asks the server of this URL, to which a connection is open. Returns the status, and what was opened.
-pub(crate) async fn ask(
+/// Asks the server of this URL, to which a connection is open; without a method, for a WebSocket. The headers are those
+/// that not each connection has. Returns the head of the answer, and what was opened.
+pub(super) async fn ask(
     url: &str,
     line: BoxStream,
-    asked: Asked<'_>,
-) -> Result<(u16, Io), DialError> {
-    let Asked {
-        method,
-        path,
-        mut headers,
-        body,
-    } = asked;
+    method: Option<&str>,
+    (path, mut headers, body): (&str, Headers, &str),
+) -> Result<(Head, Option<Conn>), DialError> {
     let (scheme, authority, _) = split(url);
     let path = if path.is_empty() { "/" } else { path };
     let dialer = WsDialer::new(&format!("{scheme}://{authority}{path}"))?;
@@ -65,7 +51,7 @@ pub(crate) async fn ask(
         }
         let answer = request(line, method, path, &headers, body).await;
         let answer = answer.map_err(|error| failed(&error))?;
-        return Ok((answer.status, Io::Http(Box::new(answer))));
+        return Ok((answer.head.clone(), Some(Conn::answer(answer))));
     }
     let mut config = conn::config();
     for (name, value) in &headers {
@@ -78,11 +64,16 @@ pub(crate) async fn ask(
         }
         .map_err(|error| failed(&error))?;
     }
-    match dialer.with_config(config).upgrade(line).await {
-        Ok(ws) => Ok((101, Io::WebSocket(Box::new(ws)))),
-        Err(DialError::Status { status, .. }) => Ok((status, Io::None)),
-        Err(error) => Err(error),
+    let (status, ws) = match dialer.with_config(config).upgrade(line).await {
+        Ok(ws) => (101, Some(ws)),
+        Err(DialError::Status { status, .. }) => (status, None),
+        Err(error) => return Err(error),
+    };
+    let mut head = Head::of(&format!("HTTP/1.1 {status}"));
+    if let Some(name) = ws.as_ref().and_then(WsStream::subprotocol) {
+        head.set("Sec-WebSocket-Protocol", name);
     }
+    Ok((head, ws.map(Conn::websocket)))
 }
 
 /// Splits a URL into its scheme, its authority and its path, which is empty if it is `/` only.
@@ -114,11 +105,11 @@ pub(crate) async fn request(
     line.flush().await?;
     let read = read_head(&mut line, Vec::new()).await?;
     let (head, rest) = read.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let bad = || io::Error::other("the answer is not HTTP");
-    let status = head.status().ok_or_else(bad)?;
+    if head.status().is_none() {
+        return Err(io::Error::other("the answer is not HTTP"));
+    }
     let streams = head.is_stream();
     Ok(Answer {
-        status,
         head,
         line,
         rest,

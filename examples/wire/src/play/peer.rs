@@ -1,15 +1,17 @@
-//! What is checked: a server behind an address ([`Dial`]), or the program of a client ([`Client`]).
+//! [`Peer`]: the other side of a script: a server behind an address ([`Dial`]), the program of a client ([`Command`]),
+//! or clients that come by themselves ([`Listening`]).
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rpc_core::net::DialError;
+use rpc_core::net::server::{Guards, Listener};
 use rpc_core::net::ws::WsDialer;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
@@ -17,7 +19,16 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::conn::BoxStream;
 use super::variables::Variables;
 
-/// How checks reach a server.
+/// The other side of a script.
+#[derive(Clone)]
+pub(crate) enum Peer {
+    /// A server: how it is reached, and its URL.
+    Server(Arc<dyn Dial>, String),
+    /// A client.
+    Client(Arc<dyn Client>),
+}
+
+/// How a server is reached.
 #[async_trait]
 pub(crate) trait Dial: Send + Sync {
     /// Opens a byte stream to the server: TCP, with TLS where the URL says so.
@@ -37,7 +48,7 @@ impl Dial for WsDialer {
     }
 }
 
-/// A client that can be started for each row.
+/// A client that can be started for each script.
 #[async_trait]
 pub(crate) trait Client: Send + Sync {
     /// Starts the client with the address of a server of its own.
@@ -56,6 +67,8 @@ pub(crate) struct Started {
     pub connections: mpsc::Receiver<BoxStream>,
     /// How it ends.
     pub ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    /// Which requests are answered, if not all are.
+    pub guards: Option<Guards>,
 }
 
 /// How a client has ended.
@@ -106,7 +119,7 @@ pub(crate) struct Command {
 #[async_trait]
 impl Client for Command {
     async fn start(&self, path: &str, variables: &Variables) -> io::Result<Started> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let listener = Listener::bind("127.0.0.1:0").await?;
         let url = format!("ws://{}{path}", listener.local_addr()?);
         let mut all = variables.clone();
         all.set("url", url.as_str());
@@ -122,17 +135,7 @@ impl Client for Command {
         let mut group = Group::spawn(command)?;
         let output = collect(group.child.stdout.take());
         let errors = collect(group.child.stderr.take());
-        let (sender, connections) = mpsc::channel(BACKLOG);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                let _ = tcp.set_nodelay(true);
-                if sender.send(Box::new(tcp) as BoxStream).await.is_err() {
-                    break;
-                }
-            }
-            std::future::pending::<()>().await;
-        });
+        let (connections, tasks) = accept(listener);
         // Holds the tasks and the program: they end with this future.
         let ended = Box::pin(async move {
             let _tasks = tasks;
@@ -145,8 +148,50 @@ impl Client for Command {
                 errors: errors.await.unwrap_or_default(),
             }
         });
-        Ok(Started { connections, ended })
+        Ok(Started {
+            connections,
+            ended,
+            guards: None,
+        })
     }
+}
+
+/// Clients that come by themselves.
+pub(crate) struct Listening(pub(crate) Mutex<Option<Listener>>);
+
+#[async_trait]
+impl Client for Listening {
+    async fn start(&self, _: &str, _: &Variables) -> io::Result<Started> {
+        let listener = self.0.lock().ok().and_then(|mut it| it.take());
+        let listener = listener.ok_or(io::ErrorKind::AddrInUse)?;
+        let local = listener.local_addr()?;
+        let (connections, tasks) = accept(listener);
+        Ok(Started {
+            connections,
+            ended: Box::pin(async move {
+                let _tasks = tasks;
+                std::future::pending().await
+            }),
+            guards: Some(Guards::default().for_bind(local)),
+        })
+    }
+}
+
+/// Accepts connections, for as long as the tasks are kept.
+fn accept(listener: Listener) -> (mpsc::Receiver<BoxStream>, JoinSet<()>) {
+    let (sender, connections) = mpsc::channel(BACKLOG);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            // Some systems cannot: what is sent waits a little then.
+            let _slow = tcp.set_nodelay(true);
+            if sender.send(Box::new(tcp) as BoxStream).await.is_err() {
+                break;
+            }
+        }
+        std::future::pending::<()>().await;
+    });
+    (connections, tasks)
 }
 
 /// Collects what a program writes. It ends with the pipe.

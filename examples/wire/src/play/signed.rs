@@ -14,7 +14,7 @@ const TOO_FAR: f64 = 600.0;
 /// Sets the parts of frames that carry signatures, with keys that are new. `${signed}` and
 /// `${signed2}` are good ones of one key. They name the host if its address is known: some demand it.
 /// `${host}` is the address of the host, and of a played one if it is not known.
-pub(super) fn set_parts(variables: &mut Variables) -> Result<(), String> {
+pub(crate) fn set_parts(variables: &mut Variables) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let [own, other] = [Signer::generate(), Signer::generate()];
     let (own, other) = (own.map_err(|e| text(&e))?, other.map_err(|e| text(&e))?);

@@ -4,18 +4,23 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::recorded::Recorded;
+use crate::pattern::Bound;
+
 /// What patterns have bound, and what was set before: by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variables {
-    values: BTreeMap<String, Value>,
+    pub(super) values: BTreeMap<String, Value>,
     /// Parts of frames, which stand as they are.
     parts: BTreeMap<String, String>,
     /// Whether a variable that is not set stands for 0: to see whether a script can be read.
     lenient: bool,
+    /// Of a recording, what is known beside.
+    pub(super) recorded: Option<Recorded>,
 }
 
 /// What begins the error of a variable that is not set.
-pub(super) const NEEDS: &str = "needs --set ";
+pub(crate) const NEEDS: &str = "needs --set ";
 /// The longest text that a variable or a padding may become.
 const MAX_PADDING: usize = 8 * 1024 * 1024;
 
@@ -26,7 +31,7 @@ impl Variables {
     }
 
     /// Sets a part of frames, in which other variables may stand, unless there is such a variable.
-    pub(super) fn set_part(&mut self, name: &str, text: &str) -> Result<(), String> {
+    pub(crate) fn set_part(&mut self, name: &str, text: &str) -> Result<(), String> {
         // It would never end.
         if text.contains(&format!("${{{name}}}")) {
             return Err(format!("{name} contains itself"));
@@ -36,7 +41,7 @@ impl Variables {
     }
 
     /// Lets variables that are not set stand for 0.
-    pub(super) fn lenient() -> Self {
+    pub(crate) fn lenient() -> Self {
         Self {
             lenient: true,
             ..Self::default()
@@ -52,7 +57,7 @@ impl Variables {
     }
 
     /// Returns the names of the variables that are set.
-    pub(super) fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.values.keys().map(String::as_str).collect()
     }
 
@@ -62,15 +67,26 @@ impl Variables {
     }
 
     /// Keeps what a pattern has bound.
-    pub(crate) fn bind(&mut self, bound: Vec<(String, Value)>) {
-        self.values.extend(bound);
+    pub(crate) fn bind(&mut self, all: Vec<Bound>) {
+        for bound in all {
+            let known = self.values.get(&bound.name);
+            let is_new = known != Some(&bound.value);
+            if let Some(recorded) = &mut self.recorded {
+                recorded.note(&bound, is_new);
+            }
+            self.values.insert(bound.name, bound.value);
+        }
     }
 
-    /// Replaces `${NAME}` by the variable, escaped for a JSON string, and `${pad:N}` by N letters.
+    /// Replaces `${NAME}` by the variable, escaped for a JSON string, and `${pad:N}` by N letters; in a recording, its
+    /// values by those that stand for them.
     ///
     /// # Errors
     /// The name of a variable that is not set.
     pub(crate) fn expand(&self, text: &str) -> Result<String, String> {
+        if self.recorded.is_some() {
+            return Ok(self.live(text));
+        }
         let mut rest = text;
         let mut out = String::with_capacity(text.len());
         while let Some((before, behind)) = rest.split_once("${") {
@@ -83,16 +99,11 @@ impl Variables {
                 out.extend(std::iter::repeat_n('x', length.min(MAX_PADDING)));
             } else {
                 match self.values.get(name) {
-                    Some(Value::String(text)) => {
-                        let quoted = Value::from(text.as_str()).to_string();
-                        out.push_str(
-                            quoted
-                                .trim_start_matches('"')
-                                .strip_suffix('"')
-                                .unwrap_or_default(),
-                        );
+                    Some(value) => {
+                        let raw = value.to_string();
+                        let inner = raw.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+                        out.push_str(inner.unwrap_or(&raw));
                     }
-                    Some(value) => out.push_str(&value.to_string()),
                     None => match self.parts.get(name) {
                         Some(part) => out.push_str(&self.expand(part)?),
                         None if self.lenient => out.push('0'),
