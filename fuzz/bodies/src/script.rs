@@ -48,8 +48,8 @@ impl<'a> Script<'a> {
         let lines: Vec<_> = lines.lines().collect();
         let mut line = self.pick_text(&lines).to_owned();
         if line.contains("$ID") {
-            let place = usize::from(self.byte_or_zero()).checked_rem(ids.len());
-            let id = place.and_then(|place| ids.iter().rev().nth(place));
+            let at = usize::from(self.byte_or_zero()).checked_rem(ids.len());
+            let id = at.and_then(|at| ids.iter().rev().nth(at));
             line = line.replace("$ID", id.map_or("rpc_a", String::as_str));
         }
         if line.contains("$TEXT") {

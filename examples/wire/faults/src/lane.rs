@@ -313,11 +313,11 @@ impl Lane {
                     for frame in frames {
                         self.push(due, Action::Send(encode(self.from, frame.clone())));
                     }
-                    "behind frames of nobody".to_owned()
+                    "frames inserted before it".to_owned()
                 }
                 Fault::Bytes(bytes) => {
                     self.push(due, Action::Send(bytes.clone()));
-                    "behind bytes of nobody".to_owned()
+                    "bytes inserted before it".to_owned()
                 }
                 Fault::Slow(rate) => {
                     self.reads = self.reads.max(now) + time(raw.len(), *rate);

@@ -24,7 +24,7 @@ const FEW: usize = 6;
 const PING: &str = r#"{"type":"PING"}"#;
 
 #[derive(Clone, Copy, Default, PartialEq)]
-enum Stage {
+enum Phase {
     #[default]
     Outside,
     Gated,
@@ -46,7 +46,7 @@ enum Command {
 #[derive(Default)]
 pub(super) struct Server {
     inbox: VecDeque<String>,
-    stage: Stage,
+    phase: Phase,
     asked: Option<Command>,
     is_newcomer: bool,
     /// The client signs its commands; or would, by its last CONNECT and by the one at the gate.
@@ -75,7 +75,7 @@ impl Server {
             _ => std::mem::take(&mut self.is_newcomer),
         };
         let outside = ErrorFrame::new(AUTHENTICATE_FIRST);
-        let is_inside = self.stage == Stage::Inside;
+        let is_inside = self.phase == Phase::Inside;
         match frame {
             ClientFrame::Pong => self.expect("Pong"),
             ClientFrame::Connect(connect) => {
@@ -84,10 +84,10 @@ impl Server {
             }
             ClientFrame::SessionQuery(_) => self.expect("SessionQuery"),
             ClientFrame::Unknown { tag, .. } => self.object(&unknown_type(&tag), "UnknownType"),
-            ClientFrame::OnboardSubmit(_) => match self.stage {
-                Stage::Gated => self.ask(Command::Onboard, "Onboard"),
-                Stage::Outside => self.object(&outside, "NotConnected"),
-                Stage::Inside => {
+            ClientFrame::OnboardSubmit(_) => match self.phase {
+                Phase::Gated => self.ask(Command::Onboard, "Onboard"),
+                Phase::Outside => self.object(&outside, "NotConnected"),
+                Phase::Inside => {
                     self.object(&ErrorFrame::new("onboarding is not required"), "NotGated");
                 }
             },
@@ -161,11 +161,11 @@ impl Server {
     }
 
     const fn state(&self) -> ServerState {
-        match (self.asked, self.stage) {
+        match (self.asked, self.phase) {
             (Some(_), _) => ServerState::AwaitVerdict,
-            (None, Stage::Outside) => ServerState::AwaitConnect,
-            (None, Stage::Gated) => ServerState::Gated,
-            (None, Stage::Inside) => ServerState::Ready,
+            (None, Phase::Outside) => ServerState::AwaitConnect,
+            (None, Phase::Gated) => ServerState::Gated,
+            (None, Phase::Inside) => ServerState::Ready,
         }
     }
 }
@@ -211,7 +211,7 @@ impl Model for Server {
     fn receive_binary(&mut self, _: &[u8], _: &mut Run<'_, ServerConn>) {}
 
     fn operate(&mut self, op: u8, run: &mut Run<'_, ServerConn>) {
-        let (conn, is_inside) = (&mut run.conn, self.stage == Stage::Inside);
+        let (conn, is_inside) = (&mut run.conn, self.phase == Phase::Inside);
         let waits = |command| self.asked == Some(command);
         let (result, fits, frame) = match op {
             0 => {
@@ -260,15 +260,15 @@ impl Model for Server {
         }
         match op {
             0 => {
-                self.stage = Stage::Inside;
+                self.phase = Phase::Inside;
                 self.signs |= self.wish;
             }
             1 => {
-                self.stage = Stage::Gated;
+                self.phase = Phase::Gated;
                 self.stash = self.wish;
             }
             2 => {
-                self.stage = Stage::Outside;
+                self.phase = Phase::Outside;
                 self.is_newcomer = true;
                 self.wish = self.stash;
                 self.ask(Command::Onboarded, "Onboarded");
