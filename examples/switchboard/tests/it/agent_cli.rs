@@ -353,6 +353,9 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let (code, _, err) = home.chat(&host, &["--resume", "hello"], "");
     assert_eq!(code, Some(1));
     assert!(err.contains("run without --resume"), "{err}");
+    let (code, _, err) = home.chat(&host, &["--resume=nope", "hello"], "");
+    let new = "the agent knows no session nope: this is a new one";
+    assert!(code == Some(0) && err.contains(new), "{err}");
 
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
     let (_, out, _) = home.chat(

@@ -200,6 +200,14 @@ impl Agent {
         });
         out.program(if again { "back" } else { "connected" }, about)
             .await;
+        let missed = self
+            .seeks
+            .take()
+            .filter(|_| connected.status == SessionState::New);
+        if let Some(id) = missed {
+            let words = format!("the agent knows no session {id}: this is a new one");
+            out.warn(&words).await;
+        }
         if again {
             if was_lost && !out.is_json() {
                 out.connected(node.as_deref(), true).await;

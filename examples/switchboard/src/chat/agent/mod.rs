@@ -66,6 +66,8 @@ pub(crate) struct Agent {
     pub(crate) allow_all: bool,
     /// The mode to begin with.
     pub(crate) mode: Option<Mode>,
+    /// The session that is asked for, if only the agent can know it.
+    pub(crate) seeks: Option<String>,
     /// What was said before the connection is of no interest.
     pub(crate) is_once: bool,
     /// What is listened to: the run of this user's prompt, or whatever runs.

@@ -170,7 +170,9 @@ impl Channel {
             )));
         }
         if self.posted > 0 && self.answered == 0 {
-            return Err(Failure::new(format_args!("no answer within {within:?}")));
+            return Err(Failure::new(format_args!(
+                "no answer within {within:?}: --within waits longer"
+            )));
         }
         // That is all that can be expected.
         (self.posted, self.deadline) = (self.answered, None);

@@ -128,16 +128,20 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     if let Some(code) = code {
         options.invite_code = Some(code);
     }
+    let mut seeks = None;
     if let Some(id) = &args.resume {
         let last = keeper
             .load()?
             .filter(|last| id.is_empty() || last.session_id.as_deref() == Some(id));
         options.resume = match last {
             Some(last) => last,
-            None if !id.is_empty() => Resume {
-                session_id: Some(id.as_str().into()),
-                ..Resume::default()
-            },
+            None if !id.is_empty() => {
+                seeks = Some(id.clone());
+                Resume {
+                    session_id: Some(id.as_str().into()),
+                    ..Resume::default()
+                }
+            }
             None => {
                 let why = "there is no session with this agent yet: run without --resume";
                 return Err(Failure::new(why));
@@ -160,6 +164,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         offers_code,
         allow_all: args.yes,
         mode: args.mode,
+        seeks,
         is_once: args.prompt.is_some(),
         status: Status::default(),
         steps: Steps::default(),
