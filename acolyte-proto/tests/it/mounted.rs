@@ -47,7 +47,7 @@ async fn updates(chat: &mut Chat) -> Vec<String> {
             ChatUpdate::Event(Event::TextDelta(text)) => updates.push(format!("text {text}")),
             ChatUpdate::Event(event) => updates.push(event.tag().to_owned()),
             ChatUpdate::Ended(Outcome::Done(reply)) => {
-                updates.push(format!("done {}", reply.output))
+                updates.push(format!("done {}", reply.output));
             }
             ChatUpdate::Ended(Outcome::Failed(failure)) => updates.push(match failure {
                 Failure::Server(error) => format!("error {}", error.message),

@@ -1,7 +1,7 @@
-//! A change of a session leaves all else as it was, whatever the texts and values in it.
+//! What is not known, or not changed, stays as it was, whatever the texts and values in it.
 
 use connectonion_proto::codec;
-use connectonion_proto::frame::Session;
+use connectonion_proto::frame::{ClientFrame, ServerFrame, Session};
 use proptest::prelude::*;
 use rpc_core::{Json, Limits};
 
@@ -59,5 +59,16 @@ proptest! {
         let written = codec::encode(&after).unwrap();
         let again = Session::parse(written.as_str(), &limits()).unwrap();
         prop_assert_eq!(again, after);
+    }
+
+    #[test]
+    fn a_frame_of_an_unknown_type_is_kept_verbatim(payload in json(), more in json()) {
+        let text = format!(r#"{{"type":"LATER","payload":{payload},"more":{more}}}"#);
+        let client = ClientFrame::decode(&text, &limits()).unwrap();
+        let written = codec::encode(&client).unwrap();
+        prop_assert_eq!(written.as_str(), &text);
+        let server = ServerFrame::decode(&text, &limits()).unwrap();
+        let written = codec::encode(&server).unwrap();
+        prop_assert_eq!(written.as_str(), &text);
     }
 }

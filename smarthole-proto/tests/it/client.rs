@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rpc_core::testing::{Pair, Side};
-use rpc_core::{CloseReason, Limits, Machine, Text};
+use rpc_core::testing::Pair;
+use rpc_core::{CloseReason, Machine, Text};
 use smarthole_proto::client::{ClientConfig, ClientConn, ClientEvent, ClientState, Received};
 use smarthole_proto::codec::encode;
 use smarthole_proto::frame::{Answer, Message, Metadata, Notification, Registration, ServerFrame};
@@ -111,31 +111,4 @@ fn the_deadline_of_a_message_counts_from_its_arrival() {
     line.advance(29 * SECOND);
     let events = line.take_client_events();
     assert!(matches!(&events[..], [ClientEvent::Overdue { id }] if id == "1"));
-}
-
-#[test]
-fn unread_events_are_not_lost() {
-    let now = Instant::now();
-    let limits = Limits {
-        max_events: 3,
-        ..smarthole_proto::limits::defaults()
-    };
-    let mut line = line(ClientConfig { limits, ..config() }, now);
-    accept(&mut line);
-    line.hold_events(Side::Client, true);
-    for id in ["1", "2", "3", "4", "5", "6", "7"] {
-        line.server.send(encoded(id)).unwrap();
-    }
-    line.advance(SECOND);
-    line.hold_events(Side::Client, false);
-    line.settle();
-    let events = line.take_client_events();
-    let messages = events.iter().filter_map(|event| match event {
-        ClientEvent::Message(Received { message, .. }) => Some(&*message.id),
-        _ => None,
-    });
-    assert_eq!(
-        messages.collect::<Vec<_>>(),
-        ["1", "2", "3", "4", "5", "6", "7"]
-    );
 }

@@ -393,18 +393,6 @@ async fn an_unreachable_router_is_retried_ten_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taken_name_is_retried_ten_times() {
-    let (delays, state) = always_refused("DUPLICATE_NAME", config().link, 11).await;
-    assert_eq!(delays, SCHEDULE);
-    let LinkState::GaveUp { cause } = state else {
-        panic!("{state:?}")
-    };
-    let message = "DUPLICATE_NAME: no".to_owned();
-    let retryable = true;
-    assert_eq!(cause, CloseReason::Refused { message, retryable });
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_literal_reconnect_policy_retries_every_second_forever() {
     let literal = LinkConfig {
         reconnect: ReconnectPolicy {

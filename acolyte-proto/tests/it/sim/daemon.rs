@@ -141,7 +141,11 @@ impl Daemon {
         let over = match roll {
             0..3 => server.done(id, &Reply::new("done", "gpt-5-mini")).is_ok(),
             3..5 => server.fail(id, &AppError::failed("no")).is_ok(),
-            _ if *aborted => false,
+            _ if *aborted => {
+                let sent = server.event(id, &Event::text("late"));
+                ensure(sent.is_err(), || format!("{id} goes on after its abort"))?;
+                false
+            }
             _ => {
                 let sent = server.event(id, &Event::text(piece.to_string()));
                 if sent.is_ok() {

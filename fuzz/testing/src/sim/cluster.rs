@@ -7,6 +7,10 @@
     missing_debug_implementations,
     reason = "whoever fails gets the chronicle"
 )]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "small numbers of a schedule"
+)]
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -199,9 +203,7 @@ impl<N: Clone + Send + 'static> Cluster<N> {
         rng.pick(self.kind.queues).copied().unwrap_or(4_096)
     }
 
-    /// How many slots there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    fn slot_count(&self) -> usize {
         lock(&self.slots).len()
     }
 
@@ -274,7 +276,7 @@ impl<N: Clone + Send + 'static> Cluster<N> {
 
     /// Lets something fail, and ends that later.
     fn fault(self: &Arc<Self>, loses: bool, rng: &mut Rng) {
-        let slot = rng.below(self.len() as u64) as usize;
+        let slot = rng.below(self.slot_count() as u64) as usize;
         let long = if rng.chance(10) { 60 } else { 12 };
         let time = rng.duration(long * SECOND);
         let delay = if rng.chance(20) { 8 } else { 1 };
@@ -373,7 +375,7 @@ impl<N: Clone + Send + 'static> Cluster<N> {
         let faults = std::mem::take(&mut *lock(&self.faults));
         faults.join_all().await;
         self.store.set_full(false);
-        for slot in 0..self.len() {
+        for slot in 0..self.slot_count() {
             if self.node(slot).is_none() {
                 self.start(slot, 4_096).await;
             }

@@ -1,4 +1,8 @@
 //! [`Lives`]: clients that come and go on faulty lines to one server, as each protocol has them.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "small numbers of a schedule"
+)]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

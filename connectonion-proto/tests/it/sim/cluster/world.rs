@@ -266,7 +266,7 @@ impl World {
             // What was lost comes back in no other log.
             has_old_copies: false,
             set_clock: |slot, is_wrong| {
-                set_ahead(slot, if is_wrong { HOUR } else { Duration::ZERO })
+                set_ahead(slot, if is_wrong { HOUR } else { Duration::ZERO });
             },
         };
         let cluster = Cluster::new(HOSTS, kind, None, rng).await;
