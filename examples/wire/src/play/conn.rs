@@ -124,8 +124,11 @@ impl Conn {
 
     /// Takes the answer to a request.
     pub(super) fn answer(answer: Answer) -> Self {
-        let reads = stream::unfold(answer, |mut answer| async move {
-            Some((answer.next().await, answer))
+        let reads = stream::unfold(Some(answer), |answer| async move {
+            let mut answer = answer?;
+            let frame = answer.next().await;
+            let more = (!frame.is_end()).then_some(answer);
+            Some((frame, more))
         });
         Self::of(reads, no_writes())
     }

@@ -29,6 +29,8 @@ struct Replay<'a, R> {
     all: Vec<&'a Step>,
     /// Those that have not passed.
     steps: Vec<Option<&'a Step>>,
+    /// The one that is played.
+    at: usize,
     /// Connections on which a frame did not come, and nothing has been sent since.
     silent: BTreeSet<u32>,
     /// On each connection, the frame that is not the one that is awaited: the next one says why.
@@ -58,14 +60,16 @@ pub(crate) async fn run(
         edit,
         steps: steps.iter().copied().map(Some).collect(),
         all: steps,
+        at: 0,
         silent: BTreeSet::new(),
         odd: BTreeMap::new(),
         report,
         differences: 0,
     };
     replay.player.start().await?;
-    for at in 0..replay.all.len() {
-        replay.step(at).await;
+    while replay.at < replay.all.len() {
+        replay.step(replay.at).await;
+        replay.at += 1;
     }
     let wait = match peer {
         Peer::Server(..) => QUIET,
@@ -209,7 +213,8 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
 
     /// Returns the places of the steps of the other side.
     fn awaited(&self, number: u32) -> impl Iterator<Item = usize> {
-        let steps = self.steps.iter().enumerate();
+        // On an open connection, those before have passed.
+        let steps = self.steps.iter().enumerate().skip(self.at);
         steps.filter_map(move |(at, step)| {
             let step = step.filter(|step| step.connection == number)?;
             matches!(step.action, Action::Expect { .. } | Action::Await(..)).then_some(at)
@@ -329,7 +334,7 @@ impl<'a, R: FnMut(Difference)> Replay<'a, R> {
 
     /// Reports what comes where nothing of the other side is awaited any more.
     fn came_behind(&mut self, number: u32, got: &Frame) {
-        let own = self.steps.iter().flatten();
+        let own = self.steps.iter().skip(self.at).flatten();
         let next = own.copied().find(|step| step.connection == number);
         if !got.is_end() {
             let mut all = self.all.iter().rev().copied();
