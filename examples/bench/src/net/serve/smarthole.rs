@@ -30,6 +30,7 @@ pub(super) async fn serve(tell: Tell) {
 pub(super) async fn serve_router(tell: Tell) {
     let mut options = ServerOptions::default();
     options.http.limits.max_connections = CONNECTIONS;
+    options.http.limits.max_websockets = None;
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
     tell(server.local_addr());
