@@ -10,7 +10,7 @@ use super::handle::Shared;
 use super::{Outcome, Protocol};
 use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
-use crate::net::queue::{remember, wake};
+use crate::net::queue::{remember, wake_from};
 use crate::net::telemetry::{CallOutcome, CallSpan, Side};
 use crate::sync::Mutex;
 
@@ -131,9 +131,7 @@ fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
         return;
     }
     state.phase = Phase::Ended(outcome);
-    let caller = state.caller.take();
-    drop(state);
-    wake(caller);
+    wake_from(state, |state| state.caller.take());
 }
 
 impl<P: Protocol> Drop for Completer<P> {
@@ -165,14 +163,12 @@ impl<P: Protocol> Future for Waiting<P> {
         let phase = std::mem::replace(&mut state.phase, Phase::Taken);
         drop(state);
         self.is_over = true;
-        match phase {
-            Phase::Ended(outcome) => {
-                let counted = outcome.as_ref().map(P::outcome);
-                self.span.end(counted.unwrap_or(CallOutcome::Error));
-                Poll::Ready(outcome)
-            }
-            _ => Poll::Pending,
-        }
+        let Phase::Ended(outcome) = phase else {
+            return Poll::Pending;
+        };
+        let counted = outcome.as_ref().map(P::outcome);
+        self.span.end(counted.unwrap_or(CallOutcome::Error));
+        Poll::Ready(outcome)
     }
 }
 
