@@ -160,12 +160,11 @@ impl<P: Protocol> Future for Waiting<P> {
             remember(&mut state.caller, cx);
             return Poll::Pending;
         }
-        let phase = std::mem::replace(&mut state.phase, Phase::Taken);
-        drop(state);
-        self.is_over = true;
-        let Phase::Ended(outcome) = phase else {
+        let Phase::Ended(outcome) = std::mem::replace(&mut state.phase, Phase::Taken) else {
             return Poll::Pending;
         };
+        drop(state);
+        self.is_over = true;
         let counted = outcome.as_ref().map(P::outcome);
         self.span.end(counted.unwrap_or(CallOutcome::Error));
         Poll::Ready(outcome)
