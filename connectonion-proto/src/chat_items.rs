@@ -16,8 +16,8 @@ use crate::id::ToolCallId;
 /// call, and for other events their type and their place in the trace.
 pub(crate) fn chat_items(session: &str) -> Json {
     let limits = Limits::unlimited();
-    let messages = messages_of(list(session, "messages", &limits));
-    let mut turns = turns_of(list(session, "trace", &limits), &limits);
+    let [messages, trace] = lists(session, &limits);
+    let (messages, mut turns) = (messages_of(messages), turns_of(trace, &limits));
     // A trace that was cut has its last turns.
     let prompts = messages.iter().filter(|(is_user, _)| *is_user).count();
     let mut missing = prompts.saturating_sub(turns.len());
@@ -37,17 +37,18 @@ pub(crate) fn chat_items(session: &str) -> Json {
     Json::of(&items).unwrap_or(Json::EMPTY_ARRAY)
 }
 
-/// Returns the items of a list within an object, without copying them, because they may be long.
-fn list<'a>(object: &'a str, name: &str, limits: &Limits) -> Vec<&'a RawValue> {
-    let mut list = None;
-    let read = each_member(object, |known, value| {
-        if known == name {
-            list.get_or_insert(value);
-        }
+/// Returns the items of the messages and of the trace, without copying them, because they may be long.
+fn lists<'a>(session: &'a str, limits: &Limits) -> [Vec<&'a RawValue>; 2] {
+    let (mut messages, mut trace) = (None, None);
+    let read = each_member(session, |name, value| match &*name {
+        "messages" => drop(messages.get_or_insert(value)),
+        "trace" => drop(trace.get_or_insert(value)),
+        _ => {}
     });
-    let list = read.ok().and(list);
-    list.and_then(|list| parse(list, limits).ok())
-        .unwrap_or_default()
+    [messages, trace].map(|list| {
+        let items = list.filter(|_| read.is_ok()).map(|it| parse(it, limits));
+        items.and_then(Result::ok).unwrap_or_default()
+    })
 }
 
 /// Returns the messages, and whether each is the user's.

@@ -53,16 +53,12 @@ impl<T> Backlog<T> {
 
     /// Removes and returns the oldest item.
     pub fn pop_front(&mut self) -> Option<T> {
-        let item = self.items.pop_front()?;
-        self.settle();
-        Some(item)
+        self.items.pop_front().inspect(|_| self.settle())
     }
 
     /// Removes and returns the item at index `at`; 0 is the oldest.
     pub fn remove(&mut self, at: usize) -> Option<T> {
-        let item = self.items.remove(at)?;
-        self.settle();
-        Some(item)
+        self.items.remove(at).inspect(|_| self.settle())
     }
 
     fn settle(&mut self) {

@@ -274,11 +274,8 @@ impl<E> MachineCore<E> {
     /// [`Refused::QueueFull`] if the outbox has no room; nothing was queued. Try again once it was drained.
     #[inline]
     pub fn check_stream_room(&mut self) -> Result<(), Refused> {
-        if self.outbox.has_stream_room(1) {
-            return Ok(());
-        }
-        self.refused = true;
-        Err(Refused::QueueFull)
+        let has_room = self.outbox.has_stream_room(1);
+        self.note_refusal(has_room.then_some(()).ok_or(Refused::QueueFull))
     }
 
     /// Checks that this many frames fit, before an operation that sends all of them or none. An
@@ -287,11 +284,8 @@ impl<E> MachineCore<E> {
     /// # Errors
     /// [`Refused::QueueFull`] if the outbox has no room; nothing was queued. Try again once it was drained.
     pub fn check_room(&mut self, frames: usize) -> Result<(), Refused> {
-        if self.outbox.has_room_for(frames) {
-            return Ok(());
-        }
-        self.refused = true;
-        Err(Refused::QueueFull)
+        let has_room = self.outbox.has_room_for(frames);
+        self.note_refusal(has_room.then_some(()).ok_or(Refused::QueueFull))
     }
 
     /// Returns whether less than half of the room is used. A machine that answers its peer reads
@@ -333,10 +327,9 @@ impl<E> MachineCore<E> {
     /// Returns whether an unanswered frame may have reached the peer.
     #[must_use]
     pub const fn delivery(&self, frame: FrameNumber) -> Delivery {
-        if self.line_lost && !self.outbox.was_taken(frame) {
-            Delivery::NotSent
-        } else {
-            Delivery::Unknown
+        match self.line_lost && !self.outbox.was_taken(frame) {
+            true => Delivery::NotSent,
+            false => Delivery::Unknown,
         }
     }
 
@@ -522,7 +515,7 @@ impl<E> MachineCore<E> {
     }
 
     #[inline]
-    fn note_refusal(&mut self, sent: Result<FrameNumber, Refused>) -> Result<FrameNumber, Refused> {
+    fn note_refusal<T>(&mut self, sent: Result<T, Refused>) -> Result<T, Refused> {
         self.refused |= matches!(sent, Err(Refused::QueueFull));
         sent
     }

@@ -224,11 +224,7 @@ impl Outbox {
     }
 
     fn check_open(&self) -> Result<(), Refused> {
-        if self.closing {
-            Err(Refused::Closed)
-        } else {
-            Ok(())
-        }
+        (!self.closing).then_some(()).ok_or(Refused::Closed)
     }
 
     fn check_room(&self, size: usize) -> Result<(), Refused> {
@@ -241,11 +237,7 @@ impl Outbox {
         let fits = self.frames.len() < self.max_frames
             // A single large message may exceed the byte budget if nothing else waits.
             && (self.frames.is_empty() || self.queued_bytes + size <= self.max_bytes);
-        if fits {
-            Ok(())
-        } else {
-            Err(Refused::QueueFull)
-        }
+        fits.then_some(()).ok_or(Refused::QueueFull)
     }
 
     fn push_ready(&mut self, frame: Outgoing) -> FrameNumber {

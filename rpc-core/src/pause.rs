@@ -63,17 +63,17 @@ impl ReadPause {
     /// Notes it too, and returns whether deadlines count: all that has arrived was read, so a
     /// missing reply is late.
     pub(crate) fn is_over(&mut self, reads: bool, now: Instant) -> bool {
-        self.note(reads, now);
-        match *self {
-            Self::Reading { .. } => true,
-            Self::Paused { .. } => false,
-            Self::CatchingUp { until } => until <= now,
-        }
+        let until = self.catching_up(reads, now);
+        until.map_or(matches!(self, Self::Reading { .. }), |until| until <= now)
     }
 
     /// Notes it too, and returns until when input that arrived during the pause is read.
     pub(crate) fn catching_up(&mut self, reads: bool, now: Instant) -> Option<Instant> {
         self.note(reads, now);
+        self.until()
+    }
+
+    const fn until(&self) -> Option<Instant> {
         match *self {
             Self::CatchingUp { until } => Some(until),
             Self::Reading { .. } | Self::Paused { .. } => None,
@@ -82,11 +82,7 @@ impl ReadPause {
 
     /// Returns when to look at this deadline; `None` while it is suspended.
     pub(crate) fn suspend(&self, deadline: Instant, reads: bool) -> Option<Instant> {
-        let until = match *self {
-            Self::CatchingUp { until } => until,
-            Self::Reading { .. } | Self::Paused { .. } => deadline,
-        };
-        reads.then(|| deadline.max(until))
+        reads.then(|| deadline.max(self.until().unwrap_or(deadline)))
     }
 }
 

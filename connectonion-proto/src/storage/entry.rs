@@ -40,11 +40,6 @@ rpc_core::members! {
     }
 }
 
-#[derive(Deserialize)]
-struct Line {
-    short: Option<Short>,
-}
-
 /// Returns the line of a record: what it adds to the record before it, or all, if that is not much more, or
 /// when it `is_due` and the record has its session. Then nothing before it is needed, which is returned, too.
 pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) -> (String, bool) {
@@ -67,10 +62,8 @@ pub(crate) fn line_of(record: &Record, before: Option<&Record>, is_due: bool) ->
 
 /// Returns whether a line says anything of a session.
 pub(crate) fn has_session(line: &str) -> bool {
-    let is_there = |session: Json| session != Json::NULL;
-    let short = || find_member(line, "short");
-    find_member(line, "session").is_some_and(is_there)
-        || short().is_some_and(|short| find_member(short.get(), "session").is_some())
+    let has = |object: &str| find_member(object, "session").is_some();
+    has(line) || find_member(line, "short").is_some_and(|short| has(short.get()))
 }
 
 /// Returns a short line for a record, from which it [can be read](read) after `before`; `None` if there
@@ -86,9 +79,11 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
         prompt.text = texts.shorten(&prompt.text);
     }
     let base = base.and_then(|base| base.session.as_ref());
+    let mut read_base = None;
     if let (Some(base), Some(session)) = (base, next.session.take()) {
+        let before = read_base.insert(members(base)?);
         short.after = Some(base.get().len());
-        short.session = Some(texts.shorten_all(&changes(base, &session)?)?);
+        short.session = Some(texts.shorten_all(&changes(before, &session)?)?);
     } else if let Some(session) = &record.session {
         next.session = Some(texts.shorten_all(session)?);
     }
@@ -97,31 +92,34 @@ fn write(record: &Record, before: Option<&Record>) -> Option<String> {
     line.push_str(",\"short\":");
     line.push_str(encode(&short).ok()?.as_str());
     line.push('}');
-    let is_same = |read: Record| {
-        let mut whole = Record {
-            events: Vec::new(),
-            ..record.clone()
-        };
-        whole.inherit(before);
-        for prompt in &mut whole.inputs {
-            // Lines do not have these.
-            (prompt.conn, prompt.files) = (None, Vec::new());
-        }
-        read == whole
-    };
-    read(&line, before).is_some_and(is_same).then_some(line)
+    let mut whole = record.clone();
+    whole.inherit(before);
+    // Lines do not have these.
+    whole.events.clear();
+    for prompt in &mut whole.inputs {
+        (prompt.conn, prompt.files) = (None, Vec::new());
+    }
+    let read = read_with(&line, before, |_| read_base)?;
+    (read == whole).then_some(line)
 }
 
 /// Reads a line, and completes it with the record before it. `None` if it is not a record, or not one
 /// that follows this one.
 pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
+    read_with(line, before, members)
+}
+
+/// Does so with the members of the session before it.
+fn read_with(
+    line: &str,
+    before: Option<&Record>,
+    members: impl FnOnce(&Json) -> Option<Session>,
+) -> Option<Record> {
     let mut record = Record::parse(line).ok()?;
     let before = before.filter(|it| record.follows(it));
-    let short = match line.contains("\"short\":{") {
-        true => parse::<Line>(line, &Limits::unlimited()).ok()?.short,
-        false => None,
-    };
+    let short = find_member(line, "short").filter(|it| it.first_byte() == b'{');
     if let Some(short) = short {
+        let short: Short = parse(short.get(), &Limits::unlimited()).ok()?;
         let mut texts = Texts::of(before.filter(|_| record.session.is_none()));
         record.prompt = texts.lengthen(&record.prompt)?;
         for prompt in &mut record.inputs {
@@ -131,7 +129,7 @@ pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
             (Some(changes), _) => {
                 let base = before?.session.as_ref();
                 let base = base.filter(|base| Some(base.get().len()) == short.after)?;
-                Some(changed(base, &texts.lengthen_all(&changes)?)?)
+                Some(changed(&members(base)?, &texts.lengthen_all(&changes)?)?)
             }
             (None, Some(session)) => Some(texts.lengthen_all(&session)?),
             (None, None) => None,
@@ -208,8 +206,8 @@ fn members(session: &Json) -> Option<Session> {
 }
 
 /// Returns the members of a session as [`Change`]s of another one.
-fn changes(base: &Json, session: &Json) -> Option<Json> {
-    let (base, session) = (members(base)?, members(session)?);
+fn changes(base: &Session, session: &Json) -> Option<Json> {
+    let session = members(session)?;
     let mut changes = Session::new();
     for (name, value) in session.members() {
         let before = base.get(name);
@@ -227,8 +225,8 @@ fn changes(base: &Json, session: &Json) -> Option<Json> {
 }
 
 /// Returns a session after [`changes`].
-fn changed(base: &Json, changes: &Json) -> Option<Json> {
-    let (base, changes) = (members(base)?, members(changes)?);
+fn changed(base: &Session, changes: &Json) -> Option<Json> {
+    let changes = members(changes)?;
     let mut session = Session::new();
     for (name, change) in changes.members() {
         let change: Option<Change> = parse(change.get(), &Limits::unlimited()).ok()?;
@@ -239,7 +237,9 @@ fn changed(base: &Json, changes: &Json) -> Option<Json> {
             }) => value,
             Some(Change { adds, .. }) => {
                 let (before, adds) = (inside(base.get(name)?)?, adds?);
-                Json::new(&format!("[{before},{}]", inside(&adds)?)).ok()?
+                let adds = inside(&adds)?;
+                let are_items = !before.is_empty() && !adds.is_empty();
+                are_items.then(|| Json::from_checked(format!("[{before},{adds}]")))?
             }
         };
         session.set_raw(name, value);
@@ -330,6 +330,7 @@ mod tests {
             "{}",
         ] {
             let (base, session) = (Json::new(base).unwrap(), Json::new(session).unwrap());
+            let base = members(&base).unwrap();
             let changes = changes(&base, &session).unwrap();
             assert_eq!(changed(&base, &changes), Some(session));
         }

@@ -73,6 +73,10 @@ impl<'t> InOrder<'t> {
             self.at = end + 1;
             return self.text.get(start..=end).map(Json::whole);
         }
+        if let Some(empty @ ("[]" | "{}")) = self.text.get(start..start + 2) {
+            self.at = start + 2;
+            return Some(Json::whole(empty));
+        }
         let raw = self.raw(name)?;
         matches!(mend(raw), Cow::Borrowed(_)).then(|| Json::whole(raw))
     }

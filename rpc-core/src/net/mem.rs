@@ -10,7 +10,7 @@ use futures_sink::Sink;
 use tokio::sync::mpsc;
 
 use super::dial::{DialError, Dialer};
-use super::queue::wake;
+use super::queue::{wake, wake_from};
 use super::transport::{Message, TransportError};
 use crate::message::Outgoing;
 use crate::sync::Mutex;
@@ -195,9 +195,7 @@ impl Stream for MemTransport {
             state.reader = Some(cx.waker().clone());
             return Poll::Pending;
         };
-        let writer = state.writer.take();
-        drop(state);
-        wake(writer);
+        wake_from(state, |state| state.writer.take());
         match &message {
             Message::Ping(payload) => self.outgoing.answer(Message::Pong(payload.clone())),
             Message::Close(frame) => {
@@ -269,9 +267,7 @@ impl Drop for MemTransport {
         let mut state = self.incoming.state.lock();
         state.abandoned = true;
         state.frames.clear();
-        let writer = state.writer.take();
-        drop(state);
-        wake(writer);
+        wake_from(state, |state| state.writer.take());
     }
 }
 

@@ -111,11 +111,7 @@ impl<T> State<T> {
     }
 
     fn remove(&mut self, at: usize) -> Option<T> {
-        let removed = match at {
-            0 => self.items.pop_front(),
-            _ => self.items.remove(at),
-        };
-        let removed = removed?;
+        let removed = self.items.remove(at)?;
         self.meter.taken(1);
         self.bytes -= removed.bytes;
         self.counted -= usize::from(removed.counts);
@@ -278,9 +274,7 @@ impl<T> Producer<T> {
             counts,
         });
         state.meter.pushed();
-        let consumer = state.consumer.take();
-        drop(state);
-        wake(consumer);
+        wake_from(state, |state| state.consumer.take());
     }
 
     /// Takes back the waiting items that are `wanted`; it is asked about the newest first. Returns
@@ -304,9 +298,7 @@ impl<T> Producer<T> {
         let mut state = self.shared.state.lock();
         state.ended = true;
         state.readers = Vec::new();
-        let consumer = state.consumer.take();
-        drop(state);
-        wake(consumer);
+        wake_from(state, |state| state.consumer.take());
     }
 
     /// Returns another consumer, with a queue of its own: it gets a clone of every item from now on.
@@ -449,6 +441,16 @@ pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }
+}
+
+/// Takes a task's waker out of a state, and wakes the task once that is unlocked.
+pub(super) fn wake_from<S: ?Sized>(
+    mut state: MutexGuard<'_, S>,
+    take: impl FnOnce(&mut S) -> Option<Waker>,
+) {
+    let waker = take(&mut state);
+    drop(state);
+    wake(waker);
 }
 
 /// Stores the task's waker, unless the stored one already wakes the same task.

@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use super::driver::{DriverConfig, Io};
 use super::observe::Tap;
-use super::queue::remember;
+use super::queue::{remember, wake_from};
 use super::running::Running;
 use super::telemetry::{ConnectionMeter, Side, connection_span};
 use super::time;
@@ -190,10 +190,8 @@ impl<M: Machine> Handle<M> {
 }
 
 /// Wakes the connection's task, if it sleeps.
-fn wake<M>(mut state: MutexGuard<'_, State<M>>) {
-    let task = state.task.take();
-    drop(state);
-    crate::net::queue::wake(task);
+fn wake<M>(state: MutexGuard<'_, State<M>>) {
+    wake_from(state, |state| state.task.take());
 }
 
 impl<M> Clone for Handle<M> {
@@ -263,9 +261,8 @@ struct Connection<H: ConnectionHandler, T: Transport> {
 impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CloseReason> {
         let now = time::now();
-        let mut event = None;
         loop {
-            let (more, was_full) = self.handle_input(cx, now, event);
+            let (more, was_full) = self.handle_input(cx, now);
             if let Some(shutdown) = &mut self.shutdown
                 && shutdown.as_mut().poll(cx).is_ready()
             {
@@ -287,8 +284,9 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
                 let machine = &mut state.machine;
                 self.io.drop_transport(machine, Disconnect::Local, now);
             }
-            event = state.machine.poll_event();
-            if event.is_some() {
+            if let Some(event) = state.machine.poll_event() {
+                drop(state);
+                self.handle_event(event);
                 continue;
             }
             if state.machine.is_closed() && !self.has_ended {
@@ -313,12 +311,7 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
 
     /// Reads, handles events and runs tasks, a few messages at a time. Returns whether there may be
     /// more to read, and whether the machine wanted no further input at the end of it.
-    fn handle_input(
-        &mut self,
-        cx: &mut Context<'_>,
-        now: Instant,
-        mut event: Option<<H::Machine as Machine>::Event>,
-    ) -> (bool, bool) {
+    fn handle_input(&mut self, cx: &mut Context<'_>, now: Instant) -> (bool, bool) {
         let mut budget = self.io.read_budget();
         loop {
             let mut state = self.handle.lock();
@@ -332,19 +325,24 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
             budget -= at_most;
             let more = self.io.poll_input(machine, cx, now, at_most);
             let was_full = !machine.wants_input();
-            event = event.or_else(|| machine.poll_event());
             drop(state);
-            while let Some(next) = event {
-                if let Some(reason) = self.handler.on_event(next, &mut self.tasks) {
-                    self.reason.get_or_insert(reason);
-                }
-                event = self.handle.lock().machine.poll_event();
+            loop {
+                let event = self.handle.lock().machine.poll_event();
+                let Some(event) = event else { break };
+                self.handle_event(event);
             }
             self.run_tasks(cx);
             // The last words of a machine that has closed leave before anything else is read.
             if !more || budget == 0 || self.handle.read(Machine::is_closed) {
                 return (more, was_full);
             }
+        }
+    }
+
+    #[inline(always)] // An event is moved less.
+    fn handle_event(&mut self, event: <H::Machine as Machine>::Event) {
+        if let Some(reason) = self.handler.on_event(event, &mut self.tasks) {
+            self.reason.get_or_insert(reason);
         }
     }
 

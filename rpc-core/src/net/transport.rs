@@ -33,11 +33,9 @@ pub enum Message {
 impl Message {
     /// The payload's length in bytes.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::Binary(bytes) | Self::Ping(bytes) | Self::Pong(bytes) => bytes.len(),
-            Self::Fragment => 0,
-            Self::Close(frame) => frame.as_ref().map_or(0, |frame| 2 + frame.reason.len()),
+        match self.as_incoming() {
+            Ok(incoming) => incoming.len(),
+            Err(close) => close.map_or(0, |close| 2 + close.reason.len()),
         }
     }
 

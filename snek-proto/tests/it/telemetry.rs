@@ -169,3 +169,18 @@ fn calls_connections_and_bytes_are_counted() {
     );
     assert_eq!(values["rpc_client_lost_events_total{rpc_system=snek}"], 0.0);
 }
+
+#[test]
+fn each_recorder_counts_the_calls_of_its_connections() {
+    let posted =
+        "rpc_client_call_duration_seconds{outcome=ok,rpc_method=send_message,rpc_system=snek}";
+    for _ in 0..2 {
+        let recorder = DebuggingRecorder::new();
+        let snapshotter = recorder.snapshotter();
+        metrics::with_local_recorder(&recorder, || {
+            rpc_core::net::telemetry::describe();
+            run(talk());
+        });
+        assert_eq!(values(&snapshotter).get(posted), Some(&1.0));
+    }
+}

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use rpc_core::Instant;
 use rpc_core::net::server::{
     Accepted, Brake, HasRuntime, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol,
@@ -155,15 +156,15 @@ impl<A: Agent> ServerProtocol for Host<A> {
         cluster.map_or(Ok(()), |it| it.listens_at(local, self.is_tls))
     }
 
-    async fn serve(self: Arc<Self>, accepted: Accepted) {
+    fn serve(self: Arc<Self>, accepted: Accepted) -> impl Future<Output = ()> + Send + 'static {
         let is_passed_on = accepted.parts.extensions.get::<Arrival>().is_some();
-        match self.cluster.as_ref().filter(|_| !is_passed_on) {
-            Some(cluster) => {
-                let clock = self.runtime.clock();
+        match self.cluster.clone().filter(|_| !is_passed_on) {
+            // In a box, so that the connections of a host that is alone are smaller.
+            Some(cluster) => Either::Left(Box::pin(async move {
                 let here = |accepted| self.serve_here(accepted);
-                cluster.serve(accepted, clock, here).await;
-            }
-            None => self.serve_here(accepted).await,
+                cluster.serve(accepted, self.runtime.clock(), here).await;
+            })),
+            None => Either::Right(self.serve_here(accepted)),
         }
     }
 

@@ -10,7 +10,7 @@ use super::handle::Shared;
 use super::{Outcome, Protocol};
 use crate::Instant;
 use crate::error::{CallError, CloseReason, Delivery, Refused};
-use crate::net::queue::{remember, wake};
+use crate::net::queue::{remember, wake_from};
 use crate::net::telemetry::{CallOutcome, CallSpan, Side};
 use crate::sync::Mutex;
 
@@ -131,9 +131,7 @@ fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
         return;
     }
     state.phase = Phase::Ended(outcome);
-    let caller = state.caller.take();
-    drop(state);
-    wake(caller);
+    wake_from(state, |state| state.caller.take());
 }
 
 impl<P: Protocol> Drop for Completer<P> {
@@ -162,17 +160,14 @@ impl<P: Protocol> Future for Waiting<P> {
             remember(&mut state.caller, cx);
             return Poll::Pending;
         }
-        let phase = std::mem::replace(&mut state.phase, Phase::Taken);
+        let Phase::Ended(outcome) = std::mem::replace(&mut state.phase, Phase::Taken) else {
+            return Poll::Pending;
+        };
         drop(state);
         self.is_over = true;
-        match phase {
-            Phase::Ended(outcome) => {
-                let counted = outcome.as_ref().map(P::outcome);
-                self.span.end(counted.unwrap_or(CallOutcome::Error));
-                Poll::Ready(outcome)
-            }
-            _ => Poll::Pending,
-        }
+        let counted = outcome.as_ref().map(P::outcome);
+        self.span.end(counted.unwrap_or(CallOutcome::Error));
+        Poll::Ready(outcome)
     }
 }
 

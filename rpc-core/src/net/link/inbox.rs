@@ -16,7 +16,7 @@ use super::handle::DrainReport;
 use crate::Instant;
 use crate::error::Refused;
 use crate::message::CloseFrame;
-use crate::net::queue::remember;
+use crate::net::queue::{remember, wake_from};
 use crate::sync::Mutex;
 
 /// Memory for more commands than this is given back when none waits.
@@ -240,10 +240,8 @@ impl<P: Protocol> Inbox<P> {
 }
 
 /// Wakes the task, unless it was woken already.
-fn wake<P: Protocol>(mut state: MutexGuard<'_, State<P>>) {
-    let task = state.task.take();
-    drop(state);
-    crate::net::queue::wake(task);
+fn wake<P: Protocol>(state: MutexGuard<'_, State<P>>) {
+    wake_from(state, |state| state.task.take());
 }
 
 /// Frees the memory of a burst of commands.

@@ -101,7 +101,7 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
     /// Runs one connection, from its dial to the wait before the next one. Returns the final state
     /// if there is no next one.
     async fn line(&mut self) -> Option<LinkState> {
-        self.set_state(LinkState::Connecting {
+        self.front.set_state(LinkState::Connecting {
             attempt: self.attempt,
         });
         let (reason, after) = match self.connect().await {
@@ -129,7 +129,7 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
                 }
             }
         };
-        self.set_state(LinkState::Lost {
+        self.front.set_state(LinkState::Lost {
             cause: reason,
             retry_in: at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)),
             exhausted,
@@ -205,10 +205,6 @@ impl<P: Protocol, D: Dialer> Task<P, D> {
             self.attempt = 0;
         }
         (reason, after)
-    }
-
-    fn set_state(&self, state: LinkState) {
-        self.front.set_state(state);
     }
 
     /// Sets the final state.

@@ -68,10 +68,8 @@ impl<P: Protocol> Waiters<P> {
 
     /// Returns ready when a stream has room for an item. A call without a waiter always has.
     pub(super) fn poll_room(&self, call: P::Call, cx: &mut Context<'_>) -> Poll<()> {
-        match self.items(call) {
-            Some(items) => items.poll_room(cx),
-            None => Poll::Ready(()),
-        }
+        let items = self.items(call);
+        items.map_or(Poll::Ready(()), |items| items.poll_room(cx))
     }
 
     /// Returns the longest wait for room.

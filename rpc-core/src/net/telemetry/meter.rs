@@ -12,9 +12,12 @@
 )]
 
 #[cfg(feature = "metrics")]
+use std::{cell::RefCell, ptr, thread::LocalKey};
+
+#[cfg(feature = "metrics")]
 use metrics::{
-    Counter, Gauge, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
 };
 
 use super::Side;
@@ -73,17 +76,55 @@ impl Call {
                 ("outcome", outcome),
             ];
             let took = crate::net::time::now().saturating_duration_since(start);
-            histogram!(name, &labels).record(took.as_secs_f64());
+            let histogram = cached(&TOOK, side, [system, method, outcome], || {
+                histogram!(name, &labels)
+            });
+            histogram.record(took.as_secs_f64());
         }
     }
 }
 
 #[cfg(feature = "metrics")]
 fn active_calls(side: Side, system: &'static str) -> Gauge {
-    match side {
+    cached(&ACTIVE, side, [system, "", ""], || match side {
         Side::Client => gauge!("rpc_client_active_calls", "rpc_system" => system),
         Side::Server => gauge!("rpc_server_active_calls", "rpc_system" => system),
-    }
+    })
+}
+
+/// Meters of calls, by the address of their recorder and by what they are for: constants, so that their
+/// addresses are compared.
+#[cfg(feature = "metrics")]
+type Cache<M> = RefCell<Vec<((usize, Side, [*const str; 3]), M)>>;
+
+#[cfg(feature = "metrics")]
+thread_local! {
+    static ACTIVE: Cache<Gauge> = RefCell::default();
+    static TOOK: Cache<Histogram> = RefCell::default();
+}
+
+/// Returns a meter that is registered once in a thread, because that takes as long as a third of a call. A new
+/// connection begins anew, in case there is another recorder at the same address.
+#[cfg(feature = "metrics")]
+fn cached<M: Clone>(
+    cache: &'static LocalKey<Cache<M>>,
+    side: Side,
+    of: [&'static str; 3],
+    register: impl Fn() -> M,
+) -> M {
+    let recorder = metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr());
+    let key = (recorder, side, of.map(ptr::from_ref));
+    let meter = cache.try_with(|cache| {
+        let mut cache = cache.borrow_mut();
+        if let Some((_, meter)) = cache.iter().find(|(known, _)| *known == key) {
+            return meter.clone();
+        }
+        let meter = register();
+        cache.push((key, meter.clone()));
+        meter
+    });
+    // A thread that ends has no cache.
+    meter.unwrap_or_else(|_| register())
 }
 
 /// Counts nothing by default.
@@ -98,6 +139,8 @@ impl ConnectionMeter {
         Self {
             #[cfg(feature = "metrics")]
             meters: Some({
+                ACTIVE.take();
+                TOOK.take();
                 let open = match side {
                     Side::Client => gauge!("rpc_client_connections", "rpc_system" => system),
                     Side::Server => gauge!("rpc_server_connections", "rpc_system" => system),

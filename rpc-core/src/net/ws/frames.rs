@@ -198,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
     }
 
     /// Returns the next message if it is a short text that was read as a whole, as most are.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_text(&mut self) -> Option<Result<Message, Failure>> {
         let (header, begin, len) = text_header(&self.buffer)?;
         let is_alone = !self.has_ended && self.partial.is_none() && self.kind.is_none();
@@ -213,6 +213,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
         loop {
+            if let Some(text) = self.next_text() {
+                return Poll::Ready(text.map(Some));
+            }
             if let Some(message) = ready!(self.poll_decode(cx))? {
                 return Poll::Ready(Ok(Some(message)));
             }

@@ -194,11 +194,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> WsStream<S> {
     fn poll_sink<T>(
         &mut self,
         cx: &mut Context<'_>,
-        poll: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<T>,
+        poll: fn(&mut Self, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        self.halves.sink.register(cx.waker());
         let waker = self.waker.clone();
-        poll(self, &mut Context::from_waker(&waker))
+        let mut both = Context::from_waker(&waker);
+        if let done @ Poll::Ready(_) = poll(self, &mut both) {
+            return done;
+        }
+        // Only now, because it seldom waits; and again, because that may be over by now.
+        self.halves.sink.register(cx.waker());
+        poll(self, &mut both)
     }
 
     fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
