@@ -69,8 +69,8 @@ fn agrees(written: &Value, read: &Value) -> bool {
             let known = read.get(name).filter(|it| !it.is_null() && !differs);
             known.is_none_or(|known| agrees(value, known))
         }),
-        // In JavaScript an array is an object, too.
-        (Value::Object(written), Value::Array(_)) => written.is_empty(),
+        // Nothing of another value is kept where an object belongs.
+        (Value::Object(written), read) if !read.is_object() => written.is_empty(),
         (Value::Number(one), Value::Number(other)) => {
             one == other || one.as_f64().zip(other.as_f64()).is_some_and(near)
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use bodies::TARGETS;
 use proptest::prelude::*;
 use regex::Regex;
+use serde_json::Value;
 
 const MAX_SEED: usize = 1024;
 const PROTOCOLS: [&str; 5] = ["acolyte", "connectonion", "exoclaw", "smarthole", "snek"];
@@ -55,6 +56,41 @@ fn the_seeds_of_every_target_pass() {
         "{count} seeds fail:\n{}",
         failed.join("\n")
     );
+}
+
+/// Collects the texts in a value, and what is no text as JSON.
+fn texts(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::String(text) => return into.push(text.clone()),
+        Value::Array(parts) => parts.iter().for_each(|part| texts(part, into)),
+        Value::Object(parts) => parts.values().for_each(|part| texts(part, into)),
+        _ => {}
+    }
+    into.push(value.to_string());
+}
+
+#[test]
+fn every_text_in_the_vectors_keeps_the_rules_of_frames() {
+    let mut failed = Vec::new();
+    for protocol in PROTOCOLS {
+        let mut inputs = Vec::new();
+        for path in list(format!("../{protocol}-proto/tests/vectors")) {
+            let Ok(whole) = fs::read_to_string(&path) else {
+                continue;
+            };
+            let values = serde_json::Deserializer::from_str(&whole).into_iter::<Value>();
+            let values = values.map(|it| it.unwrap());
+            values.for_each(|value| texts(&value, &mut inputs));
+        }
+        assert!(!inputs.is_empty(), "{protocol} has no vectors");
+        for (target, body) in TARGETS {
+            let is_of_frames = target.starts_with(protocol) && target.ends_with("_frames");
+            let inputs = inputs.iter().filter(|_| is_of_frames);
+            let fails = |it: &&String| catch_unwind(|| body.run(it.as_bytes())).is_err();
+            failed.extend(inputs.filter(fails).map(|it| format!("{target}: {it}")));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
