@@ -7,6 +7,7 @@ mod terminal;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 use switchboard::gateway::config::{Config, DataDir, Origin};
 
@@ -186,6 +187,13 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
     }
 }
 
+/// What a command says that looks whether its port is free: one after the other, for all have the same one.
+fn checked(command: Command) -> (Option<i32>, String, String) {
+    static PORT: Mutex<()> = Mutex::new(());
+    let _one = PORT.lock();
+    outcome(command)
+}
+
 #[test]
 fn a_configuration_is_checked_and_explained() {
     let folder = Folder::new();
@@ -193,7 +201,7 @@ fn a_configuration_is_checked_and_explained() {
         "config.toml",
         "[agent]\nid = \"personal\"\n[budgets]\ndaily = 5\n[[bindings]]\nagent_id = \"work\"\nchannel = \"x\"\n",
     );
-    let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    let (code, out, err) = checked(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(0), "{err}");
     assert_holds(&out, &["127.0.0.1:7200", "\"personal\"", "day 5"]);
     assert_holds(
@@ -202,9 +210,9 @@ fn a_configuration_is_checked_and_explained() {
     );
     let mut by_variable = folder.gateway(&["check"]);
     by_variable.env("EXOCLAW_CONFIG", &file);
-    assert_eq!(outcome(by_variable).1, out);
+    assert_eq!(checked(by_variable).1, out);
     folder.file("config.toml", "[gateway]\n[budget]\ndaily = 5\n");
-    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    let (code, _, err) = checked(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(2), "{err}");
     assert_holds(
         &err,
@@ -218,7 +226,7 @@ fn a_check_reports_what_a_start_would() {
     let text = "[agent]\nsoul_path = \"soul.md\"\n\
         tools = [\"hammer\"]\n[[plugins]]\nname = \"saw\"\npath = \"builtin:saw\"\n";
     let file = folder.file("config.toml", text);
-    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    let (code, _, err) = checked(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(1), "{err}");
     let expected = [
         "soul.md cannot be read",
@@ -228,12 +236,12 @@ fn a_check_reports_what_a_start_would() {
     assert_holds(&err, &expected);
     let file = folder.file("there.toml", "[gateway]\nbind = \"192.0.2.1\"\n");
     let check = || folder.gateway(&["check", "--config", &file]);
-    let (code, _, err) = outcome(check());
+    let (code, _, err) = checked(check());
     assert_eq!(code, Some(2), "{err}");
     assert_holds(&err, &["token required"]);
     let mut with_token = check();
     with_token.env("EXOCLAW_TOKEN", "a long token of this test");
-    let (code, _, err) = outcome(with_token);
+    let (code, _, err) = checked(with_token);
     assert_eq!(code, Some(1), "{err}");
     assert_holds(&err, &["cannot listen on 192.0.2.1:7200"]);
     assert!(!folder.0.join("gateway.redb").exists());
@@ -261,7 +269,7 @@ fn a_check_fails_if_every_chat_would() {
         ),
     ] {
         let file = folder.file("config.toml", text);
-        let (code, out, err) = outcome(folder.gateway(&["check", "--config", &file]));
+        let (code, out, err) = checked(folder.gateway(&["check", "--config", &file]));
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
         assert_holds(&err, &[&format!("error: {expected}")]);
     }
@@ -269,7 +277,7 @@ fn a_check_fails_if_every_chat_would() {
     let file = folder.file("config.toml", text);
     let mut with_key = folder.gateway(&["check", "--config", &file]);
     with_key.env("ANTHROPIC_API_KEY", "k");
-    assert_eq!(outcome(with_key).0, Some(0));
+    assert_eq!(checked(with_key).0, Some(0));
 }
 
 #[test]
@@ -294,7 +302,7 @@ fn a_check_fails_where_a_start_would() {
             let mut command = folder.gateway(args);
             // Or else addresses that others can reach are refused before.
             command.env("EXOCLAW_TOKEN", "a long token of this test");
-            outcome(command)
+            checked(command)
         };
         let (code, _, err) = run(&["check", "--config", &file]);
         assert_eq!(code == Some(0), starts, "{text}: {err}");
@@ -308,7 +316,7 @@ fn a_check_fails_where_a_start_would() {
         }
     }
     let file = folder.file("config.toml", "[nats]\nurl = \"nats://127.0.0.1:1\"\n");
-    let (code, _, err) = outcome(folder.gateway(&["check", "--config", &file]));
+    let (code, _, err) = checked(folder.gateway(&["check", "--config", &file]));
     assert_eq!(code, Some(3), "{err}");
     assert_holds(&err, &["no NATS server", "127.0.0.1:1"]);
 }
@@ -318,7 +326,7 @@ fn reports_that_nothing_is_stored_without_a_home() {
     let folder = Folder::new();
     let mut check = folder.gateway(&["check"]);
     check.env_remove("HOME").env_remove("USERPROFILE");
-    let (code, out, err) = outcome(check);
+    let (code, out, err) = checked(check);
     assert_eq!(code, Some(0), "{err}");
     assert_holds(&out, &["in memory only"]);
     assert_holds(&err, &["warning: HOME is not set", "--config"]);
@@ -332,7 +340,7 @@ fn a_check_tries_the_folder_of_the_data() {
             "config.toml",
             &format!("[gateway]\ndata_dir = \"{data}\"\n"),
         );
-        outcome(folder.gateway(&["check", "--config", &file]))
+        checked(folder.gateway(&["check", "--config", &file]))
     };
     assert_eq!(config("a/b/c").0, Some(0));
     assert!(!folder.0.join("a").exists(), "nothing is left behind");
@@ -395,7 +403,7 @@ fn a_damaged_store_is_one_line_and_no_panic() {
         fs::write(&store, &bytes).unwrap();
         for args in [["usage", "--config"], ["check", "--config"]] {
             let mut command = folder.gateway(&args);
-            let (code, _, err) = outcome({
+            let (code, _, err) = checked({
                 command.arg(&file);
                 command
             });

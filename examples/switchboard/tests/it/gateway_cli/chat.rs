@@ -189,7 +189,7 @@ fn a_check_answers_in_json_too() {
     let folder = Folder::new();
     let check = |text: &str| -> (Option<i32>, Vec<Value>) {
         let file = folder.file("config.toml", text);
-        let (code, out, _) = outcome(folder.gateway(&["check", "--json", "--config", &file]));
+        let (code, out, _) = checked(folder.gateway(&["check", "--json", "--config", &file]));
         (
             code,
             out.lines()
