@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
     /// Matches a part of the value at this place. Of what was recorded, each difference is noted.
     fn below(
         &mut self,
-        (step, place): (&dyn fmt::Display, usize),
+        (step, place): (fmt::Arguments<'_>, usize),
         is_recorded: bool,
         pattern: &Pattern,
         found: Option<&'a str>,
@@ -381,18 +381,13 @@ impl Pattern {
                 let Some(members) = object.and_then(|raw| walk.members(raw)) else {
                     return differs();
                 };
-                for (name, is_optional, pattern) in patterns {
+                for (name, is_optional, part) in patterns {
                     let have = last(&members, name);
                     let is_left_out = exact.is_none() && name == OPEN
                         || *is_optional && have.is_none_or(|raw| raw == "null");
                     if !is_left_out {
                         let is_recorded = exact.is_some();
-                        walk.below(
-                            (&format_args!(".{name}"), place),
-                            is_recorded,
-                            pattern,
-                            have,
-                        )?;
+                        walk.below((format_args!(".{name}"), place), is_recorded, part, have)?;
                     }
                 }
                 if let Some(exact) = exact {
@@ -415,7 +410,7 @@ impl Pattern {
                 for (n, pattern) in patterns.iter().enumerate() {
                     let item = items.get(n).map(|item| item.get());
                     if is_recorded || item.is_some() {
-                        walk.below((&format_args!("[{n}]"), 0), is_recorded, pattern, item)?;
+                        walk.below((format_args!("[{n}]"), 0), is_recorded, pattern, item)?;
                     }
                 }
                 for (n, item) in items.iter().enumerate().skip(patterns.len()) {
@@ -430,12 +425,7 @@ impl Pattern {
                     return differs();
                 };
                 for (n, item) in items.iter().enumerate() {
-                    walk.below(
-                        (&format_args!("[{n}]"), 0),
-                        false,
-                        pattern,
-                        Some(item.get()),
-                    )?;
+                    walk.below((format_args!("[{n}]"), 0), false, pattern, Some(item.get()))?;
                 }
                 true
             }

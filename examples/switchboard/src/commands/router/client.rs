@@ -104,11 +104,8 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
     let standing = Arc::new(RegistrationState::default());
     let file = args.file.clone().unwrap_or_default();
     let notes = Notes::open(args.file).map_err(|error| {
-        cli::cannot_write(
-            format_args!("--file {}: {error}", file.display()),
-            "--file",
-            error.kind(),
-        )
+        let why = format!("--file {}: {error}", file.display());
+        cli::cannot_write(why, "--file", error.kind())
     })?;
     let keeper = Keeper {
         notes: Arc::new(notes),
