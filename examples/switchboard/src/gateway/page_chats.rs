@@ -63,7 +63,7 @@ struct Question {
     /// Another model than the configured one.
     model: Option<String>,
     /// Where the chat begins, if it is new.
-    from: Option<Place>,
+    from: Option<ForkPoint>,
 }
 
 /// What is looked for, and where.
@@ -73,9 +73,9 @@ struct Search {
     chats: Vec<String>,
 }
 
-/// A question of another chat.
+/// A question of another chat, where a new one begins.
 #[derive(Debug, Deserialize)]
-struct Place {
+struct ForkPoint {
     chat: String,
     turn: String,
 }
@@ -358,7 +358,7 @@ impl Chats {
             return text(StatusCode::BAD_REQUEST, why);
         };
         let chat = self.open.enter(id);
-        if let Some(Place { chat: other, turn }) = &question.from {
+        if let Some(ForkPoint { chat: other, turn }) = &question.from {
             let copied = self.engine.copy(&session(other), turn, &chat.session).await;
             if let Err(error) = copied {
                 self.open.leave(id);

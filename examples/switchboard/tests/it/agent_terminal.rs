@@ -8,13 +8,13 @@ use crate::programs::{Folder, Running, switchboard};
 use crate::pty::Screen;
 
 /// A host, and a home for it and for who talks to it.
-pub(crate) struct Place {
+pub(crate) struct Fixture {
     home: Folder,
     _host: Running,
     url: String,
 }
 
-impl Place {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let home = Folder::new("agent-terminal");
         let mut command = switchboard("agent");
@@ -50,7 +50,7 @@ impl Place {
 
 #[test]
 fn answers_a_question_and_gives_an_approval() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut screen = place.chat(&[]);
     screen.types("count to 2\r");
     screen.shows("I count: 1 2 - done");
@@ -75,7 +75,7 @@ fn answers_a_question_and_gives_an_approval() {
 
 #[test]
 fn a_running_agent_takes_messages_and_can_be_stopped() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut screen = place.chat(&[]);
     screen.types("!slow 20 50\r");
     screen.types("count to 2\r");
@@ -99,7 +99,7 @@ fn a_running_agent_takes_messages_and_can_be_stopped() {
 
 #[test]
 fn an_aborted_single_answer_says_that_the_agent_continues() {
-    let place = Place::new();
+    let place = Fixture::new();
     let screen = Screen::with_size(place.client(&["!slow 1000 50"]), 24, 60);
     let rows = screen.abort_count();
     let note = &rows[rows.len() - 2];

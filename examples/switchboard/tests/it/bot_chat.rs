@@ -14,13 +14,13 @@ fn bot(args: &[&str]) -> Command {
 }
 
 /// A server, and a bot on it.
-struct Place {
+struct Fixture {
     server: Running,
     url: String,
     _bot: Option<Running>,
 }
 
-impl Place {
+impl Fixture {
     fn server(listen: &str) -> Self {
         let channels = ["--channel", "general=General", "--channel", "random=Random"];
         let mut command = bot(&["serve", "--open", "--listen", listen]);
@@ -63,7 +63,7 @@ impl Place {
 
 #[test]
 fn a_text_is_posted_and_the_answer_printed() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (code, out, err) = outcome(place.chat(&["@mybot count to 3"]));
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out, "ann, I count: 1 2 3 - done\n");
@@ -75,7 +75,7 @@ fn a_text_is_posted_and_the_answer_printed() {
 
 #[test]
 fn a_text_without_an_answer_fails() {
-    let place = Place::server("127.0.0.1:0");
+    let place = Fixture::server("127.0.0.1:0");
     let (code, out, err) = outcome(place.chat(&["--within", "200ms", "hello"]));
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("no answer within 200ms"), "{err}");
@@ -110,7 +110,7 @@ fn a_refusal_or_a_missing_server_changes_nothing() {
 
 #[test]
 fn an_unknown_channel_is_an_error() {
-    let place = Place::server("127.0.0.1:0");
+    let place = Fixture::server("127.0.0.1:0");
     let (code, _, err) = outcome(place.chat(&["--channel", "nowhere", "hello"]));
     assert_eq!(code, Some(2));
     assert!(err.contains("#General (general)"), "{err}");
@@ -118,7 +118,7 @@ fn an_unknown_channel_is_an_error() {
 
 #[test]
 fn each_line_of_a_pipe_is_posted_and_every_message_is_one_line() {
-    let place = Place::new();
+    let place = Fixture::new();
     let text = "@mybot echo one\n/join random\n@mybot count to 2\n";
     let (code, lines) = place.lines(&["-q"], text);
     assert_eq!(code, Some(0), "{lines:?}");
@@ -140,13 +140,13 @@ fn each_line_of_a_pipe_is_posted_and_every_message_is_one_line() {
 
 #[test]
 fn a_pipe_ends_in_time_also_without_its_server() {
-    let place = Place::server("127.0.0.1:0");
+    let place = Fixture::server("127.0.0.1:0");
     let mut command = place.chat(&["--within", "300ms"]);
     let mut chat = Running::start_with(command.stdin(Stdio::piped()));
     let mut input = chat.input();
     writeln!(input, "hello").unwrap();
     chat.line_with("ann: hello");
-    let Place { server, .. } = place;
+    let Fixture { server, .. } = place;
     drop(server);
     chat.line_with("connection lost");
     writeln!(input, "again").unwrap();
@@ -160,7 +160,7 @@ fn a_pipe_ends_in_time_also_without_its_server() {
 
 #[test]
 fn json_is_one_object_for_each_event_with_every_partial_message() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (code, lines) = place.lines(&["--json"], "@mybot count to 3\n");
     assert_eq!(code, Some(0), "{lines:?}");
     let events = lines.iter().map(|line| serde_json::from_str(line).unwrap());
@@ -191,7 +191,7 @@ mod terminal {
 
     #[test]
     fn a_dialogue_shows_names_and_answers_as_they_grow() {
-        let place = Place::new();
+        let place = Fixture::new();
         let mut screen = Screen::start(place.chat(&[]));
         screen.shows("connected as ann");
         screen.shows("* #General (general)");
@@ -221,7 +221,7 @@ mod terminal {
     #[test]
     fn an_answer_grows_in_place_and_breaks_at_words_on_screens_of_several_widths() {
         for columns in [60, 80, 120] {
-            let place = Place::new();
+            let place = Fixture::new();
             let mut screen = Screen::with_size(place.chat(&[]), 60, columns);
             screen.shows("connected as ann");
             screen.ends_in("#General>");
@@ -251,7 +251,7 @@ mod terminal {
 
     #[test]
     fn typing_and_partial_messages_appear_above_the_prompt() {
-        let place = Place::server("127.0.0.1:0");
+        let place = Fixture::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&[]));
         screen.ends_in("#General>");
         screen.types("half a li");
@@ -287,7 +287,7 @@ mod terminal {
 
     #[test]
     fn users_see_each_other_and_the_selected_channel() {
-        let place = Place::server("127.0.0.1:0");
+        let place = Fixture::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&["--channel", "random"]));
         screen.ends_in("#Random>");
         let mut bo = bot(&["chat", "--url", &place.url, "--username", "bo"]);
@@ -308,17 +308,17 @@ mod terminal {
 
     #[test]
     fn a_line_without_a_connection_is_reported_and_the_chat_reconnects() {
-        let place = Place::server("127.0.0.1:0");
+        let place = Fixture::server("127.0.0.1:0");
         let mut screen = Screen::start(place.chat(&[]));
         screen.ends_in("#General>");
         let listen = place.url.trim_start_matches("ws://");
         let listen = listen.split('/').next().unwrap().to_owned();
-        let Place { server, .. } = place;
+        let Fixture { server, .. } = place;
         drop(server);
         screen.shows("connection lost");
         screen.types("hello\r");
         screen.shows("not sent: hello: there is no connection");
-        let _place = Place::server(&listen);
+        let _place = Fixture::server(&listen);
         screen.shows("connected again");
         // The line is in the history.
         screen.types("\x1b[A");

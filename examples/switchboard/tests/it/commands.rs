@@ -14,9 +14,9 @@ use tokio::io::AsyncReadExt as _;
 use crate::programs::{PATIENCE, SWITCHBOARD};
 
 /// A folder that is removed with the value, and a workspace in it.
-pub(crate) struct Place(pub(crate) PathBuf, pub(crate) Workspace);
+pub(crate) struct Fixture(pub(crate) PathBuf, pub(crate) Workspace);
 
-impl Place {
+impl Fixture {
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("daemon-run-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -27,7 +27,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -48,7 +48,7 @@ fn told(lines: &[ShellOutput]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_program_runs_in_the_folder_and_its_lines_are_kept() {
-    let place = Place::new("lines");
+    let place = Fixture::new("lines");
     let run = |line: &'static str| {
         let commands = open();
         let workspace = place.1.clone();
@@ -80,7 +80,7 @@ async fn a_program_runs_in_the_folder_and_its_lines_are_kept() {
 
 #[tokio::test]
 async fn no_program_sees_the_keys_of_the_daemon() {
-    let place = Place::new("environment");
+    let place = Fixture::new("environment");
     // Whatever tests are run with, cargo has set these.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let output = open()
@@ -103,7 +103,7 @@ async fn no_program_sees_the_keys_of_the_daemon() {
 
 #[tokio::test]
 async fn a_slow_program_is_killed_with_all_its_children() {
-    let place = Place::new("slow");
+    let place = Fixture::new("slow");
     let line = "echo started; (sleep 0.4; touch late) & sleep 60";
     let start = Instant::now();
     let timeout = Some(Duration::from_millis(150));
@@ -120,7 +120,7 @@ async fn a_slow_program_is_killed_with_all_its_children() {
 
 #[tokio::test]
 async fn kills_a_program_whose_caller_is_gone() {
-    let place = Place::new("dropped");
+    let place = Fixture::new("dropped");
     let line = "touch early; sleep 0.4; touch late";
     let (commands, early) = (open(), place.1.path().join("early"));
     {
@@ -138,7 +138,7 @@ async fn kills_a_program_whose_caller_is_gone() {
 
 #[tokio::test]
 async fn does_not_wait_for_a_program_in_the_background() {
-    let place = Place::new("behind");
+    let place = Fixture::new("behind");
     let start = Instant::now();
     let run = open()
         .run(&place.1, "echo done; sleep 60 &", None, &mut drop)
@@ -150,7 +150,7 @@ async fn does_not_wait_for_a_program_in_the_background() {
 /// Starts a line, which says a word to `alive` when it has got away, and aborts it then if it is to be.
 /// `alive` is open until all that it has started is gone.
 #[cfg(target_os = "linux")]
-async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborted: bool) {
+async fn leaves_nobody(commands: &Commands, place: &Fixture, line: &str, is_aborted: bool) {
     let alive = place.1.path().join("alive");
     let _ = fs::remove_file(&alive);
     rustix::fs::mkfifoat(rustix::fs::CWD, &alive, 0o600.into()).unwrap();
@@ -185,7 +185,7 @@ async fn leaves_nobody(commands: &Commands, place: &Place, line: &str, is_aborte
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_process_of_a_command_survives_it() {
-    let place = Place::new("away");
+    let place = Fixture::new("away");
     for (name, commands) in [
         ("open", open()),
         ("confined", commands(CommandConfig::default())),
@@ -219,7 +219,7 @@ async fn no_process_of_a_command_survives_it() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn processes_started_meanwhile_are_killed_too() {
-    let place = Place::new("meanwhile");
+    let place = Fixture::new("meanwhile");
     for (name, commands) in [
         ("open", open()),
         ("confined", commands(CommandConfig::default())),
@@ -242,7 +242,7 @@ async fn processes_started_meanwhile_are_killed_too() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_signal_to_its_own_group_does_not_reach_the_supervisor() {
-    let place = Place::new("suicide");
+    let place = Fixture::new("suicide");
     for commands in [open(), commands(CommandConfig::default())] {
         if commands.check(&place.1).await.is_ok() {
             let output = commands
@@ -256,7 +256,7 @@ async fn a_signal_to_its_own_group_does_not_reach_the_supervisor() {
 
 #[tokio::test]
 async fn nothing_is_run_where_that_is_switched_off() {
-    let place = Place::new("off");
+    let place = Fixture::new("off");
     let config = CommandConfig::default().with_confinement(Confinement::Off);
     let commands = commands(config);
     let why = commands
@@ -269,7 +269,7 @@ async fn nothing_is_run_where_that_is_switched_off() {
 
 #[tokio::test]
 async fn a_confined_program_stays_in_the_folder() {
-    let place = Place::new("confined");
+    let place = Fixture::new("confined");
     let commands = commands(CommandConfig::default());
     let secret = place.0.join("secret.txt").display().to_string();
     let run = |line: String| {
@@ -313,7 +313,7 @@ const FLOOD: &str = "yes 2>/dev/null";
 
 #[tokio::test]
 async fn a_command_that_never_stops_talking_can_be_aborted() {
-    let place = Place::new("flood");
+    let place = Fixture::new("flood");
     let commands = open();
     for line in [FLOOD, "cat /dev/zero", "yes >&2"] {
         let mut shown = drop;
@@ -333,7 +333,7 @@ async fn a_command_that_never_stops_talking_can_be_aborted() {
 
 #[tokio::test]
 async fn keeps_the_beginning_and_the_end_of_long_output() {
-    let place = Place::new("much");
+    let place = Fixture::new("much");
     let line = "seq 1 3000000; printf 'the end' >&2";
     let output = open().run(&place.1, line, None, &mut drop).await.unwrap();
     assert_eq!(told(&output.first)[..2], ["1", "2"]);

@@ -19,13 +19,13 @@ use rustix::fs::{Mode, OFlags, Timestamps, XattrFlags};
 use switchboard::daemon::command::{CommandConfig, Confinement, Network, Output};
 use switchboard::daemon::{Code, ToolError};
 
-use crate::commands::{Place, commands};
+use crate::commands::{Fixture, commands};
 use crate::programs::{Running, SWITCHBOARD, exchange, outcome, program, switchboard};
 use crate::pty::Screen;
 
 /// A folder with a workspace, and what is outside of it.
 struct Room {
-    place: Place,
+    place: Fixture,
     /// Can be read by commands, not written.
     outside: PathBuf,
 }
@@ -40,7 +40,7 @@ enum Tried {
 
 impl Room {
     fn new(name: &str) -> Self {
-        let place = Place::new(name);
+        let place = Fixture::new(name);
         let outside = place.0.join("outside.txt");
         fs::write(&outside, "outside").unwrap();
         Self { place, outside }
@@ -330,7 +330,7 @@ async fn a_commit_of_a_command_has_an_author() {
 
 #[tokio::test]
 async fn no_link_in_the_place_of_a_folder_leads_a_command_outside() {
-    let place = Place::new("swapped");
+    let place = Fixture::new("swapped");
     let (outside, inside) = (&place.0, place.1.path());
     fs::create_dir(outside.join("b")).unwrap();
     fs::create_dir_all(inside.join("a/b")).unwrap();

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::programs::{Folder, Running, assert_in_order, outcome, switchboard};
 
 /// A folder that is removed with the value, with a secret beside it.
-pub(crate) struct Place(Folder);
+pub(crate) struct Fixture(Folder);
 
-impl Place {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let path = Folder::new("daemon-cli");
         fs::create_dir_all(path.join("work")).unwrap();
@@ -152,7 +152,7 @@ fn every_mistake_says_what_to_do() {
 
 #[test]
 fn only_the_daemons_own_page_and_listed_pages_may_connect() {
-    let place = Place::new();
+    let place = Fixture::new();
     for (args, pages) in [
         (&[][..], "its own"),
         (
@@ -191,7 +191,7 @@ fn head(url: &str, path: &str, origin: &str) -> String {
 
 #[test]
 fn skills_reach_the_server() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let facts = place.0.join("facts.md");
     fs::write(&facts, "tea is hot\n").unwrap();
@@ -218,7 +218,7 @@ fn json_has_an_event_for_an_absent_server() {
 
 #[test]
 fn nothing_is_changed_without_a_yes() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let file = || fs::read_to_string(place.0.join("work/a.txt")).unwrap();
     let asked = |lines: &str| {
@@ -262,7 +262,7 @@ fn nothing_is_changed_without_a_yes() {
 
 #[test]
 fn a_change_is_undone_after_a_restart_of_the_server() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let edit = "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}";
     let (code, _, err) = server.run(edit, &[]);
@@ -314,7 +314,7 @@ fn a_server_without_approvals_is_not_used_from_a_pipe() {
 
 #[test]
 fn the_answer_goes_to_one_place_and_the_progress_to_another() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let prompt = "/call file-read {\"path\":\"a.txt\"}\n/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\n/call shell-run {\"command\":\"cat a.txt\"}";
     for (args, name) in [(&[][..], "a WebSocket"), (&["--sse"], "HTTP")] {
@@ -346,7 +346,7 @@ fn the_answer_goes_to_one_place_and_the_progress_to_another() {
 
 #[test]
 fn both_transports_give_programs_the_same_events() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let events = |args| {
         let updates = server.updates(
@@ -383,7 +383,7 @@ fn both_transports_give_programs_the_same_events() {
 
 #[test]
 fn nothing_leads_out_of_the_workspace() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let secret = place.0.join("secret.txt").display().to_string();
     for prompt in [
@@ -404,7 +404,7 @@ fn nothing_leads_out_of_the_workspace() {
 #[cfg(unix)]
 #[test]
 fn commands_stay_in_the_workspace_unless_configured_otherwise() {
-    let place = Place::new();
+    let place = Fixture::new();
     let confined = place.start(daemon(&["serve", "--listen", "127.0.0.1:0"]));
     let (_, out, err) = confined.run(
         "/call shell-run {\"command\":\"cat ../secret.txt; cat a.txt\"}",
@@ -424,7 +424,7 @@ fn commands_stay_in_the_workspace_unless_configured_otherwise() {
 
 #[test]
 fn exit_codes_tell_scripts_what_happened() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let (code, out, err) = server.run("!fail it hurts", &[]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
@@ -442,7 +442,7 @@ fn exit_codes_tell_scripts_what_happened() {
 
 #[test]
 fn a_key_is_required_and_never_shown() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "-vv"]);
     command.env("ACOLYTE_API_KEY", "pad/ded==");
     let server = place.start(command);
@@ -468,7 +468,7 @@ fn a_key_is_required_and_never_shown() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_aborts_and_says_so() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let prompt = "/call shell-run {\"command\":\"touch started; echo begun; sleep 60\"}\n/call file-create {\"path\":\"late.txt\",\"content\":\"x\\n\"}";
     for args in [&[][..], &["--sse"]] {
@@ -490,7 +490,7 @@ fn ctrl_c_aborts_and_says_so() {
 
 #[test]
 fn lines_from_a_pipe_are_done_one_after_the_other() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let lines = " /call file-create {\"path\":\"b.txt\",\"content\":\"hi\\n\"}\n /call file-read {\"path\":\"b.txt\"}\n/status\n/nope\n";
     for args in [&[][..], &["--sse"]] {
@@ -519,7 +519,7 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
 #[test]
 fn a_server_lets_a_chat_finish_when_it_ends() {
     for signal in ["-INT", "-TERM", "-HUP"] {
-        let place = Place::new();
+        let place = Fixture::new();
         let server = place.serve(&[]);
         let args = [
             "run",

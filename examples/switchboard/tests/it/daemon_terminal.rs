@@ -2,7 +2,7 @@
 //! was.
 #![cfg(unix)]
 
-use crate::daemon_cli::{Place, Server};
+use crate::daemon_cli::{Fixture, Server};
 use crate::pty::Screen;
 
 fn chat(server: &Server) -> Screen {
@@ -13,7 +13,7 @@ fn chat(server: &Server) -> Screen {
 
 #[test]
 fn questions_asked_meanwhile_wait_their_turn() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = chat(&server);
     screen.types("!slow 30 20\r");
@@ -30,7 +30,7 @@ fn questions_asked_meanwhile_wait_their_turn() {
 
 #[test]
 fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     for columns in [70, 80, 120] {
         let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, columns);
@@ -70,7 +70,7 @@ fn an_answer_grows_above_its_status_and_stays_once_on_screens_of_several_widths(
 
 #[test]
 fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = chat(&server);
     screen.types(" /call shell-run {\"command\":\"sleep 60\"}\r");
@@ -88,7 +88,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
 
 #[test]
 fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&[
         "run",
@@ -103,7 +103,7 @@ fn an_edit_is_shown_in_colours_and_the_answer_as_it_comes() {
 
 #[test]
 fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&["chat"]));
     screen.shows("write a message");
@@ -129,7 +129,7 @@ fn an_approval_shows_a_coloured_diff_and_esc_declines_it() {
 
 #[test]
 fn a_run_asks_below_the_diff_and_continues_after_a_yes() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&[
         "run",
@@ -154,7 +154,7 @@ fn a_run_asks_below_the_diff_and_continues_after_a_yes() {
 
 #[test]
 fn a_plan_stays_where_it_is_while_it_is_done() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let plan = "/call checklist {\"title\":\"Plan\",\"items\":\"[~] read a.txt\\n[ ] run sleep 60\"}\n/call file-read {\"path\":\"a.txt\"}\n/call checklist {\"title\":\"Plan\",\"items\":\"[x] read a.txt\\n[~] run sleep 60\"}\n/call shell-run {\"command\":\"sleep 60\"}";
     let mut screen = Screen::start(server.client(&["run", plan, "--yes"]));
@@ -170,7 +170,7 @@ fn a_plan_stays_where_it_is_while_it_is_done() {
 
 #[test]
 fn esc_aborts_what_runs_and_commands_are_completed() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = chat(&server);
     screen.types(" /call shell-run {\"command\":\"sleep 60\"}\r");
@@ -188,7 +188,7 @@ fn esc_aborts_what_runs_and_commands_are_completed() {
 
 #[test]
 fn a_slow_tool_is_shown_as_running() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let mut screen = Screen::start(server.client(&[
         "run",

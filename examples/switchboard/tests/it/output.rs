@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::daemon_cli::{Place, daemon};
+use crate::daemon_cli::{Fixture, daemon};
 use crate::programs::{
     Folder, Running, SWITCHBOARD, answer_as_a_model, exchange, outcome, program, switchboard,
 };
@@ -45,7 +45,7 @@ fn printing(daemon: &str, gateway: &str, script: &str) -> Vec<Command> {
 #[test]
 fn output_that_cannot_be_written_is_an_error_and_one_that_nobody_reads_is_not() {
     use std::io::Write as _;
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let gateway = Running::start(line(&[
         "gateway",
@@ -119,7 +119,7 @@ fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
     ]
     .join("\n\ndata: ");
     let answers = thread::spawn(move || answer_as_a_model(&provider, &[&pieces, &pieces]));
-    let place = Place::new();
+    let place = Fixture::new();
     let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--commands", "open"]);
     command
         .args(["--provider", "openai", "--base-url", &url, "--model", "toy"])
@@ -190,7 +190,7 @@ fn a_limit_on_the_size_of_files_is_reported_like_a_full_disk() {
 
 #[test]
 fn an_answer_with_a_frame_that_cannot_be_read_is_not_taken_for_whole() {
-    let place = Place::new();
+    let place = Fixture::new();
     let daemon = place.serve(&[]);
     let folder = Folder::new("unreadable");
     let mut gateway = line(&["gateway", "serve", "--port", "0"]);

@@ -20,7 +20,7 @@ use snek_proto::frame::Final;
 use snek_proto::net as snek;
 use tokio::runtime::Runtime;
 
-use crate::daemon_cli::Place;
+use crate::daemon_cli::Fixture;
 use crate::programs::Running;
 use crate::tree::{list, read, root, rust_files};
 
@@ -160,7 +160,7 @@ async fn the_client_of_acolyte_has_its_answer() {
 
 #[test]
 fn the_client_of_acolyte_has_the_answer_of_our_daemon() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let said = Program::start("acolyte_1", &server.url).end();
     assert!(said.contains("(done"), "{said}");

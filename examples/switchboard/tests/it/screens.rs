@@ -57,7 +57,7 @@ fn the_routers_lines_appear_above_the_typed_text() {
 
 #[test]
 fn a_flood_of_lines_keeps_the_typed_text() {
-    let place = daemon_cli::Place::new();
+    let place = daemon_cli::Fixture::new();
     let server = place.serve(&[]);
     let mut screen = Screen::with_rows(server.client(&["chat", "--yes"]), 12);
     screen.shows("write a message");
@@ -80,7 +80,7 @@ fn a_flood_of_lines_keeps_the_typed_text() {
 
 #[test]
 fn logs_and_warnings_appear_above_the_typed_text() {
-    let place = agent_terminal::Place::new();
+    let place = agent_terminal::Fixture::new();
     let mut screen = Screen::with_rows(place.client(&["-vv"]), 45);
     screen.shows("write a message");
     screen.types("count to 2\rhalf a li");
@@ -110,9 +110,9 @@ fn numbers(rows: &[String]) -> Vec<u32> {
 
 #[test]
 fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
-    let daemon = daemon_cli::Place::new();
+    let daemon = daemon_cli::Fixture::new();
     let server = daemon.serve(&[]);
-    let agent = agent_terminal::Place::new();
+    let agent = agent_terminal::Fixture::new();
     for command in [server.client(&["chat", "--yes"]), agent.client(&[])] {
         let mut screen = Screen::with_size(command, 60, 80);
         screen.shows("write a message");
@@ -140,7 +140,7 @@ fn five_hundred_words_a_second_are_all_shown_above_the_status_line() {
 
 #[test]
 fn a_terminal_resized_during_an_answer_shows_all_of_it() {
-    let place = daemon_cli::Place::new();
+    let place = daemon_cli::Fixture::new();
     let server = place.serve(&[]);
     let mut screen = Screen::with_size(server.client(&["chat", "--yes"]), 60, 120);
     screen.shows("write a message");

@@ -9,9 +9,9 @@ use crate::daemon::command::CommandConfig;
 use crate::scratch::Folder;
 
 /// A workspace that is removed with the value, and its tools.
-struct Place(Folder, Workspace, Toolbox);
+struct Fixture(Folder, Workspace, Toolbox);
 
-impl Place {
+impl Fixture {
     fn new(confinement: Confinement) -> Self {
         let path = Folder::new();
         let workspace = Workspace::open(&path).unwrap();
@@ -43,7 +43,7 @@ fn kinds(shown: &[Shown]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_file_is_made_read_found_and_changed() {
-    let place = Place::new(Confinement::Off);
+    let place = Fixture::new(Confinement::Off);
     let (shown, result) = place
         .run(
             FILE_CREATE,
@@ -80,7 +80,7 @@ async fn a_file_is_made_read_found_and_changed() {
 
 #[tokio::test]
 async fn a_failed_tool_shows_its_arguments_first() {
-    let place = Place::new(Confinement::Open);
+    let place = Fixture::new(Confinement::Open);
     for (name, arguments, key, about) in [
         (FILE_READ, json!({ "path": "a" }), "file_read", Some("a")),
         (FILE_READ, json!({ "path": 7 }), "file_read", None),
@@ -134,7 +134,7 @@ async fn a_failed_tool_shows_its_arguments_first() {
 
 #[tokio::test]
 async fn a_search_reports_where_it_looked_and_what_it_skipped() {
-    let place = Place::new(Confinement::Off);
+    let place = Fixture::new(Confinement::Off);
     for number in 0..52 {
         let file = json!({ "path": format!("src/{number}.rs"), "content": "one" });
         place.run(FILE_CREATE, file).await.1.unwrap();
@@ -164,7 +164,7 @@ async fn a_search_reports_where_it_looked_and_what_it_skipped() {
 
 #[tokio::test]
 async fn a_wrong_call_is_explained() {
-    let place = Place::new(Confinement::Off);
+    let place = Fixture::new(Confinement::Off);
     for (name, arguments, why) in [
         ("fly", json!({}), "no tool"),
         (SHELL_RUN, json!({ "command": "true" }), "no tool"),
@@ -190,7 +190,7 @@ async fn a_wrong_call_is_explained() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_command_reports_its_lines_and_its_failure() {
-    let place = Place::new(Confinement::Open);
+    let place = Fixture::new(Confinement::Open);
     let line = json!({ "command": "echo out; echo err >&2; exit 3" });
     let (shown, result) = place.run(SHELL_RUN, line).await;
     assert_eq!(
@@ -210,7 +210,7 @@ async fn a_command_reports_its_lines_and_its_failure() {
 
 #[tokio::test]
 async fn a_checklist_is_shown_and_a_long_result_is_cut() {
-    let place = Place::new(Confinement::Off);
+    let place = Fixture::new(Confinement::Off);
     let items = json!({ "items": "[x] one\n[ ] two" });
     let (shown, result) = place.run(CHECKLIST, items).await;
     assert_eq!(kinds(&shown), ["checklist"]);

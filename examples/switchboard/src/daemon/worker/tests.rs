@@ -16,9 +16,9 @@ use crate::model::scripted::Scripted;
 use crate::scratch::Folder;
 
 /// A workspace that is removed with the value, and an agent for it.
-struct Place(Folder, Worker);
+struct Fixture(Folder, Worker);
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let path = Folder::new();
         fs::create_dir_all(path.join("inner")).unwrap();
@@ -125,7 +125,7 @@ fn told(events: &[Event]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_chat_reports_every_step_in_order() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, reply) = place
         .chat("/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}")
         .await;
@@ -166,7 +166,7 @@ async fn a_chat_reports_every_step_in_order() {
 
 #[tokio::test]
 async fn calls_at_once_are_announced_before_the_first_runs() {
-    let place = Place::new();
+    let place = Fixture::new();
     let text =
         "/call file-read {\"path\": \"a.txt\"}\n/call file-read {\"path\": \"../b\"}\n/call fly";
     let (events, reply) = place.chat(text).await;
@@ -187,7 +187,7 @@ async fn calls_at_once_are_announced_before_the_first_runs() {
 
 #[tokio::test]
 async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, _) = place.chat("/call file-edit {oops\n/call fly {oops").await;
     let expected = [
         "call_1 file-edit {}",
@@ -201,7 +201,7 @@ async fn a_call_whose_arguments_cannot_be_read_has_a_header_too() {
 
 #[tokio::test]
 async fn accepts_unambiguous_numbers_and_booleans_only() {
-    let place = Place::new();
+    let place = Fixture::new();
     for (tool, arguments, code) in [
         (
             "file-read",
@@ -239,7 +239,7 @@ async fn accepts_unambiguous_numbers_and_booleans_only() {
 
 #[tokio::test]
 async fn a_checklist_is_shown_as_it_grows() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, _) = place.chat("/call checklist {\"title\":\"T\",\"items\":\"[!] a\\n[~] b\\n[ ] c\"}\n/call checklist {\"title\":\"T\",\"items\":\"[!] a\\n[x] b\\n[x] c\"}").await;
     let lists = events
         .iter()
@@ -250,7 +250,7 @@ async fn a_checklist_is_shown_as_it_grows() {
 
 #[tokio::test]
 async fn shows_thoughts_apart_from_the_answer() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, reply) = place.chat("!think yes").await;
     assert_eq!(told(&events), [r#"thinks shall I say "yes"?"#, "text yes"]);
     assert_eq!(reply.unwrap().output, "yes");
@@ -258,7 +258,7 @@ async fn shows_thoughts_apart_from_the_answer() {
 
 #[tokio::test]
 async fn ids_differ_from_call_to_call() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, _) = place.chat("/call checklist {\"title\":\"T\",\"items\":\"[ ] a\"}\n/call file-read {\"path\":\"a.txt\"}\n/call file-read {\"path\":\"a.txt\"}").await;
     let mut ids = HashSet::new();
     for event in &events {
@@ -271,7 +271,7 @@ async fn ids_differ_from_call_to_call() {
 
 #[tokio::test]
 async fn an_abort_stops_the_model_and_the_tools() {
-    let place = Place::new();
+    let place = Fixture::new();
     let request = |text: &'static str| ChatRequest::new(text, "scripted");
     for (text, until) in [
         ("!slow 1000 1000", "usage"),
@@ -322,7 +322,7 @@ impl ChatModel for Endless {
 
 #[tokio::test]
 async fn stops_a_chat_without_end() {
-    let mut place = Place::new();
+    let mut place = Fixture::new();
     // Seven more than 294 would be more than 300.
     for (at_once, most) in [(1, 300), (7, 294)] {
         place.1.model = Arc::new(Endless(at_once));
@@ -340,7 +340,7 @@ async fn stops_a_chat_without_end() {
 
 #[tokio::test]
 async fn a_model_that_fails_is_an_error_with_a_code() {
-    let place = Place::new();
+    let place = Fixture::new();
     for text in ["!fail it hurts", "!break"] {
         let (_, outcome) = place.chat(text).await;
         let error = outcome.unwrap_err();
@@ -371,7 +371,7 @@ impl ChatModel for Arc<Named> {
 
 #[tokio::test]
 async fn a_chat_names_any_model_of_the_provider_and_no_other() {
-    let mut place = Place::new();
+    let mut place = Fixture::new();
     let refusal = Some(code::MODEL_PROVIDER_UNAVAILABLE);
     let other = ChatRequest::new("hi", "gpt-5-mini");
     let (events, outcome) = place.ask(&other, &Seen::new()).await;
@@ -420,7 +420,7 @@ async fn a_chat_names_any_model_of_the_provider_and_no_other() {
 
 #[tokio::test]
 async fn a_request_may_name_a_folder_within_and_no_other() {
-    let place = Place::new();
+    let place = Fixture::new();
     let inner = place.1.workspace.path().join("inner");
     let inner = inner.display().to_string();
     let request = ChatRequest {
@@ -447,7 +447,7 @@ async fn a_request_may_name_a_folder_within_and_no_other() {
 
 #[tokio::test]
 async fn history_and_skills_reach_the_model() {
-    let place = Place::new();
+    let place = Fixture::new();
     let items = [
         r#"{"id":"msg_a","role":"user","content":"before","timestamp":"x"}"#,
         r#"{"role":"assistant","content":"shown","kind":"status"}"#,
@@ -486,7 +486,7 @@ async fn a_model_that_is_silent_for_120_seconds_times_out() {
         crate::model::config::ModelConfig::new(crate::model::provider::Provider::OpenAi, "toy")
             .with_base_url(&provider.url)
             .with_policy(policy());
-    let mut place = Place::new();
+    let mut place = Fixture::new();
     place.1.model = Arc::new(HttpModel::new(config).unwrap());
     let seen = Seen::new();
     let request = ChatRequest::new("hello", "scripted");
@@ -505,7 +505,7 @@ async fn a_model_that_is_silent_for_120_seconds_times_out() {
 
 #[tokio::test]
 async fn usage_is_reported_for_each_step_and_summed_in_the_reply() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, reply) = place.chat("/call file-read {\"path\":\"a.txt\"}").await;
     let mut steps = vec![Usage::default()];
     for event in events {
@@ -529,7 +529,7 @@ async fn usage_is_reported_for_each_step_and_summed_in_the_reply() {
 
 #[tokio::test]
 async fn repeats_text_that_it_does_not_understand() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (_, reply) = place.chat("well, hello").await;
     assert_eq!(reply.unwrap().output, "well, hello");
     let (_, reply) = place.chat("").await;

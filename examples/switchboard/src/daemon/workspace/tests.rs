@@ -8,9 +8,9 @@ use super::*;
 use crate::scratch::Folder;
 
 /// A folder that is removed with the value, with a secret beside it.
-struct Place(Folder);
+struct Fixture(Folder);
 
-impl Place {
+impl Fixture {
     fn new() -> (Self, Workspace) {
         let path = Folder::new();
         fs::create_dir_all(path.join("inside")).unwrap();
@@ -46,7 +46,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Code {
 
 #[test]
 fn a_file_is_read_whole_or_in_part() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.txt", "one\ntwo\nthree\nfour");
     let whole = read_all(&workspace, "./a.txt").unwrap();
     assert_eq!(whole.text, "one\ntwo\nthree\nfour");
@@ -71,7 +71,7 @@ fn a_file_is_read_whole_or_in_part() {
 
 #[test]
 fn does_not_read_binary_files() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("zeros", "a\0b");
     place.put("latin", b"\xe4");
     place.put("large", vec![b'x'; usize::try_from(MAX_FILE).unwrap() + 1]);
@@ -85,7 +85,7 @@ fn does_not_read_binary_files() {
 
 #[test]
 fn no_name_leads_out() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.txt", "a");
     let secret = place.0.join("secret.txt").display().to_string();
     for name in [
@@ -136,7 +136,7 @@ fn no_name_leads_out() {
 #[test]
 fn no_link_leads_out() {
     use std::os::unix::fs::symlink;
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     let inside = workspace.path().to_owned();
     symlink(place.0.join("secret.txt"), inside.join("whole")).unwrap();
     symlink("../secret.txt", inside.join("relative")).unwrap();
@@ -167,7 +167,7 @@ fn no_link_leads_out() {
 #[test]
 fn a_link_inside_the_workspace_is_followed_and_stays_a_link() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("src/a.sh", "echo one");
     let file = workspace.path().join("src/a.sh");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
@@ -188,7 +188,7 @@ fn a_link_inside_the_workspace_is_followed_and_stays_a_link() {
 #[cfg(unix)]
 #[test]
 fn does_not_wait_for_a_pipe() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     let path = place.0.join("inside/pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(made.unwrap().success());
@@ -203,7 +203,7 @@ fn does_not_wait_for_a_pipe() {
 #[test]
 fn a_folder_replaced_by_a_link_meanwhile_is_not_followed() {
     use std::os::unix::fs::symlink;
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("folder/secret.txt", "harmless");
     let (folder, away) = (
         workspace.path().join("folder"),
@@ -230,7 +230,7 @@ fn a_folder_replaced_by_a_link_meanwhile_is_not_followed() {
 
 #[test]
 fn an_edit_is_exact_and_reported_as_a_diff() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.rs", "fn one() {}\r\nfn two() {}\r\nfn two() {}\r\n");
     let change = workspace.edit("a.rs", "one", "first", false).unwrap();
     assert_eq!((change.diff.added, change.diff.removed), (1, 1));
@@ -258,7 +258,7 @@ fn an_edit_is_exact_and_reported_as_a_diff() {
 
 #[test]
 fn an_edited_file_keeps_its_line_ends() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     for (old, find, put, new) in [
         (
             "one\r\ntwo\r\nthree\r\n",
@@ -288,7 +288,7 @@ fn an_edited_file_keeps_its_line_ends() {
 
 #[test]
 fn a_file_is_written_with_its_folders() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     let change = workspace.write("src/deep/a.txt", "one\ntwo\n").unwrap();
     assert!(change.is_new());
     assert_eq!(
@@ -311,7 +311,7 @@ fn a_file_is_written_with_its_folders() {
 
 #[test]
 fn a_text_in_too_many_places_is_refused_before_it_is_made() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     let old = "a".repeat(usize::try_from(MAX_FILE).unwrap());
     place.put("a.txt", &old);
     let long = "x".repeat(1024 * 1024);
@@ -323,7 +323,7 @@ fn a_text_in_too_many_places_is_refused_before_it_is_made() {
 
 #[test]
 fn two_edits_at_once_are_both_kept() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.txt", "");
     let all: String = (0..40).map(|number| format!("<{number}>")).collect();
     place.put("a.txt", &all);
@@ -343,7 +343,7 @@ fn two_edits_at_once_are_both_kept() {
 
 #[test]
 fn lines_are_found_in_order_and_within_a_limit() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("b.rs", "fn a() {}\nlet a.b = 1;\n");
     place.put("a/z.rs", "fn a() {}\n");
     place.put("a/x.txt", "fn a() {}\n");
@@ -408,7 +408,7 @@ fn lines_are_found_in_order_and_within_a_limit() {
 #[cfg(unix)]
 #[test]
 fn a_list_counts_the_large_files_and_links_that_it_leaves_out() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put(
         "large.txt",
         vec![b'x'; usize::try_from(MAX_FILE).unwrap() + 1],
@@ -432,7 +432,7 @@ fn a_list_counts_the_large_files_and_links_that_it_leaves_out() {
 
 #[test]
 fn a_subfolder_can_be_the_workspace() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a/b.txt", "b");
     place.put("c.txt", "c");
     let whole = workspace.path().join("a").display().to_string();

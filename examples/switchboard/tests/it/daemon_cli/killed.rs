@@ -5,7 +5,7 @@ use super::*;
 #[cfg(unix)]
 #[test]
 fn a_start_removes_the_leftovers_of_a_killed_daemon_and_nothing_else() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     let (gone, here) = (gone.id(), std::process::id());

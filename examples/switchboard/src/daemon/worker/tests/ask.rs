@@ -9,7 +9,7 @@ use tokio::time::{advance, pause};
 use super::*;
 
 /// A chat of the session that asks first.
-async fn chat(place: &Place, text: &str) -> (Vec<String>, Reply) {
+async fn chat(place: &Fixture, text: &str) -> (Vec<String>, Reply) {
     let (events, outcome) = place.ask(&asking(text), &Seen::new()).await;
     (told(&events), outcome.unwrap())
 }
@@ -38,7 +38,7 @@ fn has(told: &[String], part: &str) -> bool {
 
 #[tokio::test]
 async fn a_file_is_changed_after_a_yes_only() {
-    let place = Place::new();
+    let place = Fixture::new();
     let file = || fs::read_to_string(place.0.join("a.txt")).unwrap();
     let (events, reply) = chat(
         &place,
@@ -83,7 +83,7 @@ async fn a_file_is_changed_after_a_yes_only() {
 
 #[tokio::test]
 async fn a_declined_step_is_reported_with_its_arguments() {
-    let place = Place::new();
+    let place = Fixture::new();
     chat(&place, "/call shell-run {\"command\":\"echo one\"}").await;
     let (events, _) = place.ask(&asking("no"), &Seen::new()).await;
     let calls = events.iter().filter_map(|event| match event {
@@ -95,7 +95,7 @@ async fn a_declined_step_is_reported_with_its_arguments() {
 
 #[tokio::test]
 async fn tools_that_change_nothing_need_no_approval() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (events, reply) = chat(
         &place,
         "/call file-create {\"path\":\"b.txt\",\"content\":\"hello\\n\"}",
@@ -116,7 +116,7 @@ async fn tools_that_change_nothing_need_no_approval() {
 
 #[tokio::test]
 async fn a_change_after_the_question_needs_another_approval() {
-    let place = Place::new();
+    let place = Fixture::new();
     let file = place.0.join("a.txt");
     let edit = "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}";
     chat(&place, edit).await;
@@ -144,7 +144,7 @@ async fn a_change_after_the_question_needs_another_approval() {
 #[cfg(unix)]
 #[tokio::test]
 async fn always_covers_one_kind_of_step_in_one_session() {
-    let place = Place::new();
+    let place = Fixture::new();
     let plan = "/call file-read {\"path\":\"a.txt\"}\n/call shell-run {\"command\":\"echo one\"}\n/call shell-run {\"command\":\"echo two\"}\n/call file-create {\"path\":\"c.txt\",\"content\":\"c\\n\"}";
     let (events, reply) = chat(&place, plan).await;
     assert!(
@@ -183,7 +183,7 @@ async fn always_covers_one_kind_of_step_in_one_session() {
 
 #[tokio::test]
 async fn an_answer_belongs_to_the_question_that_its_chat_has_seen() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (_, reply) = chat(&place, "/call shell-run {\"command\":\"touch mine\"}").await;
     let strangers = [
         after("I have asked nothing.", "yes"),
@@ -205,7 +205,7 @@ async fn an_answer_belongs_to_the_question_that_its_chat_has_seen() {
 
 #[tokio::test]
 async fn a_long_change_is_read_to_its_end_before_a_yes_counts() {
-    let place = Place::new();
+    let place = Fixture::new();
     let content: String = (0..300).map(|line| format!("line {line}\\n")).collect();
     let call = format!("/call file-create {{\"path\":\"b.txt\",\"content\":\"{content}\"}}");
     let (_, reply) = chat(&place, &call).await;
@@ -229,7 +229,7 @@ async fn a_long_change_is_read_to_its_end_before_a_yes_counts() {
 
 #[tokio::test]
 async fn an_undo_puts_back_what_the_session_has_changed_last() {
-    let place = Place::new();
+    let place = Fixture::new();
     let edit = |find, put| {
         let call = json!({ "path": "a.txt", "find": find, "replace": put });
         let mut request = asking(&format!("/call file-edit {call}"));
@@ -260,7 +260,7 @@ async fn an_undo_puts_back_what_the_session_has_changed_last() {
 
 #[tokio::test]
 async fn a_question_expires_and_a_call_that_would_fail_is_not_asked_about() {
-    let place = Place::new();
+    let place = Fixture::new();
     chat(
         &place,
         "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns what is known in this conversation, about this resource.
-async fn known(place: &Place, session: Option<&str>, resource: Option<&str>) -> String {
+async fn known(place: &Fixture, session: Option<&str>, resource: Option<&str>) -> String {
     let mut request = ChatRequest::new("what do you know?", "scripted");
     request.session_id = session.map(|id| id.parse().unwrap());
     request.resource_id = resource.map(|id| id.parse().unwrap());
@@ -23,7 +23,7 @@ async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
         ),
         (Some("sess_c"), None, &[(Some("sess_c"), None)]),
     ] {
-        let place = Place::new();
+        let place = Fixture::new();
         let nothing = known(&place, None, None).await;
         request.session_id = session.map(|id: &str| id.parse().unwrap());
         request.resource_id = resource.map(|id: &str| id.parse().unwrap());
@@ -46,7 +46,7 @@ async fn a_conversation_is_remembered_and_found_by_all_of_its_resource() {
 
 #[tokio::test]
 async fn a_history_is_not_recalled_twice() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut request = ChatRequest::new("hello", "scripted");
     request.session_id = "sess_a".parse().ok();
     let (_, reply) = place.ask(&request, &Seen::new()).await;
@@ -66,9 +66,9 @@ async fn a_history_is_not_recalled_twice() {
 
 #[tokio::test]
 async fn a_session_and_its_changes_outlive_a_restart() {
-    let mut place = Place::new();
+    let mut place = Fixture::new();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let worker = |place: &Place| place.worker().with_store(Arc::clone(&store));
+    let worker = |place: &Fixture| place.worker().with_store(Arc::clone(&store));
     place.1 = worker(&place);
     let mut request = ChatRequest::new("hello", "scripted");
     request.session_id = "sess_a".parse().ok();
@@ -97,7 +97,7 @@ async fn a_session_and_its_changes_outlive_a_restart() {
 
 #[tokio::test]
 async fn a_prompt_knows_its_place_and_the_instructions_of_the_project() {
-    let place = Place::new();
+    let place = Fixture::new();
     let put = |name: &str, text: &str| {
         let path = place.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

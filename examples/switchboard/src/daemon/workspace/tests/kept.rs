@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn nothing_of_git_is_written() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put(".git/config", "[core]\n");
     for name in ["HEAD", "refs/x", "bare/HEAD", "bare/refs/x", "tree/HEAD"] {
         place.put(name, "x");
@@ -45,7 +45,7 @@ fn nothing_of_git_is_written() {
 #[cfg(unix)]
 #[test]
 fn a_new_file_below_a_linked_folder_is_named_as_it_is_written() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("real/a.txt", "");
     std::os::unix::fs::symlink("real", workspace.path().join("link")).unwrap();
     for name in ["link/new.txt", "link/deep/new.txt"] {
@@ -61,7 +61,7 @@ fn a_new_file_below_a_linked_folder_is_named_as_it_is_written() {
 
 #[test]
 fn a_whole_file_is_written_over_what_was_read_only() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.txt", "one\n");
     let write = |text| workspace.write("a.txt", text);
     let why = write("mine\n").unwrap_err();
@@ -98,7 +98,7 @@ fn a_whole_file_is_written_over_what_was_read_only() {
 
 #[test]
 fn the_last_change_is_put_back_unless_somebody_has_touched_it() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     let first = workspace.write("a.txt", "one\n").unwrap();
     let second = workspace.edit("a.txt", "one", "two", false).unwrap();
     assert_eq!(code(workspace.undo(&first)), Code::Stale);
@@ -119,7 +119,7 @@ fn the_last_change_is_put_back_unless_somebody_has_touched_it() {
 #[test]
 fn read_only_files_and_those_with_several_names_are_not_written() {
     use std::os::unix::fs::PermissionsExt as _;
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     for name in ["locked", "linked"] {
         place.put(name, "one\n");
         read_all(&workspace, name).unwrap();
@@ -140,7 +140,7 @@ fn read_only_files_and_those_with_several_names_are_not_written() {
 
 #[test]
 fn a_whole_file_keeps_its_line_ends_and_its_mark() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     for (old, new, expected) in [
         (
             "\u{feff}one\r\ntwo\r\n",
@@ -160,7 +160,7 @@ fn a_whole_file_keeps_its_line_ends_and_its_mark() {
 
 #[test]
 fn a_text_that_is_not_there_gets_the_nearest_lines() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.rs", "fn one() {\n    let total = 1;\n}\n");
     let why = workspace.edit("a.rs", "fn one() {\n  let totals = 1;\n", "x", false);
     let why = why.unwrap_err().message;
@@ -174,7 +174,7 @@ fn a_text_that_is_not_there_gets_the_nearest_lines() {
 
 #[test]
 fn files_of_any_size_are_read_by_line_and_searched() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     let lines: String = (0..400_000).map(|line| format!("line {line}\n")).collect();
     assert!(lines.len() as u64 > MAX_FILE);
     place.put("huge.txt", lines);
@@ -197,7 +197,7 @@ fn files_of_any_size_are_read_by_line_and_searched() {
 
 #[test]
 fn composed_names_and_their_parts_find_each_other() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("cafe\u{301}/re\u{301}sume\u{301}.txt", "x");
     let composed = "caf\u{e9}/r\u{e9}sum\u{e9}.txt";
     let read = |name| read_all(&workspace, name);
@@ -223,7 +223,7 @@ fn composed_names_and_their_parts_find_each_other() {
 
 #[test]
 fn a_home_in_a_path_is_no_folder() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     for name in ["~/a.txt", "~", "$HOME/a.txt", "${HOME}/a.txt", "~root/x"] {
         let why = workspace.write(name, "x").unwrap_err();
         assert!(
@@ -240,7 +240,7 @@ fn a_home_in_a_path_is_no_folder() {
 
 #[test]
 fn a_folder_that_was_made_anew_is_the_workspace() {
-    let (place, workspace) = Place::new();
+    let (place, workspace) = Fixture::new();
     place.put("a.txt", "old");
     let root = workspace.path().to_owned();
     fs::rename(&root, place.0.join("away")).unwrap();
