@@ -31,6 +31,10 @@ def expect(condition, what):
 def same(found, expected, what):
     expect(found == expected, f"{what}: {short(found)} instead of {short(expected)}")
 
+def json_lines(text):
+    """The values of JSON Lines. Their texts may have characters at which `str.splitlines` breaks."""
+    return [json.loads(line) for line in text.split("\n") if line]
+
 def call(tool, **arguments):
     """What makes the scripted model call a tool."""
     return f"!call {tool} {json.dumps(arguments, ensure_ascii=False)}"

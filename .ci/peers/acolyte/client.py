@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from aiohttp import web
-from harness import expect, main, output, same, switchboard
+from harness import expect, json_lines, main, output, same, switchboard
 from sockets import Node, Python, http_server
 
 VECTORS = Path(__file__).parents[3] / "acolyte-proto/tests/vectors"
@@ -65,7 +65,7 @@ class Ran:
     def __init__(self, code, out, err):
         self.code, self.text = code, f"{out}\n{err}"
         expect("panicked" not in self.text, self.text)
-        self.updates = [json.loads(line) for line in self.text.splitlines() if line.startswith("{")]
+        self.updates = [json.loads(line) for line in self.text.split("\n") if line.startswith("{")]
 
     def of(self, kind):
         return [update for update in self.updates if update.get("event") == kind]
@@ -169,7 +169,7 @@ async def recordings_of_real_servers_are_had_again(library):
         files = list(VECTORS.glob("*noauth-chat-*.jsonl"))
         same(len(files), 5, "the recordings")
         for file in files:
-            lines = map(json.loads, file.read_text().splitlines())
+            lines = json_lines(file.read_text())
             frames = [line["msg"] for line in lines if (line["dir"], line["kind"]) == ("s2c", "text")]
             # Some ask more behind the chat.
             frames = frames[: next(at for at, frame in enumerate(frames, 1) if frame["type"] == "chat.done")]
@@ -343,8 +343,8 @@ async def each_end_of_a_stream_has_its_exit_code():
         (await ran(program)).ends("aborted")
 
 async def a_recorded_stream_is_had_again():
-    lines = (VECTORS / "noauth-sse-happy.jsonl").read_text().splitlines()
-    frames = [line["data"] for line in map(json.loads, lines) if line["kind"] == "sse"]
+    lines = json_lines((VECTORS / "noauth-sse-happy.jsonl").read_text())
+    frames = [line["data"] for line in lines if line["kind"] == "sse"]
     async with streaming(map(data, frames)) as server:
         found = await run(server, "--sse")
         found.ends("done")

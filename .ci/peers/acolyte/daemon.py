@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import eras
-from harness import Failed, call, expect, main, same, until
+from harness import Failed, call, expect, json_lines, main, same, until
 from sockets import Node, Python, Refused, closes, refused
 from talks import daemon, frames_of, request
 
@@ -70,7 +70,7 @@ async def the_judge_knows_what_clients_refuse():
     for file in VECTORS.glob("*auth-chat*.jsonl"):
         # What a server said suits the clients of its time, but for what it lacks that others want.
         judge = eras.era(eras.ERAS[0 if file.name.startswith("v0210") else 2])["message"]
-        for line in map(json.loads, file.read_text().splitlines()):
+        for line in json_lines(file.read_text()):
             if (line["dir"], line["kind"]) == ("s2c", "text"):
                 line["msg"].get("reply", {}).setdefault("outputStreamed", True)
                 judge(line["msg"], file.name)

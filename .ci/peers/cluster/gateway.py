@@ -8,7 +8,6 @@ nodes tell the same sums."""
 import asyncio
 import collections
 import contextlib
-import json
 import math
 import re
 import socket
@@ -16,7 +15,7 @@ import tempfile
 
 from clusters import NODES, ROUNDS, SECRET, SEED, Client, Cluster, Nats, size
 from gateways import HELLO, Talk, agent, gateway
-from harness import Failed, Proxy, expect, main, output, same, switchboard, until
+from harness import Failed, Proxy, expect, json_lines, main, output, same, switchboard, until
 from provider import Provider
 from sockets import Python
 from websockets import WebSocketException
@@ -81,7 +80,7 @@ class Racer(Client):
             self.estimate = max(self.estimate, estimate)
             expect(limit == LIMIT and used <= MOST, f"overshot: {error}")
             self.refused += 1
-        elif "could not be stored" in error:
+        elif "may not be remembered" in error:
             self.unknown[account].add(text)
         else:
             expect("storage unavailable" in error, error)
@@ -92,7 +91,7 @@ async def the_usage_of_all_nodes_is_printed(cluster, peer):
         async with talk(node, peer) as talking:
             await talking.chat("!slow 2")
     code, said, _ = await output("gateway", "usage", "--nats", f"nats://127.0.0.1:{cluster.nats.port}")
-    entries = [json.loads(line) for line in said.splitlines()]
+    entries = json_lines(said)
     same((code, len(entries)), (0, NODES), "the exit code, and the entries")
 
 async def the_budget_is_raced_for_to_its_end(cluster):

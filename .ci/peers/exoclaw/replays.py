@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from gateways import TOKEN, agent, gateway
-from harness import expect, main, same
+from harness import expect, json_lines, main, same
 from provider import Provider
 from sockets import Python
 from wat import plugins
@@ -128,7 +128,7 @@ async def replay(file, met):
         async with Provider() as provider, Python() as peer:
             async with gateway(provider, *args, folder=folder, config=tables) as running:
                 lines = {}
-                for event in map(json.loads, path.read_text().splitlines()):
+                for event in json_lines(path.read_text()):
                     kind = event["dir"], event["kind"]
                     if kind == ("c2s", "open"):
                         lines[event["conn"]] = Line(await peer.connect(running.url), met)

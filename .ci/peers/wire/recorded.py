@@ -7,13 +7,12 @@ lists has to be met."""
 import asyncio
 import collections
 import fnmatch
-import json
 import os
 import sys
 import tempfile
 from pathlib import Path
 
-from harness import expect, main, output, program
+from harness import expect, json_lines, main, output, program
 
 HERE = Path(__file__).parent
 # The longest ones first.
@@ -45,7 +44,7 @@ async def all_of_its_frames_are_known(script, folder):
     for file in files:
         code, said, complaints = await output("wire", "decode", "--json", file)
         expect(code == 0, f"{file.name}: {complaints}")
-        for line in map(json.loads, said.splitlines()):
+        for line in json_lines(said):
             frames += line.get("entry") in ("text", "sse")
             if problem := problem_of(line):
                 problems[problem] += 1

@@ -213,7 +213,6 @@ const FAULTS: &[(Protocol, &str, Changes)] = &[
             (r#","prompt":"p""#, ""),
             (r#""prompt":"p""#, r#""prompt":["p"]"#),
             (r#""status":"new""#, r#""status":"fresh""#),
-            (r#""status":"new""#, r#""status":"new","server_newer":true"#),
             (r#""session_id":"s","status""#, r#""status""#),
             (r#""duration_ms":12"#, r#""duration_ms":-12"#),
             (r#""duration_ms":12"#, r#""duration_ms":"12""#),
