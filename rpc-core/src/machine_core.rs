@@ -429,13 +429,13 @@ impl<E> MachineCore<E> {
     }
 
     /// Queues the ping that is due, if any. Returns the reason to close with if the peer is gone.
-    /// Pass `can_hear: false` while a pong cannot arrive because nothing is read or the ping
+    /// Pass `can_receive: false` while a pong cannot arrive because nothing is read or the ping
     /// cannot have arrived: silence proves nothing then.
     #[must_use]
     pub fn check_keepalive(
         &mut self,
         config: &KeepAlive,
-        can_hear: bool,
+        can_receive: bool,
         now: Instant,
     ) -> Option<CloseReason> {
         if self.is_closed() {
@@ -445,7 +445,7 @@ impl<E> MachineCore<E> {
         if let Some(until) = self.pause.catching_up(reads, now) {
             self.keepalive.postpone(until);
         }
-        let reads_paused = !reads || !can_hear;
+        let reads_paused = !reads || !can_receive;
         self.keepalive
             .check(config, reads_paused, now, &mut self.outbox)
     }

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tower_http::{cors::CorsLayer, timeout::TimeoutLayer, trace::TraceLayer};
 
 /// The server serves this machine only, so it has to know the peer.
-async fn tell_peer(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
+async fn add_peer(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
     request.extensions_mut().insert(PeerAddr(peer));
     request
 }
@@ -37,7 +37,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/hello", get(|| async { "hello" }))
         .route_service("/", service)
-        .layer(axum::middleware::map_request(tell_peer))
+        .layer(axum::middleware::map_request(add_peer))
         .layer((TraceLayer::new_for_http(), timeout, CorsLayer::new()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("ws://{}/", listener.local_addr()?);

@@ -59,7 +59,7 @@ impl Run {
         }
     }
 
-    /// Returns when the chat has waited too long, if its last message came at `heard`.
+    /// Returns when the chat has waited too long, if its last message came at `received`.
     pub(super) fn deadline(&self, received: Instant) -> Option<Instant> {
         self.end_by.or_else(|| Some(later(received, self.idle?)))
     }

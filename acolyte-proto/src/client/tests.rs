@@ -47,18 +47,18 @@ impl Played {
     }
 
     /// The server answers `id` with these members.
-    fn say(&mut self, id: impl fmt::Display, mut members: Value) {
+    fn send(&mut self, id: impl fmt::Display, mut members: Value) {
         members["id"] = json!(format!("{id}"));
         self.take(&members.to_string());
     }
 
     fn event(&mut self, id: CallId, event: &Value) {
-        self.say(id, json!({"type": "chat.event", "event": event}));
+        self.send(id, json!({"type": "chat.event", "event": event}));
     }
 
     fn done(&mut self, id: CallId) {
         let reply = json!({"output": "fine", "outputStreamed": true, "model": "m"});
-        self.say(id, json!({"type": "chat.done", "reply": reply}));
+        self.send(id, json!({"type": "chat.done", "reply": reply}));
     }
 
     /// What came of the only chat.
@@ -97,10 +97,10 @@ fn ended(update: Option<&ChatUpdate>) -> &Outcome {
 fn a_chat_yields_its_steps_and_ends_once() {
     let mut played = Played::new();
     let id = played.chat();
-    played.say(id, json!({"type": "chat.accepted", "taskId": "task_a"}));
-    played.say(id, json!({"type": "chat.queued", "position": 2}));
-    played.say(id, json!({"type": "chat.queued", "position": 1}));
-    played.say(id, json!({"type": "chat.started"}));
+    played.send(id, json!({"type": "chat.accepted", "taskId": "task_a"}));
+    played.send(id, json!({"type": "chat.queued", "position": 2}));
+    played.send(id, json!({"type": "chat.queued", "position": 1}));
+    played.send(id, json!({"type": "chat.started"}));
     played.event(id, &json!({"type": "text-delta", "text": "fine"}));
     played.done(id);
     played.done(id);
@@ -173,7 +173,7 @@ fn calls_return_typed_replies() {
     let task_id = "task_a".parse::<TaskId>().unwrap();
     let known = played.conn.task_status(&task_id, played.now).unwrap();
     let unknown = played.conn.task_status(&task_id, played.now).unwrap();
-    played.say(
+    played.send(
         status,
         json!({"type": "status.result", "status": {
             "ok": true, "providers": ["openai"], "model": "m", "protocol_version": "1",
@@ -182,13 +182,13 @@ fn calls_return_typed_replies() {
         }}),
     );
     let time = "2026-11-21T20:31:08.236Z";
-    played.say(
+    played.send(
         known,
         json!({"type": "task.status.result", "task": {
             "id": "task_a", "state": "running", "createdAt": time, "updatedAt": time,
         }}),
     );
-    played.say(unknown, json!({"type": "task.status.result", "task": null}));
+    played.send(unknown, json!({"type": "task.status.result", "task": null}));
     let events = played.events();
     let [
         ClientEvent::Reply {
@@ -215,7 +215,7 @@ fn a_failed_model_is_an_error() {
     let mut played = Played::new();
     let id = played.chat();
     let reply = json!({"output": "", "outputStreamed": false, "model": "m", "error": "500"});
-    played.say(id, json!({"type": "chat.done", "reply": reply}));
+    played.send(id, json!({"type": "chat.done", "reply": reply}));
     let updates = played.updates();
     let outcome = ended(updates.first());
     assert!(
@@ -230,7 +230,7 @@ fn a_failed_model_is_an_error() {
 fn a_server_error_keeps_all_its_details() {
     let mut played = Played::new();
     let id = played.chat();
-    played.say(
+    played.send(
         id,
         json!({"type": "chat.error", "errorMessage": "boom", "errorId": "err_a",
             "errorCode": "E_X", "error": {"kind": "unknown", "tool": "t"}}),
@@ -251,7 +251,7 @@ fn a_refused_start_was_not_run() {
     let mut played = Played::new();
     let id = played.chat();
     let error = "RPC queue is full (25 queued). Try again shortly.";
-    played.say(id, json!({"type": "error", "error": error}));
+    played.send(id, json!({"type": "error", "error": error}));
     let updates = played.updates();
     let Outcome::Refused { error: refused } = ended(updates.first()) else {
         panic!("{updates:?}")
@@ -263,8 +263,8 @@ fn a_refused_start_was_not_run() {
 fn an_error_after_acceptance_fails_the_chat() {
     let mut played = Played::new();
     let id = played.chat();
-    played.say(id, json!({"type": "chat.started"}));
-    played.say(id, json!({"type": "error", "error": "what?"}));
+    played.send(id, json!({"type": "chat.started"}));
+    played.send(id, json!({"type": "error", "error": "what?"}));
     let updates = played.updates();
     let outcome = ended(updates.last());
     assert!(
@@ -277,12 +277,12 @@ fn an_error_after_acceptance_fails_the_chat() {
 fn an_error_without_an_id_answers_the_oldest_pending_request() {
     let mut played = Played::new();
     let answered = played.chat();
-    played.say(answered, json!({"type": "chat.started"}));
+    played.send(answered, json!({"type": "chat.started"}));
     let status = played.conn.status(played.now).unwrap();
     let chat = played.chat();
     played.events();
     for _ in 0..3 {
-        played.say(
+        played.send(
             "rpc_unknown",
             json!({"type": "error", "error": "Invalid RPC message"}),
         );
@@ -351,7 +351,7 @@ fn an_error_event_does_not_end_a_chat() {
     let mut played = Played::new();
     let id = played.chat();
     played.event(id, &json!({"type": "error", "errorMessage": "in stream"}));
-    played.say(
+    played.send(
         id,
         json!({"type": "chat.error", "errorMessage": "terminal"}),
     );
@@ -387,7 +387,7 @@ fn usage_is_reported_as_received_and_never_summed() {
     assert!(reported.eq(expected));
     let usage = json!({"inputTokens": 3307, "outputTokens": 14, "totalTokens": 3321});
     let reply = json!({"output": "o", "outputStreamed": true, "model": "m", "usage": usage});
-    played.say(id, json!({"type": "chat.done", "reply": reply}));
+    played.send(id, json!({"type": "chat.done", "reply": reply}));
     let updates = played.updates();
     let reply = ended(updates.last()).reply().unwrap();
     let usage = reply.usage.as_ref().unwrap();

@@ -143,8 +143,8 @@ impl ToolResult {
     /// Treats a result with a code or a detail as failed, unless it says otherwise, and removes
     /// both from a successful one.
     fn normalize(mut self) -> Self {
-        let says_more = self.code.is_some() || self.detail.is_some();
-        self.is_error = self.is_error.unwrap_or(says_more).then_some(true);
+        let has_more = self.code.is_some() || self.detail.is_some();
+        self.is_error = self.is_error.unwrap_or(has_more).then_some(true);
         self.code = self.code.filter(|_| self.is_error.is_some());
         self.detail = self.detail.filter(|_| self.is_error.is_some());
         self

@@ -15,7 +15,7 @@ use crate::loose;
 #[serde(remote = "Self")]
 pub struct Status {
     /// Whether the server is healthy; known servers always say so.
-    #[serde(default = "well", deserialize_with = "well_unless_told")]
+    #[serde(default = "well", deserialize_with = "ok_by_default")]
     pub ok: bool,
     /// The models' providers; seen: `anthropic`, `google`, `openai`, `vercel`.
     #[serde(default, deserialize_with = "loose::strings")]
@@ -60,7 +60,7 @@ const fn well() -> bool {
     true
 }
 
-fn well_unless_told<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+fn ok_by_default<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_else(well))
 }
 

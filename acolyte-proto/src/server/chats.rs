@@ -43,13 +43,13 @@ impl ServerConn {
             return;
         };
         self.chat_bytes += bytes;
-        self.tell_task(&task_id, TaskState::Accepted);
+        self.send_to_task(&task_id, TaskState::Accepted);
         self.send(id, Answer::Accepted(task_id.clone()));
         match place {
             QueuePosition::Running => self.begin(),
             QueuePosition::Waiting { position } => {
                 self.send(id, Answer::Queued(position));
-                self.tell_task(&task_id, TaskState::Queued);
+                self.send_to_task(&task_id, TaskState::Queued);
             }
         }
     }
@@ -74,7 +74,7 @@ impl ServerConn {
         let (id, task_id) = (id.clone(), chat.task_id.clone());
         let request = chat.request.take();
         self.send(&id, Answer::Started);
-        self.tell_task(&task_id, TaskState::Running);
+        self.send_to_task(&task_id, TaskState::Running);
         if let Some(request) = request {
             self.push(ServerEvent::Start {
                 id,
@@ -92,9 +92,9 @@ impl ServerConn {
         };
         self.chat_bytes -= chat.bytes;
         if let Some(state) = state {
-            self.tell_task(&chat.task_id, state);
+            self.send_to_task(&chat.task_id, state);
         }
-        self.tell_positions();
+        self.send_positions();
         self.begin();
     }
 
@@ -111,8 +111,8 @@ impl ServerConn {
         }
         if let Aborted::Waiting(chat) = &met {
             self.chat_bytes -= chat.bytes;
-            self.tell_task(&chat.task_id, TaskState::Cancelled);
-            self.tell_positions();
+            self.send_to_task(&chat.task_id, TaskState::Cancelled);
+            self.send_positions();
         }
         let result = AbortResult::new(request_id.clone(), aborted);
         self.send(id, Answer::AbortResult(result));
@@ -125,7 +125,7 @@ impl ServerConn {
     fn stop_running(&mut self, id: RpcId, now: Instant) {
         let task_id = self.queue.running().map(|(_, chat)| chat.task_id.clone());
         if let Some(task_id) = task_id {
-            self.tell_task(&task_id, TaskState::Cancelled);
+            self.send_to_task(&task_id, TaskState::Cancelled);
         }
         if self.is_closed() {
             return;
@@ -148,7 +148,7 @@ impl ServerConn {
         self.finish(&id, None);
     }
 
-    fn tell_positions(&mut self) {
+    fn send_positions(&mut self) {
         let line = self.queue.positions();
         let mut fits = true;
         for (id, position) in line {

@@ -119,7 +119,7 @@ impl ServerConn {
             if let crate::queue::Aborted::Waiting(chat) = self.queue.abort(&id) {
                 self.chat_bytes -= chat.bytes;
                 self.send_error(&id, &AppError::failed(SHUTTING_DOWN));
-                self.tell_task(&chat.task_id, TaskState::Cancelled);
+                self.send_to_task(&chat.task_id, TaskState::Cancelled);
             }
         }
     }

@@ -154,7 +154,7 @@ impl ServerConn {
         self.push(event);
     }
 
-    fn tell_task(&mut self, task_id: &TaskId, state: TaskState) {
+    fn send_to_task(&mut self, task_id: &TaskId, state: TaskState) {
         let task_id = task_id.clone();
         self.push(ServerEvent::Task { task_id, state });
     }
@@ -207,7 +207,7 @@ impl ServerConn {
         let was_aborted = self.queue.is_aborted();
         let tasks: Vec<_> = self.queue.drain().map(|(_, chat)| chat.task_id).collect();
         for task_id in tasks.iter().skip(usize::from(was_aborted)) {
-            self.tell_task(task_id, TaskState::Cancelled);
+            self.send_to_task(task_id, TaskState::Cancelled);
         }
         self.chat_bytes = 0;
         self.queries = VecDeque::new();
@@ -269,9 +269,9 @@ impl Machine for ServerConn {
             self.give_up();
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let can_hear = self.wants_input() && self.core.has_stream_slack();
+        let can_receive = self.wants_input() && self.core.has_stream_slack();
         let config = &self.config.keep_alive;
-        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+        if let Some(gone) = self.core.check_keepalive(config, can_receive, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }

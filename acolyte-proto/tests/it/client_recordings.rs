@@ -48,8 +48,8 @@ impl Replay {
         };
         for line in lines(name) {
             match (line["dir"].as_str(), line["kind"].as_str()) {
-                (Some("c2s"), Some("text")) => replay.client_says(&line["msg"]),
-                (Some("s2c"), Some("text")) => replay.server_says(&line["msg"]),
+                (Some("c2s"), Some("text")) => replay.client_sends(&line["msg"]),
+                (Some("s2c"), Some("text")) => replay.server_sends(&line["msg"]),
                 _ => {}
             }
             replay.collect();
@@ -57,7 +57,7 @@ impl Replay {
         replay
     }
 
-    fn client_says(&mut self, message: &Value) {
+    fn client_sends(&mut self, message: &Value) {
         let payload = &message["payload"];
         let id = match message["type"].as_str() {
             Some("status.get") => self.conn.status(self.now),
@@ -91,7 +91,7 @@ impl Replay {
         while self.conn.poll_transmit().is_some() {}
     }
 
-    fn server_says(&mut self, message: &Value) {
+    fn server_sends(&mut self, message: &Value) {
         let mut text = message.to_string();
         for (recorded, ours) in &self.ours {
             text = text.replace(&format!("\"{recorded}\""), &format!("\"{ours}\""));

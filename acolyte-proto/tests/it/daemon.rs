@@ -154,21 +154,21 @@ pub struct Running {
     pub address: SocketAddr,
     pub handle: ServerHandle,
     pub shared: Arc<Shared>,
-    pub hear: mpsc::UnboundedReceiver<String>,
+    pub recv: mpsc::UnboundedReceiver<String>,
 }
 
 pub fn puppet() -> (Puppet, Arc<Shared>, mpsc::UnboundedReceiver<String>) {
-    let (reported, hear) = mpsc::unbounded_channel();
+    let (reported, recv) = mpsc::unbounded_channel();
     let shared = Arc::<Shared>::default();
     let puppet = Puppet {
         shared: Arc::clone(&shared),
         reported,
     };
-    (puppet, shared, hear)
+    (puppet, shared, recv)
 }
 
 pub async fn serve(options: ServerOptions) -> Running {
-    let (puppet, shared, hear) = puppet();
+    let (puppet, shared, recv) = puppet();
     let server = Server::bind("127.0.0.1:0", puppet, options).await.unwrap();
     let (address, handle) = (server.local_addr(), server.handle());
     tokio::spawn(server.run());
@@ -176,7 +176,7 @@ pub async fn serve(options: ServerOptions) -> Running {
         address,
         handle,
         shared,
-        hear,
+        recv,
     }
 }
 
@@ -198,7 +198,7 @@ impl Running {
 
     /// What has ended next.
     pub async fn ended(&mut self) -> String {
-        let ended = timeout(LONG, self.hear.recv()).await;
+        let ended = timeout(LONG, self.recv.recv()).await;
         ended.expect("something ends in time").unwrap()
     }
 
@@ -230,7 +230,7 @@ impl Peer {
         Self { ws, order }
     }
 
-    pub async fn say(&mut self, message: &Value) {
+    pub async fn send(&mut self, message: &Value) {
         let text = message.to_string();
         if let Ok(frame) = ClientFrame::decode(&text, &limits::defaults()) {
             self.order.sent(&frame);
@@ -240,13 +240,13 @@ impl Peer {
     }
 
     pub async fn start(&mut self, id: &str, message: &str) {
-        self.say(&start(id, message)).await;
+        self.send(&start(id, message)).await;
     }
 
     pub async fn abort(&mut self, id: &str, request_id: &str) {
         let payload = json!({"requestId": request_id});
         let abort = json!({"id": id, "type": "chat.abort", "payload": payload});
-        self.say(&abort).await;
+        self.send(&abort).await;
     }
 
     /// The next message, or the Close.
@@ -318,7 +318,7 @@ impl Peer {
     pub async fn task_state(&mut self, task_id: &str) -> Value {
         let payload = json!({"taskId": task_id});
         let ask = json!({"id": "rpc_task", "type": "task.status", "payload": payload});
-        self.say(&ask).await;
+        self.send(&ask).await;
         let answer = self.next().await.unwrap();
         assert_eq!(answer["type"], "task.status.result");
         answer["task"]["state"].clone()

@@ -87,22 +87,22 @@ impl ClientUnderTest for Chats {
     }
 
     async fn called(&self, line: &mut dyn Line) -> Option<Value> {
-        let mut frame = line.hear().await?;
+        let mut frame = line.recv().await?;
         assert_eq!(frame["type"], "chat.start");
         Some(frame["id"].take())
     }
 
     async fn progress(&self, line: &mut dyn Line, id: &Value) -> Option<()> {
-        line.say(json!({"id": id, "type": "chat.started"})).await?;
+        line.send(json!({"id": id, "type": "chat.started"})).await?;
         let event = json!({"type": "text-delta", "text": "so far"});
-        line.say(json!({"id": id, "type": "chat.event", "event": event}))
+        line.send(json!({"id": id, "type": "chat.event", "event": event}))
             .await
     }
 
     async fn answer(&self, line: &mut dyn Line, id: &Value) -> Option<()> {
         self.progress(line, id).await?;
         let reply = json!({"output": "fine", "outputStreamed": true, "model": "m"});
-        line.say(json!({"id": id, "type": "chat.done", "reply": reply}))
+        line.send(json!({"id": id, "type": "chat.done", "reply": reply}))
             .await
     }
 

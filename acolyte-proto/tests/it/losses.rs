@@ -27,12 +27,12 @@ fn check(ran: &[String], message: &str, outcome: &Outcome) {
     assert!(possible, "{message}: {outcome:?}, and {ran:?}");
 }
 
-fn drain(hear: &mut UnboundedReceiver<String>) -> Vec<String> {
-    std::iter::from_fn(|| hear.try_recv().ok()).collect()
+fn drain(recv: &mut UnboundedReceiver<String>) -> Vec<String> {
+    std::iter::from_fn(|| recv.try_recv().ok()).collect()
 }
 
 async fn scenario(lossy: Lossy) {
-    let (agent, shared, mut hear) = puppet();
+    let (agent, shared, mut recv) = puppet();
     let (server, _) = Server::mount(agent, ServerOptions::default());
     let handle = server.handle();
     tokio::spawn(server.run());
@@ -79,7 +79,7 @@ async fn scenario(lossy: Lossy) {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    let ran = drain(&mut hear);
+    let ran = drain(&mut recv);
     for (message, outcome) in &last {
         check(&ran, message, outcome);
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 struct Played<T>(T);
 
 impl<T: Transport> Played<T> {
-    async fn say(&mut self, id: &Value, mut members: Value) {
+    async fn send(&mut self, id: &Value, mut members: Value) {
         members["id"] = id.clone();
         let text = members.to_string();
         let _ = self.0.send(Outgoing::Text(text.into())).await;
@@ -25,7 +25,7 @@ impl<T: Transport> Played<T> {
 
     async fn event(&mut self, id: &Value, event: Value) {
         let members = json!({"type": "chat.event", "event": event});
-        self.say(id, members).await;
+        self.send(id, members).await;
     }
 
     async fn text(&mut self, id: &Value, text: &str) {
@@ -35,11 +35,11 @@ impl<T: Transport> Played<T> {
 
     async fn done(&mut self, id: &Value) {
         let reply = json!({"output": "fine", "outputStreamed": true, "model": "m"});
-        self.say(id, json!({"type": "chat.done", "reply": reply}))
+        self.send(id, json!({"type": "chat.done", "reply": reply}))
             .await;
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn recv(&mut self) -> Option<Value> {
         loop {
             match self.0.next().await? {
                 Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
@@ -51,22 +51,22 @@ impl<T: Transport> Played<T> {
 
     /// Answers whatever comes until the client goes.
     async fn serve(mut self) {
-        while let Some(frame) = self.hear().await {
+        while let Some(frame) = self.recv().await {
             let id = &frame["id"];
             match frame["type"].as_str() {
                 Some("status.get") => {
                     let status = serde_json::to_value(Status::new("m", "s")).unwrap();
-                    self.say(id, json!({"type": "status.result", "status": status}))
+                    self.send(id, json!({"type": "status.result", "status": status}))
                         .await;
                 }
                 Some("task.status") => {
-                    self.say(id, json!({"type": "task.status.result", "task": null}))
+                    self.send(id, json!({"type": "task.status.result", "task": null}))
                         .await;
                 }
                 Some("chat.start") => {
-                    self.say(id, json!({"type": "chat.accepted", "taskId": "task_a"}))
+                    self.send(id, json!({"type": "chat.accepted", "taskId": "task_a"}))
                         .await;
-                    self.say(id, json!({"type": "chat.started"})).await;
+                    self.send(id, json!({"type": "chat.started"})).await;
                     let message = frame["payload"]["request"]["message"].as_str().unwrap();
                     for word in message.split_inclusive(' ') {
                         self.text(id, word).await;
@@ -109,7 +109,7 @@ async fn start(client: &Client, message: &str) -> Chat {
 /// A chat that the server has heard of, and its id.
 async fn started(client: &Client, server: &mut Played<MemTransport>) -> (Chat, Value) {
     let chat = start(client, "hi").await;
-    let frame = server.hear().await.unwrap();
+    let frame = server.recv().await.unwrap();
     assert_eq!(frame["type"], "chat.start");
     (chat, frame["id"].clone())
 }
@@ -158,10 +158,10 @@ async fn an_abort_ends_the_chat_as_aborted() {
     let (client, mut server) = played().await;
     let (mut chat, id) = started(&client, &mut server).await;
     let play = async {
-        let abort = server.hear().await.unwrap();
+        let abort = server.recv().await.unwrap();
         assert_eq!(abort["payload"]["requestId"], id);
         let result = json!({"type": "chat.abort.result", "requestId": id, "aborted": true});
-        server.say(&abort["id"], result).await;
+        server.send(&abort["id"], result).await;
         server
     };
     let (aborted, _server) = tokio::join!(chat.abort(), play);
@@ -180,7 +180,7 @@ async fn a_task_can_be_queried_after_a_reconnect() {
     client.ready().await.unwrap();
     let (mut chat, id) = started(&client, &mut server).await;
     server
-        .say(&id, json!({"type": "chat.accepted", "taskId": "task_a"}))
+        .send(&id, json!({"type": "chat.accepted", "taskId": "task_a"}))
         .await;
     assert!(matches!(
         chat.next().await,
@@ -201,13 +201,13 @@ async fn a_task_can_be_queried_after_a_reconnect() {
         async move { client.task_status(&task).await }
     });
     // The chat itself is not sent again.
-    let frame = server.hear().await.unwrap();
+    let frame = server.recv().await.unwrap();
     assert_eq!(
         (&frame["type"], &frame["payload"]["taskId"]),
         (&json!("task.status"), &json!("task_a"))
     );
     let result = json!({"type": "task.status.result", "task": null});
-    server.say(&frame["id"], result).await;
+    server.send(&frame["id"], result).await;
     assert_eq!(asked.await.unwrap(), Ok(None));
 }
 
@@ -217,7 +217,7 @@ async fn errors_without_a_known_id_are_events() {
     let mut server = Played(listener.accept().await.unwrap());
     client.ready().await.unwrap();
     let error = json!({"type": "error", "error": "Invalid RPC message"});
-    server.say(&json!("rpc_unknown"), error).await;
+    server.send(&json!("rpc_unknown"), error).await;
     let error = loop {
         if let LinkEvent::Event(ClientEvent::ServerError(error)) = events.next_link().await.unwrap()
         {
@@ -232,11 +232,11 @@ async fn one_chat_can_have_no_timeout() {
     let (client, mut server) = played().await;
     let patient = client.chat_within(None, ChatRequest::new("hi", "m"));
     let mut patient = patient.await;
-    let id = server.hear().await.unwrap()["id"].clone();
+    let id = server.recv().await.unwrap()["id"].clone();
     let mut hasty = start(&client, "hi").await;
     let (outcome, mut server) = tokio::join!(hasty.finish(), async {
         // Hears the abort, too.
-        while server.hear().await.unwrap()["type"] != "chat.abort" {}
+        while server.recv().await.unwrap()["type"] != "chat.abort" {}
         server
     });
     assert!(matches!(outcome, Outcome::TimedOut { .. }));

@@ -56,7 +56,7 @@ async fn a_lost_http_chat_is_not_resent_to_another_node() {
         Outcome::Closed { delivery, .. } => assert_ne!(delivery, Delivery::NotSent),
         other => assert!(!matches!(other, Outcome::Done(_)), "{other:?}"),
     }
-    assert!(left.hear.try_recv().is_err());
+    assert!(left.recv.try_recv().is_err());
     client.status().await.unwrap();
     assert_eq!(client.node().unwrap().address(), left.address);
 }

@@ -65,7 +65,7 @@ impl Replay {
         }
     }
 
-    fn client_says(&mut self, line: &Value) {
+    fn client_sends(&mut self, line: &Value) {
         let mut text = match &line["raw"] {
             Value::String(raw) => raw.clone(),
             _ => line["msg"].to_string(),
@@ -115,7 +115,7 @@ impl Replay {
     }
 
     /// What the known server says makes the application say it too.
-    fn server_says(&mut self, message: &Value) {
+    fn server_sends(&mut self, message: &Value) {
         let text = message.to_string();
         let frame = ServerFrame::decode(&text, &Limits::default()).unwrap();
         let id = frame.id.clone();
@@ -185,8 +185,8 @@ fn replay(name: &str) {
     let mut replay = Replay::new();
     for line in lines(name) {
         match (line["dir"].as_str(), line["kind"].as_str()) {
-            (Some("c2s"), Some("text")) => replay.client_says(&line),
-            (Some("s2c"), Some("text")) => replay.server_says(&line["msg"]),
+            (Some("c2s"), Some("text")) => replay.client_sends(&line),
+            (Some("s2c"), Some("text")) => replay.server_sends(&line["msg"]),
             _ => {}
         }
     }

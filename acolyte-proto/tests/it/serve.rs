@@ -78,7 +78,8 @@ async fn the_status_counts_over_all_connections() {
     one.start("rpc_a", "wait").await;
     one.start("rpc_b", "wait").await;
     one.until("b chat.queued 1").await;
-    two.say(&json!({"id": "rpc_s", "type": "status.get"})).await;
+    two.send(&json!({"id": "rpc_s", "type": "status.get"}))
+        .await;
     let answer = two.next().await.unwrap();
     let status = &answer["status"];
     assert_eq!(answer["type"], "status.result");
@@ -103,7 +104,7 @@ async fn a_message_of_16_mib_is_read() {
     let mut ask = json!({"id": "rpc_s", "type": "status.get", "more": ""});
     let pad = 16 * 1024 * 1024 - ask.to_string().len();
     ask["more"] = json!("x".repeat(pad));
-    peer.say(&ask).await;
+    peer.send(&ask).await;
     assert_eq!(peer.short().await, "s status.result");
 }
 

@@ -53,7 +53,7 @@ async fn five_hundred_connections_with_full_queues_are_all_served() {
     let mut other = server.client().await;
     let mut load = async || {
         other
-            .say(&json!({"id": "rpc_s", "type": "status.get"}))
+            .send(&json!({"id": "rpc_s", "type": "status.get"}))
             .await;
         let status = other.next().await.unwrap()["status"].take();
         ["tasks_total", "tasks_running", "rpc_queue_length"].map(|name| status[name].as_u64())

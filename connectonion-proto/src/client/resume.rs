@@ -160,7 +160,7 @@ pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: 
     for message in &messages {
         let message = message.get();
         match (text_of(message, "role").as_deref(), &found) {
-            (Some("user"), _) if says(message, prompt) => found = Match::Prompt,
+            (Some("user"), _) if starts_with(message, prompt) => found = Match::Prompt,
             // Someone has said something else since.
             (Some("user"), Match::Answer(_)) => break,
             (Some("assistant"), Match::Prompt | Match::Answer(_)) if !uses_tools(message) => {
@@ -191,7 +191,7 @@ fn uses_tools(message: &str) -> bool {
 
 /// Returns whether a message begins with this prompt: as a text, or as the first text of several
 /// parts.
-fn says(message: &str, prompt: &str) -> bool {
+fn starts_with(message: &str, prompt: &str) -> bool {
     let Some(content) = find_member(message, "content") else {
         return false;
     };

@@ -37,10 +37,10 @@ impl Hub {
         match command {
             ServerEvent::Response(response) => self.respond(conn, response),
             ServerEvent::Interrupt => {
-                self.tell_agent(conn, NOTHING_TO_INTERRUPT, |run| run.is_interrupted = true);
+                self.notify_agent(conn, NOTHING_TO_INTERRUPT, |run| run.is_interrupted = true);
             }
             ServerEvent::PromptUpdate(update) => {
-                self.tell_agent(conn, NO_TURN, |run| run.goal = Some(update.prompt));
+                self.notify_agent(conn, NO_TURN, |run| run.goal = Some(update.prompt));
             }
             ServerEvent::ModeChange(change) => self.mode_change(conn, change, now),
             _ => {}
@@ -76,7 +76,7 @@ impl Hub {
 
     /// Changes the run whose agent is at work, and wakes the agent. Without one, the client gets an
     /// ERROR with these words.
-    fn tell_agent(&mut self, conn: ConnId, idle: &'static str, change: impl FnOnce(&mut Run)) {
+    fn notify_agent(&mut self, conn: ConnId, idle: &'static str, change: impl FnOnce(&mut Run)) {
         let words = match self.session_at(conn) {
             None => AUTHENTICATE_FIRST,
             Some((_, session)) => match session.running() {

@@ -37,7 +37,7 @@ impl Rig {
     /// A rig whose client is in.
     fn inside() -> Self {
         let mut rig = Self::new();
-        rig.say(CONNECT);
+        rig.send(CONNECT);
         rig.accept();
         assert_eq!(
             rig.written(),
@@ -47,7 +47,7 @@ impl Rig {
         rig
     }
 
-    fn say(&mut self, text: &str) {
+    fn send(&mut self, text: &str) {
         self.conn.handle_message(Incoming::Text(text), self.now);
     }
 
@@ -99,7 +99,7 @@ impl Rig {
 fn a_client_is_ready_when_the_application_accepts() {
     let mut rig = Rig::new();
     assert_eq!(rig.conn.state(), ServerState::AwaitConnect);
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     assert_eq!(rig.conn.state(), ServerState::AwaitVerdict);
     assert!(!rig.conn.wants_input());
     rig.accept();
@@ -111,10 +111,10 @@ fn a_client_is_ready_when_the_application_accepts() {
 #[test]
 fn frames_during_authentication_are_kept_in_order() {
     let mut rig = Rig::new();
-    rig.say(CONNECT);
-    rig.say(INPUT);
-    rig.say(r#"{"type":"PONG"}"#);
-    rig.say(r#"{"type":"SEAL"}"#);
+    rig.send(CONNECT);
+    rig.send(INPUT);
+    rig.send(r#"{"type":"PONG"}"#);
+    rig.send(r#"{"type":"SEAL"}"#);
     assert_eq!(rig.names(), ["Connect"]);
     rig.accept();
     assert_eq!(rig.names(), ["Input"]);
@@ -135,15 +135,15 @@ fn frames_during_authentication_are_kept_in_order() {
 #[test]
 fn a_refused_connect_may_be_followed_by_another() {
     let mut rig = Rig::new();
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     rig.conn.refuse(&ErrorFrame::new("no")).unwrap();
     assert_eq!(rig.error(), "no");
-    rig.say(INPUT);
+    rig.send(INPUT);
     assert_eq!(rig.error(), AUTHENTICATE_FIRST);
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     rig.accept();
     // And one that is refused later leaves the client in.
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     rig.conn.refuse(&ErrorFrame::new("no")).unwrap();
     assert_eq!(rig.conn.state(), ServerState::Ready);
 }
@@ -156,13 +156,13 @@ fn an_input_needs_a_prompt() {
         r#"{"type":"INPUT","prompt":""}"#,
         r#"{"type":"INPUT","prompt":null,"payload":{"prompt":""}}"#,
     ] {
-        rig.say(text);
+        rig.send(text);
         assert_eq!(rig.error(), PROMPT_REQUIRED);
     }
-    rig.say(r#"{"type":"INPUT","payload":{"prompt":"signed"},"from":"x","signature":"y"}"#);
+    rig.send(r#"{"type":"INPUT","payload":{"prompt":"signed"},"from":"x","signature":"y"}"#);
     assert_eq!(rig.names().last().unwrap(), "Input");
     rig.conn.begun().unwrap();
-    rig.say(r#"{"type":"INPUT","prompt":7}"#);
+    rig.send(r#"{"type":"INPUT","prompt":7}"#);
     assert_eq!(
         rig.error(),
         "Invalid INPUT: member `prompt` is not a string"
@@ -171,7 +171,7 @@ fn an_input_needs_a_prompt() {
 
 fn gated() -> Rig {
     let mut rig = Rig::new();
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     gate(&mut rig);
     rig.written();
     rig.events();
@@ -191,14 +191,14 @@ const OFFER: &str = r#"{"type":"ONBOARD_SUBMIT","payload":{"invite_code":"c"}}"#
 fn the_last_connect_waits_during_onboarding() {
     let mut rig = gated();
     assert_eq!(rig.conn.state(), ServerState::Gated);
-    rig.say(INPUT);
+    rig.send(INPUT);
     assert_eq!(rig.error(), AUTHENTICATE_FIRST);
-    rig.say(r#"{"type":"CONNECT","session_id":"other"}"#);
+    rig.send(r#"{"type":"CONNECT","session_id":"other"}"#);
     gate(&mut rig);
     rig.wait(SECOND * 86_400);
     rig.written();
     rig.events();
-    rig.say(OFFER);
+    rig.send(OFFER);
     let event = rig.events().pop().unwrap();
     assert!(
         matches!(event, ServerEvent::Onboard { identity, .. } if identity == Address::from_bytes([7; 32]))
@@ -208,7 +208,7 @@ fn the_last_connect_waits_during_onboarding() {
         .unwrap();
     assert_eq!(rig.error(), "Invalid invite code");
     assert_eq!(rig.conn.state(), ServerState::Gated);
-    rig.say(OFFER);
+    rig.send(OFFER);
     let success = OnboardSuccess::new("0x07", "contact", "hello");
     rig.conn.welcome(&success).unwrap();
     let event = rig.events().pop().unwrap();
@@ -228,23 +228,23 @@ fn one_empty_input_right_after_onboarding_is_swallowed() {
     let empty = r#"{"type":"INPUT","prompt":""}"#;
     for before in [true, false] {
         let mut rig = gated();
-        rig.say(OFFER);
+        rig.send(OFFER);
         let success = OnboardSuccess::new("0x07", "contact", "hello");
         rig.conn.welcome(&success).unwrap();
         if before {
-            rig.say(empty);
+            rig.send(empty);
         }
         rig.accept();
         if !before {
-            rig.say(r#"{"type":"PONG"}"#);
-            rig.say(empty);
+            rig.send(r#"{"type":"PONG"}"#);
+            rig.send(empty);
         }
         assert_eq!(rig.written().len(), 2);
         assert!(
             rig.events()
                 .contains(&ServerEvent::Warning(Warning::EmptyInput))
         );
-        rig.say(empty);
+        rig.send(empty);
         assert_eq!(rig.error(), PROMPT_REQUIRED);
     }
 }
@@ -252,12 +252,12 @@ fn one_empty_input_right_after_onboarding_is_swallowed() {
 #[test]
 fn onboarding_offers_need_an_open_onboarding() {
     let mut rig = Rig::new();
-    rig.say(OFFER);
+    rig.send(OFFER);
     assert_eq!(rig.error(), AUTHENTICATE_FIRST);
     let mut rig = Rig::inside();
-    rig.say(OFFER);
+    rig.send(OFFER);
     assert_eq!(rig.error(), "onboarding is not required");
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
     let reported = rig.conn.gate(Address::from_bytes([7; 32]), &required);
     assert_eq!(reported, Err(Refused::UnknownId));
@@ -270,7 +270,7 @@ fn an_oversized_connect_does_not_wait_for_onboarding() {
         ..ServerConfig::default()
     };
     let mut rig = Rig::with(config);
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     let required = OnboardRequired::new("0x07", &[]).unwrap();
     let reported = rig.conn.gate(Address::from_bytes([7; 32]), &required);
     assert!(matches!(reported, Err(Refused::TooLarge { max: 10, .. })));
@@ -287,7 +287,7 @@ fn pings_are_sent_every_30_seconds_from_the_start() {
     assert!(rig.written().is_empty());
     rig.wait(SECOND);
     assert_eq!(rig.written(), [ping]);
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     rig.accept();
     rig.written();
     // A late one does not move those that follow.
@@ -323,7 +323,7 @@ fn a_full_outbox_refuses_and_reports_writability() {
         ..ServerConfig::default()
     };
     let mut rig = Rig::with(config);
-    rig.say(CONNECT);
+    rig.send(CONNECT);
     rig.accept();
     rig.events();
     while rig.conn.has_room() {

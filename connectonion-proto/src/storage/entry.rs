@@ -271,18 +271,18 @@ mod tests {
         record
     }
 
-    fn said(long: &str, rest: &str) -> String {
+    fn session(long: &str, rest: &str) -> String {
         format!(r#"{{"messages":[{{"content":"{long}"}}{rest}],"turn":1,"user_prompt":"{long}"}}"#)
     }
 
     #[test]
     fn a_record_stores_only_new_text_once() {
         let long = "x\u{e9}".repeat(LONG);
-        let began = record(&long, &said(&long, ""));
+        let began = record(&long, &session(&long, ""));
         let line = write(&began, None).unwrap();
         assert_eq!(line.matches(&long).count(), 1, "{line}");
         assert_eq!(read(&line, None).as_ref(), Some(&began));
-        let mut next = record(&long, &said(&long, r#",{"content":"hi"}"#));
+        let mut next = record(&long, &session(&long, r#",{"content":"hi"}"#));
         next.status = RecordStatus::Done;
         next.result = Some("hi".into());
         let mut waiting = crate::hub::Prompt::new("y".repeat(LONG));
@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn a_delta_is_read_only_after_its_base_record() {
         let long = "x".repeat(LONG);
-        let began = record(&long, &said(&long, ""));
-        let next = record(&long, &said(&long, r#",{"content":"hi"}"#));
+        let began = record(&long, &session(&long, ""));
+        let next = record(&long, &session(&long, r#",{"content":"hi"}"#));
         let line = write(&next, Some(&began)).unwrap();
         let other = record(&long, r#"{"messages":[]}"#);
         for before in [None, Some(&other)] {
@@ -311,7 +311,7 @@ mod tests {
         let between = format!("{},", ",[1]".repeat(LONG));
         for (prompt, session) in [
             // It looks as if it were short.
-            (&long, said(&long, r#",{"content":"\u00000"}"#)),
+            (&long, session(&long, r#",{"content":"\u00000"}"#)),
             // What stands between two texts looks like the prompt.
             (&between, format!(r#"{{"messages":["a"{between}"b"]}}"#)),
             // White space that is not kept.

@@ -156,7 +156,7 @@ impl AccessControl {
 
     /// Returns whether identities matter: callers are blocked or whitelisted, or strangers must go
     /// through onboarding. Unsigned callers could be anyone, and are refused then.
-    fn tells_callers_apart(&self) -> bool {
+    fn distinguishes_callers(&self) -> bool {
         let lists = [
             &self.book.blocked,
             &self.book.whitelist,
@@ -223,7 +223,7 @@ impl AccessControl {
 
     fn decide_unsigned(&self) -> Result<Admission, AuthError> {
         let recommend_signature = self.policy.decide_unsigned(self.has_onboarding())?;
-        match self.tells_callers_apart() {
+        match self.distinguishes_callers() {
             true => Err(AuthError::SignedRequestRequired),
             false => Ok(Admission::Accept {
                 owner: Owner::Unsigned,

@@ -102,7 +102,7 @@ impl Player {
         }
     }
 
-    fn hear(&mut self, text: &str) {
+    fn recv(&mut self, text: &str) {
         self.now += Duration::from_millis(1);
         self.conn.handle_message(Incoming::Text(text), self.now);
         while let Some(sent) = self.conn.poll_transmit() {
@@ -157,7 +157,7 @@ fn play(frames: &Recorded) -> Player {
                 _ => "other",
             };
             *said.entry(kind).or_default() += 1;
-            player.hear(text);
+            player.recv(text);
         }
     }
     let said = |kind| said.get(kind).copied().unwrap_or_default();
@@ -269,7 +269,7 @@ fn let_in(now: Instant) -> ClientConn {
     };
     let connect = Connect::new(Signed::none());
     let mut conn = ClientConn::new(config, &connect, 7, now);
-    hear(
+    recv(
         &mut conn,
         r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
         now,
@@ -278,7 +278,7 @@ fn let_in(now: Instant) -> ClientConn {
     conn
 }
 
-fn hear(conn: &mut ClientConn, frame: &str, now: Instant) {
+fn recv(conn: &mut ClientConn, frame: &str, now: Instant) {
     conn.handle_message(Incoming::Text(frame), now);
 }
 
@@ -288,7 +288,7 @@ fn nothing_times_out_while_its_answer_may_be_unread() {
     let mut conn = let_in(now);
     let asked = [(); 2].map(|()| conn.query("s", now).unwrap());
     for _ in 0..2 {
-        hear(&mut conn, r#"{"type":"later"}"#, now);
+        recv(&mut conn, r#"{"type":"later"}"#, now);
     }
     assert!(!conn.wants_input());
     // The application takes no event for ten minutes.
@@ -304,7 +304,7 @@ fn nothing_times_out_while_its_answer_may_be_unread() {
     assert!(conn.poll_event().is_none());
     // What has come meanwhile is read first.
     let status = r#"{"type":"SESSION_STATUS","session_id":"s","status":"running"}"#;
-    hear(&mut conn, status, now);
+    recv(&mut conn, status, now);
     assert!(matches!(
         conn.poll_event(),
         Some(ClientEvent::Reply { id, result: Ok(_) }) if id == asked[0]

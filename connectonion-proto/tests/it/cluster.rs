@@ -118,9 +118,9 @@ impl Net {
     async fn inside(&self, to: &str, session: &str) -> (Line, Value) {
         let mut client = self.client(to).await;
         client
-            .say(&connect(&client_key(), json!({"session_id": session})))
+            .send(&connect(&client_key(), json!({"session_id": session})))
             .await;
-        let connected = client.hear_a("CONNECTED").await;
+        let connected = client.recv_type("CONNECTED").await;
         (client, connected)
     }
 
@@ -223,8 +223,8 @@ async fn a_client_at_another_host_is_served_as_one_at_the_owner() {
     at_owner.output().await;
     let long = format!("echo {}", "x".repeat(500_000));
     assert!(elsewhere.ask(&long).await.len() > 500_000);
-    elsewhere.say(&input("think hard")).await;
-    let frames = elsewhere.hear_until("OUTPUT").await;
+    elsewhere.send(&input("think hard")).await;
+    let frames = elsewhere.recv_until("OUTPUT").await;
     assert_eq!(types(&frames), ["user_input", "thinking", "OUTPUT"]);
     // The owner's end is the client's.
     a.handle.drain(SECOND).await;
@@ -236,11 +236,11 @@ async fn a_client_that_says_something_before_its_connect_is_passed_on_too() {
     let (net, _, [_a, b]) = Host::two().await;
     let (_owner, _) = net.inside("a", "s").await;
     let mut late = net.client("b").await;
-    late.say(&json!({"type": "SEAL"})).await;
-    late.say(&connect(&client_key(), json!({"session_id": "s"})))
+    late.send(&json!({"type": "SEAL"})).await;
+    late.send(&connect(&client_key(), json!({"session_id": "s"})))
         .await;
-    late.hear_a("ERROR").await;
-    assert_eq!(late.hear_a("CONNECTED").await["status"], "connected");
+    late.recv_type("ERROR").await;
+    assert_eq!(late.recv_type("CONNECTED").await["status"], "connected");
     assert_eq!(b.runtime.sessions(), 0);
 }
 
@@ -314,8 +314,8 @@ async fn an_owner_that_is_not_reached_gives_up_an_idle_session_and_keeps_one_in_
         let (mut client, _) = net.inside("a", session).await;
         client.ask("one").await;
         if session == "busy" {
-            client.say(&input("wait")).await;
-            client.hear_a("user_input").await;
+            client.send(&input("wait")).await;
+            client.recv_type("user_input").await;
         }
     }
     let (_shared, _) = net.inside("a", "shared").await;
@@ -327,7 +327,7 @@ async fn an_owner_that_is_not_reached_gives_up_an_idle_session_and_keeps_one_in_
     for session in ["busy", "shared"] {
         let mut client = net.client("b").await;
         client
-            .say(&connect(&client_key(), json!({"session_id": session})))
+            .send(&connect(&client_key(), json!({"session_id": session})))
             .await;
         let close = client.close_frame().await;
         assert_eq!(close.code, 1013);
@@ -343,10 +343,10 @@ async fn a_connection_is_passed_on_once() {
     let mut client = net.client("b").await;
     let mut forged = connect(&client_key(), json!({"session_id": "a's"}));
     forged["signature"] = "00".repeat(64).into();
-    client.say(&forged).await;
-    client.hear_a("ERROR").await;
+    client.send(&forged).await;
+    client.recv_type("ERROR").await;
     client
-        .say(&connect(&client_key(), json!({"session_id": "b's"})))
+        .send(&connect(&client_key(), json!({"session_id": "b's"})))
         .await;
     assert_eq!(client.close_frame().await.code, 1012);
 }
@@ -452,14 +452,14 @@ async fn hosts_check_each_others_certificates() {
             .unwrap();
         let mut client = Client { line };
         client
-            .say(&connect(&client_key(), json!({"session_id": "s"})))
+            .send(&connect(&client_key(), json!({"session_id": "s"})))
             .await;
         client
     };
     let mut owner = client(&a).await;
-    owner.hear_a("CONNECTED").await;
+    owner.recv_type("CONNECTED").await;
     let mut through = client(&b).await;
-    through.hear_a("CONNECTED").await;
+    through.recv_type("CONNECTED").await;
     assert_eq!(through.ask("hello").await, "echo: hello");
     // What it does not trust it does not dial.
     assert_eq!(client(&c).await.close_frame().await.code, 1013);

@@ -34,20 +34,20 @@ fn new(now: Instant) -> ClientConn {
     ClientConn::new(ClientConfig::default(), &connect, 7, now)
 }
 
-fn hear(conn: &mut ClientConn, text: &str, now: Instant) {
+fn recv(conn: &mut ClientConn, text: &str, now: Instant) {
     conn.handle_message(Incoming::Text(text), now);
 }
 
 /// Let in, with something under way of every kind.
 fn busy(now: Instant) -> ClientConn {
     let mut conn = new(now);
-    hear(
+    recv(
         &mut conn,
         r#"{"type":"CONNECTED","session_id":"s","status":"new"}"#,
         now,
     );
     conn.input(&Input::new("go"), now).unwrap();
-    hear(
+    recv(
         &mut conn,
         r#"{"type":"user_input","content":"go","id":"u","ts":1}"#,
         now,
@@ -63,7 +63,7 @@ fn busy(now: Instant) -> ClientConn {
 /// At the gate, with an offer under way.
 fn gated(now: Instant) -> ClientConn {
     let mut conn = new(now);
-    hear(
+    recv(
         &mut conn,
         r#"{"type":"ONBOARD_REQUIRED","methods":["invite_code"]}"#,
         now,

@@ -56,8 +56,8 @@ impl ClientUnderTest for Questions {
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {
-        assert_eq!(line.hear().await?["type"], "CONNECT");
-        line.say(connected("new")).await
+        assert_eq!(line.recv().await?["type"], "CONNECT");
+        line.send(connected("new")).await
     }
 
     async fn call(&self, agent: &Client, _: &SharedEvents<Self>) -> Ended {
@@ -65,7 +65,7 @@ impl ClientUnderTest for Questions {
     }
 
     async fn called(&self, line: &mut dyn Line) -> Option<Value> {
-        let frame = line.hear().await?;
+        let frame = line.recv().await?;
         assert_eq!(frame["type"], "SESSION_STATUS");
         Some(frame)
     }
@@ -75,7 +75,7 @@ impl ClientUnderTest for Questions {
     }
 
     async fn answer(&self, line: &mut dyn Line, _: &Value) -> Option<()> {
-        line.say(json!({"type": "SESSION_STATUS", "session_id": "s-1", "status": "connected"}))
+        line.send(json!({"type": "SESSION_STATUS", "session_id": "s-1", "status": "connected"}))
             .await
     }
 

@@ -21,19 +21,19 @@ async fn soon<F: Future>(future: F) -> F::Output {
     timeout(PATIENCE, future).await.expect("nothing hangs")
 }
 
-async fn hear(line: &mut RawPeer) -> Value {
+async fn recv(line: &mut RawPeer) -> Value {
     serde_json::from_str(&soon(line.next_text()).await.unwrap()).unwrap()
 }
 
-async fn say(line: &mut RawPeer, frame: &Value) {
+async fn send(line: &mut RawPeer, frame: &Value) {
     line.text(&frame.to_string()).await.unwrap();
 }
 
 /// The next line, let in like this.
 async fn accept(listener: &RawListener, status: &str) -> RawPeer {
     let (mut line, _) = soon(listener.accept_upgraded()).await.unwrap();
-    assert_eq!(hear(&mut line).await["type"], "CONNECT");
-    say(&mut line, &connected(status)).await;
+    assert_eq!(recv(&mut line).await["type"], "CONNECT");
+    send(&mut line, &connected(status)).await;
     line
 }
 
@@ -59,12 +59,12 @@ async fn in_mid_run(attempts: u32) -> (Client, Run, RawListener, RawPeer) {
     let mut line = accept(&listener, "new").await;
     soon(agent.ready()).await.unwrap();
     let mut run = agent.chat("hello").await;
-    assert_eq!(hear(&mut line).await["type"], "INPUT");
+    assert_eq!(recv(&mut line).await["type"], "INPUT");
     for (frame, name) in [
         (user_input("hello", "u"), "user_input"),
         (thinking("t1"), "thinking"),
     ] {
-        say(&mut line, &frame).await;
+        send(&mut line, &frame).await;
         step(&mut run, name).await;
     }
     (agent, run, listener, line)
@@ -93,9 +93,9 @@ async fn a_run_survives_every_way_a_connection_can_end() {
     line.frame(RawFrame::text(&b"\xff"[..])).await.unwrap();
     soon(line.end()).await;
     let mut line = accept(&listener, "running").await;
-    say(&mut line, &thinking("t2")).await;
+    send(&mut line, &thinking("t2")).await;
     step(&mut run, "thinking").await;
-    say(&mut line, &output("hi")).await;
+    send(&mut line, &output("hi")).await;
     assert_eq!(soon(run.finish()).await.unwrap().result, "hi");
     assert!(soon(run.next()).await.is_none());
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));

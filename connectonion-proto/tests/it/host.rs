@@ -122,9 +122,9 @@ async fn plain_http_endpoints_are_answered() {
     assert_eq!(get(host.address, "/sessions/signed").await.0, "404");
     let mut client = Client::dial(&host.url).await;
     client
-        .say(&json!({"type":"CONNECT","session_id":"unsigned"}))
+        .send(&json!({"type":"CONNECT","session_id":"unsigned"}))
         .await;
-    client.hear_a("CONNECTED").await;
+    client.recv_type("CONNECTED").await;
     let (status, session) = get(host.address, "/sessions/unsigned").await;
     assert_eq!(
         (&*status, session),
@@ -145,14 +145,14 @@ async fn a_session_is_deleted_by_its_owner_alone() {
         let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": session})).await;
         let mut first = input("first");
         first["files"] = json!([{"name": "a.txt", "data": "aGk="}]);
-        client.say(&first).await;
+        client.send(&first).await;
         client.output().await;
         assert_eq!(files(), count);
         clients.push(client);
     }
     let mut client = clients.swap_remove(0);
-    client.say(&input("wait")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("wait")).await;
+    client.recv_type("user_input").await;
     let delete = async |body: Value| {
         let (length, body) = (body.to_string().len(), body.to_string());
         let head = "DELETE /sessions/mine HTTP/1.1\r\nHost: localhost\r\nConnection: close";
@@ -213,8 +213,8 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
     let ask =
         |prompt: &str, files: Vec<Value>| json!({"type":"INPUT","prompt":prompt,"files":files});
     let text = file("../a.txt", "data:text/plain;base64,aGVsbG8gZmlsZQ==");
-    client.say(&ask("read it", vec![text.clone()])).await;
-    let frames = client.hear_until("OUTPUT").await;
+    client.send(&ask("read it", vec![text.clone()])).await;
+    let frames = client.recv_until("OUTPUT").await;
     assert_eq!(types(&frames), ["user_input", "files_received", "OUTPUT"]);
     assert!(
         frames[0]["content"]
@@ -232,11 +232,11 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
         (vec![file("a", "???")], "Invalid base64 data: a"),
         (vec![json!({"name": "a"})], "'data'"),
     ] {
-        client.say(&ask("read", files)).await;
-        assert_eq!(client.hear_a("ERROR").await["message"], words);
+        client.send(&ask("read", files)).await;
+        assert_eq!(client.recv_type("ERROR").await["message"], words);
     }
     let picture = json!({"type":"INPUT","prompt":"look","images":["data:image/png;base64,AA=="]});
-    client.say(&picture).await;
+    client.send(&picture).await;
     let output = client.output().await;
     assert_eq!(output["result"], "1 images, 0 files");
     assert_eq!(
@@ -246,7 +246,7 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
     // A second file of the same name has a path of its own.
     let mut both = ask("look at both", vec![text]);
     both["images"] = picture["images"].clone();
-    client.say(&both).await;
+    client.send(&both).await;
     assert_eq!(client.output().await["result"], "1 images, 1 files");
     let saved = std::fs::read_dir(scratch.file("uploads")).unwrap();
     assert_eq!(saved.count(), 2);
@@ -258,12 +258,12 @@ async fn a_shutdown_lets_agents_finish_and_closes_with_1012() {
     options.shutdown_timeout = Duration::from_millis(300);
     let host = start(options).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
-    client.say(&input("listen")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("listen")).await;
+    client.recv_type("user_input").await;
     let draining = tokio::spawn(async move { host.handle.drain(Duration::from_millis(300)).await });
     // Taken before the end was near, or refused: both are said.
-    client.say(&input("last words")).await;
-    let frames = client.hear().await;
+    client.send(&input("last words")).await;
+    let frames = client.recv().await;
     if frames["type"] == "RUNTIME_INPUT_ACK" {
         client.output().await;
     } else {
@@ -303,9 +303,9 @@ async fn an_answered_session_outlives_its_host() {
     let mut thief = Client::dial(&host.url).await;
     let other = Signer::from_seed(&[3; 32]);
     thief
-        .say(&connect(&other, json!({"session_id": "kept"})))
+        .send(&connect(&other, json!({"session_id": "kept"})))
         .await;
-    let connected = thief.hear_a("CONNECTED").await;
+    let connected = thief.recv_type("CONNECTED").await;
     assert_ne!(connected["session_id"], "kept");
     assert!(connected.get("session").is_none());
 }

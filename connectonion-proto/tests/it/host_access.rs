@@ -36,21 +36,21 @@ async fn one_signature_cannot_onboard_and_connect() {
     let connect = connect(&key, json!({}));
     let (mut owner, mut thief) = (Client::open(&runtime), Client::open(&runtime));
     for client in [&mut owner, &mut thief] {
-        client.say(&connect).await;
-        client.hear_a("ONBOARD_REQUIRED").await;
+        client.send(&connect).await;
+        client.recv_type("ONBOARD_REQUIRED").await;
     }
     let offer = offer(&key, "red-onion");
-    owner.say(&offer).await;
-    owner.hear_a("ONBOARD_SUCCESS").await;
-    owner.hear_a("CONNECTED").await;
+    owner.send(&offer).await;
+    owner.recv_type("ONBOARD_SUCCESS").await;
+    owner.recv_type("CONNECTED").await;
     // Who has read along may repeat everything.
-    thief.say(&offer).await;
+    thief.send(&offer).await;
     let used = "unauthorized: signed command already used";
-    assert_eq!(thief.hear_a("ERROR").await["message"], used);
+    assert_eq!(thief.recv_type("ERROR").await["message"], used);
     let used = "unauthorized: this CONNECT was already used";
     let mut late = Client::open(&runtime);
-    late.say(&connect).await;
-    assert_eq!(late.hear_a("ERROR").await["message"], used);
+    late.send(&connect).await;
+    assert_eq!(late.recv_type("ERROR").await["message"], used);
     // By another signature the owner comes in at any time.
     let (_again, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
@@ -63,11 +63,11 @@ async fn three_wrong_invite_codes_end_the_connection() {
     let draft = Draft::new(now()).with("invite_code", "wrong");
     let by_connect = signed("CONNECT", &key, &draft, json!({}));
     let mut client = Client::open(&runtime);
-    client.say(&by_connect).await;
-    client.hear_a("ONBOARD_REQUIRED").await;
+    client.send(&by_connect).await;
+    client.recv_type("ONBOARD_REQUIRED").await;
     for code in ["wrong", "wrong again"] {
-        client.say(&offer(&key, code)).await;
-        client.hear_a("ERROR").await;
+        client.send(&offer(&key, code)).await;
+        client.recv_type("ERROR").await;
     }
     let close = client.close_frame().await;
     assert_eq!(close.reason, "too many wrong invite codes");
@@ -79,39 +79,45 @@ async fn an_invite_code_admits_a_stranger() {
     let mut client = Client::open(&runtime);
     let key = client_key();
     client
-        .say(&connect(&key, json!({"session_id": "first"})))
+        .send(&connect(&key, json!({"session_id": "first"})))
         .await;
-    let required = client.hear_a("ONBOARD_REQUIRED").await;
+    let required = client.recv_type("ONBOARD_REQUIRED").await;
     assert_eq!(required["identity"], key.address().to_string());
     assert_eq!(required["methods"], json!(["invite_code"]));
-    client.say(&input("hello")).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
+    client.send(&input("hello")).await;
+    assert_eq!(
+        client.recv_type("ERROR").await["message"],
+        AUTHENTICATE_FIRST
+    );
     // The last CONNECT is the one that waits.
     client
-        .say(&connect(&key, json!({"session_id": "second"})))
+        .send(&connect(&key, json!({"session_id": "second"})))
         .await;
-    client.hear_a("ONBOARD_REQUIRED").await;
-    client.say(&offer(&key, "blue-onion")).await;
+    client.recv_type("ONBOARD_REQUIRED").await;
+    client.send(&offer(&key, "blue-onion")).await;
     assert_eq!(
-        client.hear_a("ERROR").await["message"],
+        client.recv_type("ERROR").await["message"],
         "Invalid invite code"
     );
     let other = Signer::from_seed(&[3; 32]);
-    client.say(&offer(&other, "red-onion")).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&offer(&other, "red-onion")).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "unauthorized: invalid signature");
     // A human may be looking for the code.
     tokio::time::sleep(crate::staff::SECOND * 1000).await;
-    client.say(&offer(&key, "red-onion")).await;
-    let success = client.hear_a("ONBOARD_SUCCESS").await;
+    client.send(&offer(&key, "red-onion")).await;
+    let success = client.recv_type("ONBOARD_SUCCESS").await;
     assert_eq!(success["level"], "contact");
-    let connected = client.hear_a("CONNECTED").await;
+    let connected = client.recv_type("CONNECTED").await;
     assert_eq!(connected["session_id"], "second");
     // What npm's 0.1.4 sends then.
-    client.say(&input("")).await;
-    client.hear_nothing().await;
-    client.say(&input("")).await;
-    assert_eq!(client.hear_a("ERROR").await["message"], "prompt required");
+    client.send(&input("")).await;
+    client.recv_nothing().await;
+    client.send(&input("")).await;
+    assert_eq!(
+        client.recv_type("ERROR").await["message"],
+        "prompt required"
+    );
     assert_eq!(client.ask("hello").await, "echo: hello");
     let (_client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
@@ -127,8 +133,8 @@ async fn a_blocked_caller_is_offered_no_onboarding() {
         .with_book(book);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
     let mut client = Client::open(&runtime);
-    client.say(&connect(&client_key(), json!({}))).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&connect(&client_key(), json!({}))).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "forbidden: Denied by fast rules");
 }
 
@@ -137,26 +143,26 @@ async fn only_administrators_may_send_admin_commands() {
     let runtime = runtime();
     let admin = Signer::from_seed(&[9; 32]);
     let mut client = Client::open(&runtime);
-    client.say(&connect(&admin, json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&admin, json!({}))).await;
+    client.recv_type("CONNECTED").await;
     let request = |key: &Signer, kind: &str, member: &str| {
         let draft = Draft::new(now()).with(member, client_key().address().to_string());
         signed(kind, key, &draft, json!({}))
     };
     client
-        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .send(&request(&admin, "ADMIN_BLOCK", "client_id"))
         .await;
     assert_eq!(
-        client.hear_a("ERROR").await["message"],
+        client.recv_type("ERROR").await["message"],
         "forbidden: admin only"
     );
     runtime
         .with_access(|access| access.book_mut().admins.insert(*admin.address()))
         .unwrap();
     client
-        .say(&request(&admin, "ADMIN_BLOCK", "client_id"))
+        .send(&request(&admin, "ADMIN_BLOCK", "client_id"))
         .await;
-    let result = client.hear_a("ADMIN_RESULT").await;
+    let result = client.recv_type("ADMIN_RESULT").await;
     assert_eq!(
         (&result["action"], &result["level"]),
         (&json!("block"), &json!("blocked"))
@@ -168,21 +174,21 @@ async fn only_administrators_may_send_admin_commands() {
     let get_level = signed("ADMIN_GET_LEVEL", &admin, &get_level, json!({}));
     unblock["payload"] = get_level["payload"].clone();
     unblock["signature"] = get_level["signature"].clone();
-    client.say(&unblock).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&unblock).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(
         error["message"],
         "unauthorized: signed command type mismatch"
     );
-    client.say(&get_level).await;
-    assert_eq!(client.hear_a("ADMIN_RESULT").await["level"], "blocked");
-    client.say(&request(&admin, "ADMIN_ADD", "admin_id")).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&get_level).await;
+    assert_eq!(client.recv_type("ADMIN_RESULT").await["level"], "blocked");
+    client.send(&request(&admin, "ADMIN_ADD", "admin_id")).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");
     let mut blocked = Client::open(&runtime);
-    blocked.say(&connect(&client_key(), json!({}))).await;
+    blocked.send(&connect(&client_key(), json!({}))).await;
     assert_eq!(
-        blocked.hear_a("ERROR").await["message"],
+        blocked.recv_type("ERROR").await["message"],
         "forbidden: Denied by fast rules"
     );
 }
@@ -206,22 +212,22 @@ async fn a_payment_admits_once_it_is_verified() {
     let liar = Signer::from_seed(&[3; 32]);
     for (key, amount) in [(&liar, 10), (&client_key(), 9)] {
         let mut client = Client::open(&runtime);
-        client.say(&connect(key, json!({}))).await;
-        let required = client.hear_a("ONBOARD_REQUIRED").await;
+        client.send(&connect(key, json!({}))).await;
+        let required = client.recv_type("ONBOARD_REQUIRED").await;
         assert_eq!(required["methods"], json!(["payment"]));
         assert_eq!(required["payment_amount"], 10);
-        client.say(&offer(key, amount)).await;
+        client.send(&offer(key, amount)).await;
         assert_eq!(
-            client.hear_a("ERROR").await["message"],
+            client.recv_type("ERROR").await["message"],
             "Insufficient payment"
         );
     }
     let mut client = Client::open(&runtime);
-    client.say(&connect(&client_key(), json!({}))).await;
-    client.hear_a("ONBOARD_REQUIRED").await;
-    client.say(&offer(&client_key(), 10)).await;
-    client.hear_a("ONBOARD_SUCCESS").await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), json!({}))).await;
+    client.recv_type("ONBOARD_REQUIRED").await;
+    client.send(&offer(&client_key(), 10)).await;
+    client.recv_type("ONBOARD_SUCCESS").await;
+    client.recv_type("CONNECTED").await;
     assert_eq!(refusal.load(Ordering::SeqCst), 1);
 }
 
@@ -231,9 +237,9 @@ async fn an_invite_code_may_come_with_the_connect() {
     let mut client = Client::open(&runtime);
     let draft = Draft::new(now()).with("invite_code", "red-onion");
     client
-        .say(&signed("CONNECT", &client_key(), &draft, json!({})))
+        .send(&signed("CONNECT", &client_key(), &draft, json!({})))
         .await;
-    client.hear_a("CONNECTED").await;
+    client.recv_type("CONNECTED").await;
     // Where signatures count once, an invitation does, too.
     let mut options = careful();
     options.access = options.access.with_used_signatures(MAX_USED_SIGNATURES);
@@ -245,12 +251,12 @@ async fn an_invite_code_may_come_with_the_connect() {
 /// Sends a CONNECT over two connections: the first one comes in, the second one is refused.
 async fn counts_once(runtime: &HostRuntime, connect: &Value) {
     let mut client = Client::open(runtime);
-    client.say(connect).await;
-    client.hear_a("CONNECTED").await;
+    client.send(connect).await;
+    client.recv_type("CONNECTED").await;
     let mut again = Client::open(runtime);
-    again.say(connect).await;
+    again.send(connect).await;
     assert_eq!(
-        again.hear_a("ERROR").await["message"],
+        again.recv_type("ERROR").await["message"],
         "unauthorized: this CONNECT was already used"
     );
 }
@@ -268,20 +274,20 @@ async fn an_unsigned_caller_is_known_by_its_session_alone() {
     let runtime = runtime();
     let unsigned = json!({"type": "CONNECT", "session_id": "open"});
     let mut client = Client::open(&runtime);
-    client.say(&unsigned).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&unsigned).await;
+    client.recv_type("CONNECTED").await;
     client.ask("hello").await;
     let mut again = Client::open(&runtime);
-    again.say(&unsigned).await;
-    assert_eq!(again.hear_a("CONNECTED").await["server_newer"], true);
+    again.send(&unsigned).await;
+    assert_eq!(again.recv_type("CONNECTED").await["server_newer"], true);
     let (_, connected) = Client::inside(&runtime, json!({"session_id": "open"})).await;
     assert_ne!(connected["session_id"], "open");
     // A strict host wants to know who it is.
     let runtime = runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Strict));
     let mut client = Client::open(&runtime);
-    client.say(&unsigned).await;
+    client.send(&unsigned).await;
     assert_eq!(
-        client.hear_a("ERROR").await["message"],
+        client.recv_type("ERROR").await["message"],
         "unauthorized: signed request required"
     );
 }
@@ -310,24 +316,24 @@ async fn a_blocked_caller_is_refused_without_a_signature_too() {
         ] {
             let runtime = runtime_with(RuntimeOptions::with_access(own));
             let mut client = Client::open(&runtime);
-            client.say(&json!({"type": "CONNECT"})).await;
+            client.send(&json!({"type": "CONNECT"})).await;
             assert_eq!(
-                client.hear_a("ERROR").await["message"],
+                client.recv_type("ERROR").await["message"],
                 "unauthorized: signed request required"
             );
         }
         // Where it does not matter who someone is, the specification's table holds.
         let runtime = runtime_with(RuntimeOptions::with_access(access()));
         let mut client = Client::open(&runtime);
-        client.say(&json!({"type": "CONNECT"})).await;
-        client.hear_a("CONNECTED").await;
+        client.send(&json!({"type": "CONNECT"})).await;
+        client.recv_type("CONNECTED").await;
         // Until someone is blocked.
         runtime
             .with_access(|access| access.book_mut().blocked.insert(*client_key().address()))
             .unwrap();
         let mut late = Client::open(&runtime);
-        late.say(&json!({"type": "CONNECT"})).await;
-        late.hear_a("ERROR").await;
+        late.send(&json!({"type": "CONNECT"})).await;
+        late.recv_type("ERROR").await;
     }
 }
 
@@ -337,24 +343,24 @@ async fn the_signed_prompt_wins_over_the_unsigned_one() {
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let draft = Draft::new(now()).with("prompt", "signed");
     let both = signed("INPUT", &client_key(), &draft, json!({"prompt": "plain"}));
-    client.say(&both).await;
+    client.send(&both).await;
     assert_eq!(client.output().await["result"], "echo: signed");
     let mut bad = both.clone();
     bad["payload"]["prompt"] = json!("other");
-    client.say(&bad).await;
+    client.send(&bad).await;
     let invalid = "unauthorized: invalid signature";
-    assert_eq!(client.hear_a("ERROR").await["message"], invalid);
+    assert_eq!(client.recv_type("ERROR").await["message"], invalid);
     let other = Signer::from_seed(&[3; 32]);
     client
-        .say(&signed("INPUT", &other, &draft, json!({})))
+        .send(&signed("INPUT", &other, &draft, json!({})))
         .await;
-    assert_eq!(client.hear_a("ERROR").await["message"], invalid);
+    assert_eq!(client.recv_type("ERROR").await["message"], invalid);
     assert_eq!(client.ask("plain").await, "echo: plain");
     // It proves nothing of a caller without an identity, and is not looked at.
     let mut unsigned = Client::open(&runtime);
-    unsigned.say(&json!({"type": "CONNECT"})).await;
-    unsigned.hear_a("CONNECTED").await;
-    unsigned.say(&bad).await;
+    unsigned.send(&json!({"type": "CONNECT"})).await;
+    unsigned.recv_type("CONNECTED").await;
+    unsigned.send(&bad).await;
     assert_eq!(unsigned.output().await["result"], "echo: other");
 }
 
@@ -366,8 +372,8 @@ async fn a_careful_host_recommends_signatures_to_unsigned_callers() {
     ] {
         let runtime = runtime_with(RuntimeOptions::new(&host_key(), level));
         let mut unsigned = Client::open(&runtime);
-        unsigned.say(&json!({"type": "CONNECT"})).await;
-        let connected = unsigned.hear_a("CONNECTED").await;
+        unsigned.send(&json!({"type": "CONNECT"})).await;
+        let connected = unsigned.recv_type("CONNECTED").await;
         assert_eq!(connected["signature_recommended"], recommended);
         let (_, connected) = Client::inside(&runtime, json!({})).await;
         assert!(
@@ -389,14 +395,14 @@ async fn one_key_can_onboard_on_two_connections() {
     let mut gates = [Client::open(&runtime), Client::open(&runtime)];
     for (gate, nonce) in gates.iter_mut().zip(0..) {
         let draft = Draft::new(now()).with_nonce(nonce);
-        gate.say(&signed("CONNECT", &client_key(), &draft, json!({})))
+        gate.send(&signed("CONNECT", &client_key(), &draft, json!({})))
             .await;
-        gate.hear_a("ONBOARD_REQUIRED").await;
+        gate.recv_type("ONBOARD_REQUIRED").await;
     }
     for (gate, nonce) in gates.iter_mut().zip(10..) {
-        gate.say(&offer("red-onion", nonce)).await;
-        assert_eq!(gate.hear_a("ONBOARD_SUCCESS").await["level"], "contact");
-        gate.hear_a("CONNECTED").await;
+        gate.send(&offer("red-onion", nonce)).await;
+        assert_eq!(gate.recv_type("ONBOARD_SUCCESS").await["level"], "contact");
+        gate.recv_type("CONNECTED").await;
     }
     assert_eq!(
         runtime.with_access(|it| it.book().contacts.addresses().count()),
@@ -405,8 +411,8 @@ async fn one_key_can_onboard_on_two_connections() {
     // A second onboarding on one connection changes nothing, and holds nothing up.
     let [mut client, _other] = gates;
     for code in ["red-onion", "wrong"] {
-        client.say(&offer(code, 20)).await;
-        let refusal = client.try_hear(std::time::Duration::from_secs(1)).await;
+        client.send(&offer(code, 20)).await;
+        let refusal = client.try_recv(std::time::Duration::from_secs(1)).await;
         assert_ne!(
             refusal.map(|it| it["type"].clone()),
             Some(json!("CONNECTED"))
@@ -418,12 +424,15 @@ async fn one_key_can_onboard_on_two_connections() {
     // Whom the host blocks between two gates is put out of the first, and not let in at the second.
     let mut late = Client::open(&runtime);
     runtime.with_access(|it| it.book_mut().contacts.remove(&us));
-    late.say(&connect(&client_key(), json!({}))).await;
-    late.hear_a("ONBOARD_REQUIRED").await;
+    late.send(&connect(&client_key(), json!({}))).await;
+    late.recv_type("ONBOARD_REQUIRED").await;
     runtime
         .with_access(|it| it.book_mut().blocked.insert(us))
         .unwrap();
     assert_eq!(client.close_frame().await.code, 1008);
-    late.say(&offer("red-onion", 30)).await;
-    assert_eq!(late.hear_a("ERROR").await["message"], "forbidden: blocked");
+    late.send(&offer("red-onion", 30)).await;
+    assert_eq!(
+        late.recv_type("ERROR").await["message"],
+        "forbidden: blocked"
+    );
 }

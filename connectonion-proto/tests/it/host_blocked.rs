@@ -39,14 +39,14 @@ fn command(kind: &str, draft: &Draft) -> Value {
 
 async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
     let mut client = Client::open(runtime);
-    client.say(&connect(key, json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(key, json!({}))).await;
+    client.recv_type("CONNECTED").await;
     client
 }
 
 async fn refused(client: &mut Client, frame: &Value) -> String {
-    client.say(frame).await;
-    client.hear_a("ERROR").await["message"]
+    client.send(frame).await;
+    client.recv_type("ERROR").await["message"]
         .as_str()
         .unwrap()
         .to_owned()
@@ -54,7 +54,7 @@ async fn refused(client: &mut Client, frame: &Value) -> String {
 
 /// The client, who is at work, is put out.
 async fn put_out(runtime: &HostRuntime, client: &mut Client, idle: &mut Client) {
-    client.hear_until("ERROR").await;
+    client.recv_until("ERROR").await;
     for client in [client, idle] {
         let close = client.close_frame().await;
         assert_eq!((close.code, &*close.reason), (1008, "forbidden: blocked"));
@@ -71,10 +71,12 @@ async fn blocking_a_caller_disconnects_it_and_ends_its_run() {
     let mut admin = inside(&runtime, &admin_key()).await;
     let mut busy = inside(&runtime, &client_key()).await;
     let mut idle = inside(&runtime, &client_key()).await;
-    busy.say(&input("wait")).await;
-    busy.hear_a("user_input").await;
-    admin.say(&command("ADMIN_BLOCK", &Draft::new(now()))).await;
-    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+    busy.send(&input("wait")).await;
+    busy.recv_type("user_input").await;
+    admin
+        .send(&command("ADMIN_BLOCK", &Draft::new(now())))
+        .await;
+    assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "blocked");
     put_out(&runtime, &mut busy, &mut idle).await;
     assert_eq!(admin.ask("hello").await, "echo: hello");
 }
@@ -89,8 +91,8 @@ async fn lists_changed_elsewhere_end_who_is_blocked_within_a_second() {
     let mut admin = inside(&runtime, &admin_key()).await;
     let mut busy = inside(&runtime, &client_key()).await;
     let mut idle = inside(&runtime, &client_key()).await;
-    busy.say(&input("wait")).await;
-    busy.hear_a("user_input").await;
+    busy.send(&input("wait")).await;
+    busy.recv_type("user_input").await;
     let mut book = TrustBook::default();
     book.blocked.insert(*client_key().address()).unwrap();
     let begin = Instant::now();
@@ -127,11 +129,11 @@ async fn used_signatures_are_remembered_across_restarts() {
     let runtime = start();
     let hello = connect(&admin_key(), json!({}));
     let mut admin = Client::open(&runtime);
-    admin.say(&hello).await;
-    admin.hear_a("CONNECTED").await;
+    admin.send(&hello).await;
+    admin.recv_type("CONNECTED").await;
     let promote = command("ADMIN_PROMOTE", &Draft::new(now()).with_nonce(1));
-    admin.say(&promote).await;
-    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "contact");
+    admin.send(&promote).await;
+    assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "contact");
     let runtime = start();
     let refusal = refused(&mut Client::open(&runtime), &hello).await;
     assert_eq!(refusal, "unauthorized: this CONNECT was already used");
@@ -162,8 +164,8 @@ async fn a_signed_frame_cannot_be_used_as_another_type() {
     assert_eq!(refused(&mut client, &wrong).await, WRONG);
     // An offer.
     let mut stranger = Client::open(&gated);
-    stranger.say(&connect(&key, json!({}))).await;
-    stranger.hear_a("ONBOARD_REQUIRED").await;
+    stranger.send(&connect(&key, json!({}))).await;
+    stranger.recv_type("ONBOARD_REQUIRED").await;
     let offer = typed("CONNECT").with("invite_code", "red-onion");
     let wrong = signed("ONBOARD_SUBMIT", &key, &offer, json!({}));
     assert_eq!(refused(&mut stranger, &wrong).await, WRONG);
@@ -175,7 +177,7 @@ async fn a_signed_frame_cannot_be_used_as_another_type() {
     }
     // Older clients sign no type.
     admin
-        .say(&command("ADMIN_GET_LEVEL", &Draft::new(now())))
+        .send(&command("ADMIN_GET_LEVEL", &Draft::new(now())))
         .await;
-    admin.hear_a("ADMIN_RESULT").await;
+    admin.recv_type("ADMIN_RESULT").await;
 }

@@ -28,8 +28,8 @@ fn desk_with_admin() -> HostRuntime {
 /// A connection of this key that is admitted.
 async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
     let mut client = Client::open(runtime);
-    client.say(&connect(key, json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(key, json!({}))).await;
+    client.recv_type("CONNECTED").await;
     client
 }
 
@@ -42,8 +42,8 @@ fn about_client(kind: &str, key: &Signer, nonce: u128) -> Value {
 }
 
 async fn refused(client: &mut Client, frame: &Value) -> String {
-    client.say(frame).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(frame).await;
+    let error = client.recv_type("ERROR").await;
     error["message"].as_str().unwrap().to_owned()
 }
 
@@ -52,12 +52,12 @@ async fn an_administrators_command_counts_once_on_any_connection() {
     let runtime = desk_with_admin();
     let mut admin = inside(&runtime, &admin_key()).await;
     let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
-    admin.say(&block).await;
-    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+    admin.send(&block).await;
+    assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "blocked");
     admin
-        .say(&about_client("ADMIN_UNBLOCK", &admin_key(), 2))
+        .send(&about_client("ADMIN_UNBLOCK", &admin_key(), 2))
         .await;
-    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "stranger");
+    assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "stranger");
     assert_eq!(refused(&mut admin, &block).await, USED);
     // Another spelling of a signature is the same signature.
     let mut louder = block.clone();
@@ -67,8 +67,8 @@ async fn an_administrators_command_counts_once_on_any_connection() {
     let mut again = inside(&runtime, &admin_key()).await;
     assert_eq!(refused(&mut again, &block).await, USED);
     let level = about_client("ADMIN_GET_LEVEL", &admin_key(), 3);
-    again.say(&level).await;
-    assert_eq!(again.hear_a("ADMIN_RESULT").await["level"], "stranger");
+    again.send(&level).await;
+    assert_eq!(again.recv_type("ADMIN_RESULT").await["level"], "stranger");
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,8 +87,8 @@ async fn each_command_of_an_administrator_does_what_its_name_says() {
         ("ADMIN_DEMOTE", "demote", "contact", true),
     ];
     for ((kind, action, level, success), nonce) in steps.into_iter().zip(1..) {
-        admin.say(&about_client(kind, &admin_key(), nonce)).await;
-        let result = admin.hear_a("ADMIN_RESULT").await;
+        admin.send(&about_client(kind, &admin_key(), nonce)).await;
+        let result = admin.recv_type("ADMIN_RESULT").await;
         assert_eq!(result["action"], action, "{result}");
         assert_eq!(result["level"], level, "{result}");
         assert_eq!(result.get("error").is_none(), success, "{result}");
@@ -117,14 +117,14 @@ async fn only_the_host_adds_and_removes_administrators() {
             refused(&mut admin, &own).await,
             "forbidden: super admin only"
         );
-        host.say(&about_admin(kind, &host_key(), nonce)).await;
-        let result = host.hear_a("ADMIN_RESULT").await;
+        host.send(&about_admin(kind, &host_key(), nonce)).await;
+        let result = host.recv_type("ADMIN_RESULT").await;
         assert_eq!(result["action"], action);
         assert_eq!(result["success"], true);
         admin
-            .say(&about_client("ADMIN_GET_LEVEL", &admin_key(), 20 + nonce))
+            .send(&about_client("ADMIN_GET_LEVEL", &admin_key(), 20 + nonce))
             .await;
-        let answer = admin.hear().await;
+        let answer = admin.recv().await;
         assert_eq!(answer["type"] == "ADMIN_RESULT", is_admin, "{answer}");
     }
 }
@@ -162,13 +162,13 @@ async fn an_admin_command_on_a_foreign_connection_is_refused() {
     let mut thief = inside(&runtime, &Signer::from_seed(&[3; 32])).await;
     assert_eq!(refused(&mut thief, &block).await, NOT_THE_OWNER);
     let mut unsigned = Client::open(&runtime);
-    unsigned.say(&json!({"type": "CONNECT"})).await;
-    unsigned.hear_a("CONNECTED").await;
+    unsigned.send(&json!({"type": "CONNECT"})).await;
+    unsigned.recv_type("CONNECTED").await;
     assert_eq!(refused(&mut unsigned, &block).await, NOT_THE_OWNER);
     // Nothing of it has used the command up.
     let mut admin = inside(&runtime, &admin_key()).await;
-    admin.say(&block).await;
-    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+    admin.send(&block).await;
+    assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "blocked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,9 +196,9 @@ async fn strangers_do_not_fill_the_memory_of_administrators() {
     .await;
     assert_eq!(late, "misconfigured: replay protection unavailable");
     admin
-        .say(&about_client("ADMIN_BLOCK", &admin_key(), 1))
+        .send(&about_client("ADMIN_BLOCK", &admin_key(), 1))
         .await;
-    assert_eq!(admin.hear_a("ADMIN_RESULT").await["level"], "blocked");
+    assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "blocked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,13 +210,13 @@ async fn a_signature_counts_once_whatever_it_was_used_for() {
     // As the known SDKs sign it.
     let draft = Draft::new(now()).with("prompt", "hello");
     let prompt = signed("INPUT", &client_key(), &draft, json!({"prompt": "hello"}));
-    client.say(&prompt).await;
+    client.send(&prompt).await;
     client.output().await;
     assert_eq!(refused(&mut client, &prompt).await, USED);
     // Nothing in it says what it is for.
     let draft = Draft::new(now()).with_nonce(1);
     let mut any = signed("INPUT", &client_key(), &draft, json!({"prompt": "hello"}));
-    client.say(&any).await;
+    client.send(&any).await;
     client.output().await;
     any["type"] = json!("CONNECT");
     let refusal = refused(&mut Client::open(&runtime), &any).await;
@@ -253,8 +253,8 @@ async fn a_large_payload_without_contents_is_refused_unread() {
         refusal.starts_with("unauthorized: invalid payload: "),
         "{refusal}"
     );
-    client.say(&connect(&client_key(), json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), json!({}))).await;
+    client.recv_type("CONNECTED").await;
 }
 
 /// A connection whose client signs its commands.
@@ -263,9 +263,9 @@ async fn signing(runtime: &HostRuntime, members: Value) -> (Client, Value) {
     let draft = Draft::new(now()).with_to(host_key().address());
     let draft = draft.with("signed_commands", 1);
     client
-        .say(&signed("CONNECT", &client_key(), &draft, members))
+        .send(&signed("CONNECT", &client_key(), &draft, members))
         .await;
-    let connected = client.hear_a("CONNECTED").await;
+    let connected = client.recv_type("CONNECTED").await;
     (client, connected)
 }
 
@@ -292,29 +292,29 @@ async fn signed_commands_are_all_accepted() {
     // What is not signed is not looked at.
     let mut hello = prompt(&key, "hello", 1);
     hello["prompt"] = json!("something else");
-    client.say(&hello).await;
+    client.send(&hello).await;
     assert_eq!(client.output().await["result"], "echo: hello");
-    client.say(&prompt(&key, "ask name?", 2)).await;
-    let frames = client.hear_until("ask_user").await;
+    client.send(&prompt(&key, "ask name?", 2)).await;
+    let frames = client.recv_until("ask_user").await;
     let answer = json!({"type": "ASK_USER_RESPONSE", "answer": "Ann",
         "request_id": frames.last().unwrap()["id"]});
-    client.say(&command(&key, &answer, 3)).await;
+    client.send(&command(&key, &answer, 3)).await;
     assert_eq!(client.output().await["result"], "answer \"Ann\"");
     let mode = json!({"type": "mode_change", "mode": "plan"});
-    client.say(&command(&key, &mode, 4)).await;
-    assert_eq!(client.hear_a("mode_changed").await["mode"], "plan");
-    client.say(&prompt(&key, "wait", 5)).await;
-    client.hear_a("user_input").await;
+    client.send(&command(&key, &mode, 4)).await;
+    assert_eq!(client.recv_type("mode_changed").await["mode"], "plan");
+    client.send(&prompt(&key, "wait", 5)).await;
+    client.recv_type("user_input").await;
     client
-        .say(&command(&key, &json!({"type": "INTERRUPT"}), 6))
+        .send(&command(&key, &json!({"type": "INTERRUPT"}), 6))
         .await;
     client.output().await;
     // These need no signature.
-    client.say(&json!({"type": "PONG"})).await;
+    client.send(&json!({"type": "PONG"})).await;
     client
-        .say(&json!({"type": "SESSION_STATUS", "session": {"session_id": "x"}}))
+        .send(&json!({"type": "SESSION_STATUS", "session": {"session_id": "x"}}))
         .await;
-    client.hear_a("SESSION_STATUS").await;
+    client.recv_type("SESSION_STATUS").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,18 +375,18 @@ async fn unsigned_commands_are_refused_where_signing_is_on() {
     }
     // A later CONNECT takes nothing back.
     let same = json!({"session_id": connected["session_id"]});
-    client.say(&connect(&key, same.clone())).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&key, same.clone())).await;
+    client.recv_type("CONNECTED").await;
     let reported = refused(&mut client, &plain[0]).await;
     assert_eq!(reported, "unauthorized: signed command required");
     // And once is once, on every connection.
-    client.say(&hello).await;
+    client.send(&hello).await;
     client.output().await;
     assert_eq!(refused(&mut client, &hello).await, USED);
     let (mut again, _) = signing(&runtime, same).await;
     assert_eq!(refused(&mut again, &hello).await, USED);
     // Nothing of all this has held anything up.
-    again.say(&prompt(&key, "hello", 2)).await;
+    again.send(&prompt(&key, "hello", 2)).await;
     assert_eq!(again.output().await["result"], "echo: hello");
 }
 
@@ -398,17 +398,19 @@ async fn signed_commands_stay_on_through_onboarding() {
     let mut client = Client::open(&runtime);
     let key = client_key();
     let wish = Draft::new(now()).with("signed_commands", 1);
-    client.say(&signed("CONNECT", &key, &wish, json!({}))).await;
-    client.hear_a("ONBOARD_REQUIRED").await;
+    client
+        .send(&signed("CONNECT", &key, &wish, json!({})))
+        .await;
+    client.recv_type("ONBOARD_REQUIRED").await;
     tokio::time::sleep(SECOND).await;
     let offer = Draft::new(now()).with("invite_code", "red-onion");
     client
-        .say(&signed("ONBOARD_SUBMIT", &key, &offer, json!({})))
+        .send(&signed("ONBOARD_SUBMIT", &key, &offer, json!({})))
         .await;
-    client.hear_a("ONBOARD_SUCCESS").await;
-    client.hear_a("CONNECTED").await;
+    client.recv_type("ONBOARD_SUCCESS").await;
+    client.recv_type("CONNECTED").await;
     let reported = refused(&mut client, &json!({"type": "INPUT", "prompt": "hello"})).await;
     assert_eq!(reported, "unauthorized: signed command required");
-    client.say(&prompt(&key, "hello", 1)).await;
+    client.send(&prompt(&key, "hello", 1)).await;
     assert_eq!(client.output().await["result"], "echo: hello");
 }

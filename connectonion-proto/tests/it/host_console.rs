@@ -100,15 +100,15 @@ async fn client_events_are_logged_on_the_console() {
     assert_eq!(console.take(), ["⚡ ws+ 127.0.0.1 (0 active)"]);
     let session = json!({"messages": [{"role": "user", "content": "a"}], "turn": 1});
     let members = json!({"session_id": "s", "session": session});
-    client.say(&connect(&client_key(), members)).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), members)).await;
+    client.recv_type("CONNECTED").await;
     let connected = format!("✓ CONNECT identity={} session=s status=", identity());
     let new = format!("{connected}new");
     assert_eq!(console.take(), [&new, "  ↑ client session: 1 messages"]);
     let mut look = input("look");
     look["images"] = json!(["data:image/png;base64,AA==", "data:image/png;base64,AQ=="]);
     look["files"] = json!([{"name": "a.txt", "data": "aGk="}]);
-    client.say(&look).await;
+    client.send(&look).await;
     client.output().await;
     let said = format!("✓ INPUT identity={} session=s prompt=", identity());
     let lines = console.take();
@@ -118,16 +118,16 @@ async fn client_events_are_logged_on_the_console() {
         "what the caller wrote: {lines:?}"
     );
     assert_eq!(lines[1..], ["  ↑ 2 images, 1 files"]);
-    client.say(&input("listen")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("listen")).await;
+    client.recv_type("user_input").await;
     assert_eq!(console.take(), [format!("{said}listen")]);
     drop(client);
     tokio::time::sleep(SECOND).await;
     assert_eq!(console.take(), ["⚡ ws- (1 active)"]);
     let mut client = open(&runtime);
     let members = json!({"session_id": "s", "session": {"messages": [], "turn": 0}});
-    client.say(&connect(&client_key(), members)).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), members)).await;
+    client.recv_type("CONNECTED").await;
     let running = format!("{connected}running");
     assert_eq!(
         console.take(),
@@ -139,11 +139,11 @@ async fn client_events_are_logged_on_the_console() {
             "  ↻ reattaching to running agent",
         ]
     );
-    client.say(&input("psst")).await;
+    client.send(&input("psst")).await;
     client.output().await;
     assert_eq!(console.take(), ["↳ RUNTIME_INPUT session=s prompt=psst"]);
-    client.say(&input("fail out of luck")).await;
-    client.hear_until("ERROR").await;
+    client.send(&input("fail out of luck")).await;
+    client.recv_until("ERROR").await;
     assert_eq!(console.take()[1..], ["✗ agent error: out of luck"]);
 }
 
@@ -207,8 +207,8 @@ async fn every_refused_connect_or_input_is_logged_on_the_console() {
         ),
     ] {
         console.take();
-        client.say(&frame).await;
-        let answer = client.hear().await;
+        client.send(&frame).await;
+        let answer = client.recv().await;
         let lines = console.take();
         if expected.is_empty() {
             assert_eq!(answer["type"], "CONNECTED");
@@ -222,8 +222,8 @@ async fn every_refused_connect_or_input_is_logged_on_the_console() {
         );
     }
     runtime.drain(SECOND).await;
-    client.say(&input("hello")).await;
-    client.hear_a("ERROR").await;
+    client.send(&input("hello")).await;
+    client.recv_type("ERROR").await;
     assert_eq!(
         console.take(),
         ["✗ INPUT rejected: the host is shutting down"]

@@ -91,7 +91,7 @@ async fn sessions_and_uploads_are_kept_in_the_project_of_the_agent() {
     assert_eq!(client.ask("hello").await, "echo: hello");
     let mut read = input("read it");
     read["files"] = json!([{"name": "doc.txt", "data": "data:text/plain;base64,aGk="}]);
-    client.say(&read).await;
+    client.send(&read).await;
     assert_eq!(client.output().await["result"], "hi");
     let uploads: Vec<_> = fs::read_dir(scratch.file(".co/uploads"))
         .unwrap()
@@ -134,9 +134,9 @@ async fn a_message_over_16_mebibytes_closes_with_1009() {
     let (mut client, _) = Client::dial_in(&host.url, json!({})).await;
     let mut text = input("hello").to_string();
     text.push_str(&" ".repeat(16 * 1024 * 1024 - text.len()));
-    client.say_text(&text).await;
+    client.send_text(&text).await;
     assert_eq!(client.output().await["result"], "echo: hello");
     text.push(' ');
-    client.say_text(&text).await;
+    client.send_text(&text).await;
     assert_eq!(client.close_frame().await.code, 1009);
 }

@@ -18,15 +18,15 @@ async fn a_prompt_during_a_run_keeps_its_images_and_files() {
     options.uploads = scratch.path().into();
     let runtime = runtime_with(options);
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("listen")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("listen")).await;
+    client.recv_type("user_input").await;
     let mut look = input("look");
     look["images"] = json!(["data:image/png;base64,AA=="]);
     look["files"] = json!([{"name": "a.txt", "data": "aGk="}]);
-    client.say(&look).await;
-    let ack = client.hear_a("RUNTIME_INPUT_ACK").await;
+    client.send(&look).await;
+    let ack = client.recv_type("RUNTIME_INPUT_ACK").await;
     assert!(ack["id"].as_str().unwrap().starts_with("runtime-input-"));
-    let frames = client.hear_until("OUTPUT").await;
+    let frames = client.recv_until("OUTPUT").await;
     assert_eq!(types(&frames), ["files_received", "user_input", "OUTPUT"]);
     let path = frames[0]["files"][0]["path"].as_str().unwrap();
     assert_eq!(std::fs::read(path).unwrap(), b"hi");
@@ -43,15 +43,15 @@ async fn the_last_goal_reaches_the_running_agent() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     let update = |goal: &str| json!({"type": "prompt_update", "prompt": goal});
-    client.say(&update("early")).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&update("early")).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "prompt_update requires an active turn");
-    client.say(&input("goal which?")).await;
-    client.hear_until("ask_user").await;
-    client.say(&update("good")).await;
-    client.say(&update("better")).await;
+    client.send(&input("goal which?")).await;
+    client.recv_until("ask_user").await;
+    client.send(&update("good")).await;
+    client.send(&update("better")).await;
     client
-        .say(&json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}))
+        .send(&json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}))
         .await;
     assert_eq!(client.output().await["result"], "goal better");
 }
@@ -62,18 +62,21 @@ async fn the_status_of_a_session_is_that_of_its_agent() {
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let query = |id: &Value| json!({"type": "SESSION_STATUS", "session": {"session_id": id}});
     let own = query(&connected["session_id"]);
-    client.say(&own).await;
-    let status = client.hear_a("SESSION_STATUS").await;
+    client.send(&own).await;
+    let status = client.recv_type("SESSION_STATUS").await;
     assert_eq!(status["session_id"], connected["session_id"]);
     assert_eq!(status["status"], "connected");
-    client.say(&input("wait")).await;
-    client.hear_a("user_input").await;
-    client.say(&own).await;
-    assert_eq!(client.hear_a("SESSION_STATUS").await["status"], "running");
-    client.say(&query(&json!("unknown"))).await;
-    let status = client.hear_a("SESSION_STATUS").await;
+    client.send(&input("wait")).await;
+    client.recv_type("user_input").await;
+    client.send(&own).await;
+    assert_eq!(
+        client.recv_type("SESSION_STATUS").await["status"],
+        "running"
+    );
+    client.send(&query(&json!("unknown"))).await;
+    let status = client.recv_type("SESSION_STATUS").await;
     assert_eq!(status["status"], "not_found");
-    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.send(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
 }
 
@@ -97,9 +100,9 @@ async fn a_long_prompt_is_stored_once() {
     let [first, second] = ["a", "b"].map(|it| format!("count {}", it.repeat(30_000)));
     assert_eq!(client.ask(&first).await, "1 messages");
     assert!(size().await < 32_000);
-    client.say(&input("sleep 1")).await;
-    client.hear_a("user_input").await;
-    client.say(&input(&second)).await;
+    client.send(&input("sleep 1")).await;
+    client.recv_type("user_input").await;
+    client.send(&input(&second)).await;
     let output = client.output().await;
     assert_eq!(output["result"], "5 messages");
     let bytes = size().await;
@@ -118,24 +121,24 @@ async fn a_long_prompt_is_stored_once() {
 async fn acknowledged_prompts_are_read_even_if_the_agent_fails() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("ask what")).await;
-    let question = client.hear_until("ask_user").await.pop().unwrap();
+    client.send(&input("ask what")).await;
+    let question = client.recv_until("ask_user").await.pop().unwrap();
     assert_eq!(question["question"], "what");
     assert_eq!(question["text"], "what");
-    client.say(&input("first")).await;
-    client.hear_a("RUNTIME_INPUT_ACK").await;
-    client.say(&input("second")).await;
-    client.hear_a("RUNTIME_INPUT_ACK").await;
+    client.send(&input("first")).await;
+    client.recv_type("RUNTIME_INPUT_ACK").await;
+    client.send(&input("second")).await;
+    client.recv_type("RUNTIME_INPUT_ACK").await;
     client
-        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"fail"}))
+        .send(&json!({"type":"ASK_USER_RESPONSE","answer":"fail"}))
         .await;
-    let error = client.hear_until("ERROR").await.pop().unwrap();
+    let error = client.recv_until("ERROR").await.pop().unwrap();
     assert_eq!(error["message"], "as it was told");
     // In one run or in two, as the storage is fast or slow.
     let mut said = Vec::new();
     let mut result = String::new();
     while result != "echo: second" {
-        let frame = client.hear().await;
+        let frame = client.recv().await;
         if frame["type"] == "user_input" {
             said.push(frame["content"].clone());
         }
@@ -148,18 +151,18 @@ async fn acknowledged_prompts_are_read_even_if_the_agent_fails() {
 async fn too_many_waiting_prompts_have_their_own_error() {
     let runtime = runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Open));
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("wait")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("wait")).await;
+    client.recv_type("user_input").await;
     for _ in 0..64 {
-        client.say(&input("more")).await;
-        client.hear_a("RUNTIME_INPUT_ACK").await;
+        client.send(&input("more")).await;
+        client.recv_type("RUNTIME_INPUT_ACK").await;
     }
-    client.say(&input("too much")).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&input("too much")).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "too many inputs wait for the agent");
     assert_eq!(error["code"], "RUNTIME_INPUT_REJECTED");
     assert_eq!(error["retryable"], true);
     // The run goes on.
-    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.send(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
 }

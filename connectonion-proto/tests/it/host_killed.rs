@@ -61,12 +61,12 @@ async fn acknowledged_prompts_survive_a_kill() {
     idle.ask("hello").await;
     let (mut busy, _) = Client::dial_in(&url, json!({"session_id": "busy"})).await;
     busy.ask("earlier").await;
-    busy.say(&input("wait for ever")).await;
+    busy.send(&input("wait for ever")).await;
     // The first event acknowledges a prompt.
-    busy.hear_a("user_input").await;
+    busy.recv_type("user_input").await;
     for prompt in ["first", "second"] {
-        busy.say(&input(prompt)).await;
-        busy.hear_a("RUNTIME_INPUT_ACK").await;
+        busy.send(&input(prompt)).await;
+        busy.recv_type("RUNTIME_INPUT_ACK").await;
     }
     child.kill().unwrap();
     child.wait().unwrap();

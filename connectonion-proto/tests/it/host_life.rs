@@ -23,16 +23,16 @@ async fn pinged(runtime: &HostRuntime) -> (Client, Value) {
     };
     let mut client = Client::open_with(runtime, config);
     let members = json!({"session_id": "s"});
-    client.say(&connect(&client_key(), members)).await;
-    let connected = client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), members)).await;
+    let connected = client.recv_type("CONNECTED").await;
     (client, connected)
 }
 
 async fn status(runtime: &HostRuntime) -> Value {
     let (mut client, _) = Client::inside(runtime, json!({})).await;
     let query = json!({"type": "SESSION_STATUS", "session": {"session_id": "s"}});
-    client.say(&query).await;
-    client.hear_a("SESSION_STATUS").await["status"].clone()
+    client.send(&query).await;
+    client.recv_type("SESSION_STATUS").await["status"].clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,13 +40,13 @@ async fn pongs_keep_an_idle_session_alive() {
     let runtime = runtime();
     let (mut client, _) = pinged(&runtime).await;
     for _ in 0..50 {
-        client.hear_a("PING").await;
-        client.say(&json!({"type": "PONG"})).await;
+        client.recv_type("PING").await;
+        client.send(&json!({"type": "PONG"})).await;
     }
     assert_eq!(status(&runtime).await, "connected");
     // Without them it ends, although the line is up.
     for _ in 0..21 {
-        client.hear_a("PING").await;
+        client.recv_type("PING").await;
     }
     assert_eq!(status(&runtime).await, "not_found");
 }
@@ -55,16 +55,16 @@ async fn pongs_keep_an_idle_session_alive() {
 async fn a_resumed_run_is_pinged_every_30_seconds() {
     let runtime = runtime();
     let (mut client, _) = pinged(&runtime).await;
-    client.say(&input("wait")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("wait")).await;
+    client.recv_type("user_input").await;
     drop(client);
     sleep(7 * SECOND).await;
     let opened = Instant::now();
     let (mut client, connected) = pinged(&runtime).await;
     assert_eq!(connected["status"], "running");
-    client.hear_a("user_input").await;
+    client.recv_type("user_input").await;
     for number in 1..4 {
-        client.hear_a("PING").await;
+        client.recv_type("PING").await;
         assert_eq!(opened.elapsed(), number * 30 * SECOND);
     }
 }
@@ -74,7 +74,7 @@ async fn an_output_has_the_duration_of_its_run() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     for (prompt, took) in [("sleep 5", 5_000), ("sleep 2", 2_000)] {
-        client.say(&input(prompt)).await;
+        client.send(&input(prompt)).await;
         assert_eq!(client.output().await["duration_ms"], took);
     }
 }
@@ -105,8 +105,8 @@ async fn the_task_of_a_stuck_run_is_ended_with_it() {
     let running = runtime.clone();
     tokio::spawn(async move { running.run().await });
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("work")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("work")).await;
+    client.recv_type("user_input").await;
     drop(client);
     sleep(3_599 * SECOND).await;
     assert!(!is_gone.load(Ordering::SeqCst));
@@ -120,18 +120,18 @@ async fn the_task_of_a_stuck_run_is_ended_with_it() {
 async fn resumed_with_an_old_conversation(runtime: &HostRuntime) -> (Client, Value) {
     let (mut client, _) = Client::inside(runtime, json!({"session_id": "s"})).await;
     client.ask("hello").await;
-    client.say(&input("babble 9")).await;
-    let seen = client.hear_a("user_input").await;
-    client.hear_a("thinking").await;
+    client.send(&input("babble 9")).await;
+    let seen = client.recv_type("user_input").await;
+    client.recv_type("thinking").await;
     drop(client);
     let old = json!({"session_id": "s", "last_msg_id": seen["id"], "session": {"messages": [], "turn": 0}});
     Client::inside(runtime, old).await
 }
 
-fn said(connected: &Value) -> Vec<&str> {
+fn messages(connected: &Value) -> Vec<&str> {
     let messages = connected["session"]["messages"].as_array().unwrap();
-    let said = messages.iter().map(|it| it["content"].as_str().unwrap());
-    said.collect()
+    let messages = messages.iter().map(|it| it["content"].as_str().unwrap());
+    messages.collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,13 +141,13 @@ async fn a_resumed_run_gets_the_hosts_newer_conversation_and_missed_events() {
     assert_eq!(connected["status"], "running");
     assert_eq!(connected["server_newer"], true);
     // As it was before the run, whose events follow.
-    assert_eq!(said(&connected), ["hello", "echo: hello"]);
+    assert_eq!(messages(&connected), ["hello", "echo: hello"]);
     assert_eq!(connected["chat_items"].as_array().unwrap().len(), 2);
     for number in 0..9 {
-        let thought = client.hear_a("thinking").await;
+        let thought = client.recv_type("thinking").await;
         assert_eq!(thought["content"], number.to_string());
     }
-    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.send(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
 }
 
@@ -162,11 +162,11 @@ async fn a_run_whose_events_were_evicted_is_resumed_with_its_conversation() {
     let (mut client, connected) = resumed_with_an_old_conversation(&runtime).await;
     assert_eq!(connected["status"], "running");
     assert_eq!(connected["server_newer"], true);
-    assert_eq!(said(&connected), ["hello", "echo: hello", "babble 9"]);
+    assert_eq!(messages(&connected), ["hello", "echo: hello", "babble 9"]);
     // And then what is left.
-    let thought = client.hear_a("thinking").await;
+    let thought = client.recv_type("thinking").await;
     assert!(thought["content"].as_str().unwrap() > "3", "{thought}");
-    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.send(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
 }
 
@@ -183,8 +183,8 @@ async fn a_host_refuses_an_eleventh_file_and_one_over_10_mebibytes_by_default() 
     ] {
         let mut prompt = input("read them");
         prompt["files"] = files.into();
-        client.say(&prompt).await;
-        let error = client.hear_a("ERROR").await;
+        client.send(&prompt).await;
+        let error = client.recv_type("ERROR").await;
         let message = error["message"].as_str().unwrap();
         assert!(message.starts_with(words), "{message}");
     }

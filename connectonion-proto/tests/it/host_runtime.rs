@@ -10,8 +10,8 @@ async fn a_prompt_is_answered() {
     let runtime = runtime();
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
-    client.say(&input("hello")).await;
-    let frames = client.hear_until("OUTPUT").await;
+    client.send(&input("hello")).await;
+    let frames = client.recv_until("OUTPUT").await;
     assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
     let event = &frames[0];
     assert_eq!(event["content"], "hello");
@@ -40,8 +40,8 @@ async fn a_prompt_is_answered() {
 async fn a_tool_call_and_its_timed_result_are_sent() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("break the cup")).await;
-    let frames = client.hear_until("OUTPUT").await;
+    client.send(&input("break the cup")).await;
+    let frames = client.recv_until("OUTPUT").await;
     let expected = ["user_input", "tool_call", "tool_result", "OUTPUT"];
     assert_eq!(types(&frames), expected);
     assert_eq!(frames[1]["name"], "break");
@@ -60,8 +60,8 @@ async fn a_tool_call_and_its_timed_result_are_sent() {
     );
     assert_eq!(result["timing_ms"], 1000);
     assert_eq!(frames[3]["result"], "the cup");
-    client.say(&input("tool")).await;
-    let frames = client.hear_until("OUTPUT").await;
+    client.send(&input("tool")).await;
+    let frames = client.recv_until("OUTPUT").await;
     let result = frames
         .iter()
         .find(|it| it["type"] == "tool_result")
@@ -89,33 +89,36 @@ async fn only_connect_is_accepted_first() {
     let runtime = runtime();
     let mut client = Client::open(&runtime);
     for kind in ["INPUT", "INTERRUPT", "ONBOARD_SUBMIT"] {
-        client.say(&json!({"type": kind, "prompt": "x"})).await;
-        assert_eq!(client.hear_a("ERROR").await["message"], AUTHENTICATE_FIRST);
+        client.send(&json!({"type": kind, "prompt": "x"})).await;
+        assert_eq!(
+            client.recv_type("ERROR").await["message"],
+            AUTHENTICATE_FIRST
+        );
     }
-    client.say(&json!({"type": "SEAL"})).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&json!({"type": "SEAL"})).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "unknown message type: 'SEAL'");
-    client.say(&connect(&client_key(), json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), json!({}))).await;
+    client.recv_type("CONNECTED").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_frame_is_answered_and_the_connection_stays() {
     let runtime = runtime();
     let mut client = Client::open(&runtime);
-    client.say_text("{type: 'INPUT'}").await;
-    let error = client.hear_a("ERROR").await;
+    client.send_text("{type: 'INPUT'}").await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(
         error["message"],
         "Invalid JSON: not valid JSON at line 1 col 2 (pos 1)"
     );
     assert_eq!(error["received"], "{type: 'INPUT'}");
     for text in ["[1]", "null", "\"x\"", "", "{}", r#"{"type":7}"#] {
-        client.say_text(text).await;
-        client.hear_a("ERROR").await;
+        client.send_text(text).await;
+        client.recv_type("ERROR").await;
     }
-    client.say(&connect(&client_key(), json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), json!({}))).await;
+    client.recv_type("CONNECTED").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,11 +127,11 @@ async fn a_bad_signature_is_refused_and_a_good_one_may_follow() {
     let mut client = Client::open(&runtime);
     let mut bad = connect(&client_key(), json!({}));
     bad["payload"]["timestamp"] = json!(now() + 1.0);
-    client.say(&bad).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&bad).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "unauthorized: invalid signature");
-    client.say(&connect(&client_key(), json!({}))).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect(&client_key(), json!({}))).await;
+    client.recv_type("CONNECTED").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,22 +139,22 @@ async fn a_client_that_comes_back_gets_what_it_missed() {
     let runtime = runtime();
     let (mut first, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
-    first.say(&input("listen")).await;
-    let seen = first.hear_a("user_input").await;
+    first.send(&input("listen")).await;
+    let seen = first.recv_type("user_input").await;
     drop(first);
     // All of the run, without an id; nothing, with the last one.
     let (mut all, connected) = Client::inside(&runtime, json!({"session_id": id})).await;
     assert_eq!(connected["status"], "running");
     assert!(connected.get("session").is_none());
-    assert_eq!(all.hear().await, seen);
+    assert_eq!(all.recv().await, seen);
     let known = json!({"session_id": id, "last_msg_id": seen["id"]});
     let (mut rest, _) = Client::inside(&runtime, known).await;
-    rest.hear_nothing().await;
-    rest.say(&input("psst")).await;
-    let ack = rest.hear_a("RUNTIME_INPUT_ACK").await;
+    rest.recv_nothing().await;
+    rest.send(&input("psst")).await;
+    let ack = rest.recv_type("RUNTIME_INPUT_ACK").await;
     assert_eq!(ack["session_id"], id);
     for client in [&mut all, &mut rest] {
-        let frames = client.hear_until("OUTPUT").await;
+        let frames = client.recv_until("OUTPUT").await;
         assert_eq!(types(&frames), ["user_input", "OUTPUT"]);
         assert_eq!(frames[0]["id"], ack["id"]);
         assert_eq!(frames[0]["runtime_input"], true);
@@ -164,8 +167,8 @@ async fn a_client_that_was_away_gets_the_newer_conversation() {
     let runtime = runtime();
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
-    client.say(&input("sleep 5")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("sleep 5")).await;
+    client.recv_type("user_input").await;
     drop(client);
     tokio::time::sleep(crate::staff::SECOND * 10).await;
     let old = json!({"session_id": id, "session": {"messages": []}});
@@ -174,7 +177,7 @@ async fn a_client_that_was_away_gets_the_newer_conversation() {
     assert_eq!(connected["server_newer"], true);
     assert_eq!(connected["session"]["messages"][1]["content"], "slept 5");
     assert_eq!(connected["chat_items"][1]["content"], "slept 5");
-    client.say(&input("count")).await;
+    client.send(&input("count")).await;
     let output = client.output().await;
     assert_eq!(output["result"], "3 messages");
     drop(client);
@@ -198,7 +201,7 @@ async fn the_agent_sees_the_clients_conversation() {
     let (mut client, connected) = Client::inside(&runtime, json!({"session": session})).await;
     assert!(connected.get("server_newer").is_none());
     assert_eq!(client.ask("count").await, "3 messages");
-    client.say(&input("mode")).await;
+    client.send(&input("mode")).await;
     let output = client.output().await;
     assert_eq!(output["result"], "mode plan");
     assert_eq!(output["session"]["theirs"], json!({"z": 1}));
@@ -215,13 +218,13 @@ async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() 
         frame
     };
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&with_session("a")).await;
+    client.send(&with_session("a")).await;
     let output = client.output().await;
     assert_eq!(output["session"]["messages"][0]["content"], "a");
     assert_eq!(output["session"]["turn"], 2);
 
     let (mut client, _) = Client::inside(&runtime, json!({"session": theirs("b")})).await;
-    client.say(&with_session("c")).await;
+    client.send(&with_session("c")).await;
     let output = client.output().await;
     assert_eq!(output["session"]["messages"][0]["content"], "b");
 }
@@ -230,11 +233,11 @@ async fn a_session_that_comes_with_the_prompt_is_used_if_connect_brought_none() 
 async fn prompts_an_agent_never_reads_are_still_answered() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("sleep 2")).await;
-    client.hear_a("user_input").await;
-    client.say(&input("and")).await;
-    client.hear_a("RUNTIME_INPUT_ACK").await;
-    let frames = client.hear_until("OUTPUT").await;
+    client.send(&input("sleep 2")).await;
+    client.recv_type("user_input").await;
+    client.send(&input("and")).await;
+    client.recv_type("RUNTIME_INPUT_ACK").await;
+    let frames = client.recv_until("OUTPUT").await;
     assert_eq!(types(&frames), ["assistant", "user_input", "OUTPUT"]);
     assert_eq!(frames[2]["result"], "echo: and");
     let messages = frames[2]["session"]["messages"].as_array().unwrap();
@@ -250,14 +253,14 @@ async fn a_question_survives_its_connection() {
     let runtime = runtime();
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
     let id = connected["session_id"].clone();
-    client.say(&input("approve /etc")).await;
-    client.hear_until("approval_needed").await;
+    client.send(&input("approve /etc")).await;
+    client.recv_until("approval_needed").await;
     drop(client);
     let (mut client, connected) = Client::inside(&runtime, json!({"session_id": id})).await;
     assert_eq!(connected["status"], "running");
-    let question = client.hear_until("approval_needed").await.pop().unwrap();
+    let question = client.recv_until("approval_needed").await.pop().unwrap();
     let answer = json!({"type":"APPROVAL_RESPONSE","approved":true,"request_id":question["id"]});
-    client.say(&answer).await;
+    client.send(&answer).await;
     assert_eq!(client.output().await["result"], "approved true");
 }
 
@@ -265,12 +268,12 @@ async fn a_question_survives_its_connection() {
 async fn an_interrupt_ends_the_run_after_its_step() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&json!({"type":"INTERRUPT"})).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&json!({"type":"INTERRUPT"})).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "interrupt requires an active turn");
-    client.say(&input("wait")).await;
-    client.hear_a("user_input").await;
-    client.say(&json!({"type":"INTERRUPT"})).await;
+    client.send(&input("wait")).await;
+    client.recv_type("user_input").await;
+    client.send(&json!({"type":"INTERRUPT"})).await;
     let output = client.output().await;
     assert_eq!(output["result"], "What would you like me to do?");
 }
@@ -279,11 +282,11 @@ async fn an_interrupt_ends_the_run_after_its_step() {
 async fn an_interrupt_leaves_a_question_open() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
-    client.say(&input("ask sure?")).await;
-    client.hear_until("ask_user").await;
-    client.say(&json!({"type":"INTERRUPT"})).await;
+    client.send(&input("ask sure?")).await;
+    client.recv_until("ask_user").await;
+    client.send(&json!({"type":"INTERRUPT"})).await;
     client
-        .say(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"}))
+        .send(&json!({"type":"ASK_USER_RESPONSE","answer":"yes"}))
         .await;
     assert_eq!(client.output().await["result"], "answer \"yes\"");
 }
@@ -294,17 +297,17 @@ async fn a_mode_change_applies_at_once_to_all_clients() {
     let (mut one, connected) = Client::inside(&runtime, json!({})).await;
     let same = json!({"session_id": connected["session_id"]});
     let (mut other, _) = Client::inside(&runtime, same).await;
-    one.say(&json!({"type":"mode_change","mode":"accept_edits"}))
+    one.send(&json!({"type":"mode_change","mode":"accept_edits"}))
         .await;
     for client in [&mut one, &mut other] {
-        let changed = client.hear_a("mode_changed").await;
+        let changed = client.recv_type("mode_changed").await;
         assert_eq!(changed["mode"], "accept_edits");
         assert_eq!(changed["triggered_by"], "user");
     }
     assert_eq!(one.ask("mode").await, "mode accept_edits");
     other.output().await;
-    one.say(&input("switch")).await;
-    let frames = one.hear_until("OUTPUT").await;
+    one.send(&input("switch")).await;
+    let frames = one.recv_until("OUTPUT").await;
     assert_eq!(types(&frames), ["user_input", "mode_changed", "OUTPUT"]);
     assert_eq!(frames[2]["session"]["mode"], "plan");
 }
@@ -312,17 +315,17 @@ async fn a_mode_change_applies_at_once_to_all_clients() {
 #[tokio::test(start_paused = true)]
 async fn a_returning_client_gets_the_current_mode() {
     let runtime = runtime();
-    let say = |mode: &str| json!({"type": "mode_change", "mode": mode});
+    let send = |mode: &str| json!({"type": "mode_change", "mode": mode});
     let (mut client, connected) = Client::inside(&runtime, json!({})).await;
-    client.say(&say("ulw")).await;
-    client.hear_a("mode_changed").await;
-    client.say(&input("hello")).await;
+    client.send(&send("ulw")).await;
+    client.recv_type("mode_changed").await;
+    client.send(&input("hello")).await;
     let output = client.output().await;
     assert_eq!(output["session"]["mode"], "ulw");
-    client.say(&say("plan")).await;
-    client.say(&say("safe")).await;
-    client.hear_a("mode_changed").await;
-    client.hear_a("mode_changed").await;
+    client.send(&send("plan")).await;
+    client.send(&send("safe")).await;
+    client.recv_type("mode_changed").await;
+    client.recv_type("mode_changed").await;
     drop(client);
     // It says what it knows.
     let same = json!({"session_id": connected["session_id"], "session": output["session"]});
@@ -340,17 +343,17 @@ async fn an_agent_gets_the_allowed_number_of_turns() {
     assert_eq!(client.ask("turns").await, "turns None");
     // Between two runs, and during one; with the number that was said last.
     client
-        .say(&json!({"type": "mode_change", "mode": "ulw", "turns": 7}))
+        .send(&json!({"type": "mode_change", "mode": "ulw", "turns": 7}))
         .await;
-    assert_eq!(client.hear_a("mode_changed").await["turns_left"], 7);
+    assert_eq!(client.recv_type("mode_changed").await["turns_left"], 7);
     assert_eq!(client.ask("turns").await, "turns Some(7)");
-    client.say(&input("ask more?")).await;
-    client.hear_until("ask_user").await;
+    client.send(&input("ask more?")).await;
+    client.recv_until("ask_user").await;
     client
-        .say(&json!({"type": "mode_change", "mode": "ulw", "turns": 9}))
+        .send(&json!({"type": "mode_change", "mode": "ulw", "turns": 9}))
         .await;
     client
-        .say(&json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}))
+        .send(&json!({"type": "ASK_USER_RESPONSE", "answer": "yes"}))
         .await;
     let output = client.output().await;
     assert_eq!(output["session"]["ulw_turns"], 9);
@@ -366,8 +369,8 @@ async fn an_agent_gets_the_allowed_number_of_turns() {
     ] {
         let mut change = change;
         change["type"] = json!("mode_change");
-        client.say(&change).await;
-        client.hear_a("mode_changed").await;
+        client.send(&change).await;
+        client.recv_type("mode_changed").await;
         assert_eq!(client.ask("turns").await, expected, "{change}");
     }
 }
@@ -377,28 +380,28 @@ async fn an_unknown_mode_is_refused() {
     let runtime = runtime();
     let (mut client, _) = Client::inside(&runtime, json!({})).await;
     client
-        .say(&json!({"type": "mode_change", "mode": "plan"}))
+        .send(&json!({"type": "mode_change", "mode": "plan"}))
         .await;
-    client.hear_a("mode_changed").await;
+    client.recv_type("mode_changed").await;
     let long = "x".repeat(5000);
     for (mode, shown) in [("wild", "'wild'"), ("Plan", "'Plan'"), (&long, "'xxx")] {
         client
-            .say(&json!({"type": "mode_change", "mode": mode}))
+            .send(&json!({"type": "mode_change", "mode": mode}))
             .await;
-        let error = client.hear_a("ERROR").await;
+        let error = client.recv_type("ERROR").await;
         let words = error["message"].as_str().unwrap();
         assert!(words.starts_with(&format!("Unsupported mode: {shown}")));
         assert!(words.len() < 100, "{words}");
     }
     assert_eq!(client.ask("mode").await, "mode plan");
     // Nor is one the answer to what is to become of the mode; the question stays open.
-    client.say(&input("reached")).await;
-    client.hear_until("ulw_turns_reached").await;
+    client.send(&input("reached")).await;
+    client.recv_until("ulw_turns_reached").await;
     let answer =
         |mode: &str| json!({"type": "ULW_RESPONSE", "action": "switch_mode", "mode": mode});
-    client.say(&answer("wild")).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&answer("wild")).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "Unsupported mode: 'wild'");
-    client.say(&answer("plan")).await;
+    client.send(&answer("plan")).await;
     assert_eq!(client.output().await["result"], "go on: switch_mode");
 }

@@ -75,11 +75,11 @@ fn work_from(play: &mut Play, conn: u64, host: u8, bytes: usize) -> bool {
     if play.sockets[&ConnId(conn)].accepted == 0 {
         return false;
     }
-    say(play, conn)
+    send(play, conn)
 }
 
 /// Returns whether a short prompt begins a run.
-fn say(play: &mut Play, conn: u64) -> bool {
+fn send(play: &mut Play, conn: u64) -> bool {
     play.input(conn, "count to 2");
     play.store_all();
     play.sockets[&ConnId(conn)].answer == Some(true)
@@ -100,7 +100,7 @@ fn one_address_with_many_keys_leaves_room_for_all_others() {
         "{words}"
     );
     // From its own address, and from another one.
-    assert!(say(&mut play, 2) && say(&mut play, 1));
+    assert!(send(&mut play, 2) && send(&mut play, 1));
     assert!(work_from(&mut play, 3, 2, 1_000));
     assert!(work_from(&mut play, 4, 3, 90_000));
 }
@@ -113,7 +113,7 @@ fn many_addresses_leave_room_for_short_prompts() {
     assert!((4..8).contains(&busy.count()));
     let words = refused(&play, 39);
     assert!(words.contains("of all callers: try again later"), "{words}");
-    assert!(say(&mut play, 1));
+    assert!(send(&mut play, 1));
     assert!(work_from(&mut play, 50, 50, 1_000));
     // Who leaves makes room, once the agent has ended.
     let run = *play.agents.keys().nth(2).unwrap();
@@ -130,7 +130,7 @@ fn unloaded() -> Play {
     connect.session_id = Some("hers".into());
     play.connect_with(1, ALICE, connect);
     play.store_all();
-    assert!(say(&mut play, 1));
+    assert!(send(&mut play, 1));
     let run = *play.agents.keys().next().unwrap();
     play.finish(run, "1, 2");
     play.store_all();
@@ -191,7 +191,7 @@ fn a_prompt_is_refused_whose_conversation_cannot_be_read() {
     play.store_one(true);
     let words = refused(&play, 1);
     assert!(words.starts_with("the session is not available"), "{words}");
-    assert!(say(&mut play, 1));
+    assert!(send(&mut play, 1));
 }
 
 #[test]

@@ -30,26 +30,26 @@ type Heard = Arc<Mutex<Vec<String>>>;
 struct Asking(Heard);
 
 impl Asking {
-    fn hear(&self, what: impl Into<String>) {
+    fn recv(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
     }
 }
 
 impl Agent for Asking {
     async fn run(&self, turn: &Turn, prompt: Prompt) -> Result<Reply, AppError> {
-        self.hear(&*prompt.text);
+        self.recv(&*prompt.text);
         turn.emit(EventKind::Thinking(Thinking::new("hm")))?;
         let args = Json::of(&json!({"path": "a"})).unwrap();
         let leave = turn.approve(ApprovalNeeded::new("delete", args.clone(), ""));
-        self.hear(format!("approved {}", leave.await?.approved));
+        self.recv(format!("approved {}", leave.await?.approved));
         // It takes longer than any client waits for what a host sends again.
         tokio::time::sleep(Duration::from_secs(10)).await;
         let result = ToolResult::new("t", "delete", ToolStatus::Success, "gone");
         turn.emit(EventKind::ToolResult(result))?;
         let answer = turn.ask_user(AskUser::new("Which?")).await?;
-        self.hear(format!("answer {}", answer.get()));
+        self.recv(format!("answer {}", answer.get()));
         for said in turn.next_inputs()? {
-            self.hear(&*said.text);
+            self.recv(&*said.text);
         }
         Ok(Reply::new("done"))
     }

@@ -53,8 +53,8 @@ struct Asked {
 async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), question.clone()])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("hello", "u"), question.clone()])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     (agent, events, host, listener, run)
@@ -68,7 +68,7 @@ async fn answered(confirms: bool) -> Asked {
         panic!("a question");
     };
     ask.answer("a").await.unwrap();
-    assert_eq!(host.hear().await, answer("q"));
+    assert_eq!(host.recv().await, answer("q"));
     Asked {
         agent,
         events,
@@ -79,8 +79,8 @@ async fn answered(confirms: bool) -> Asked {
 }
 
 /// Nothing but `PONG` is said.
-async fn hears_nothing(host: &mut Host) {
-    let received = timeout(Duration::from_secs(20), host.hear()).await;
+async fn recv_nothing(host: &mut Host) {
+    let received = timeout(Duration::from_secs(20), host.recv()).await;
     assert!(received.is_err(), "{received:?}");
 }
 
@@ -91,14 +91,14 @@ async fn an_answer_lost_with_its_connection_is_resent() {
     for _ in 0..2 {
         // It may be lost again.
         let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
-        host.say(&ask_user("q")).await;
-        assert_eq!(host.hear().await, answer("q"));
+        host.send(&ask_user("q")).await;
+        assert_eq!(host.recv().await, answer("q"));
         host.cut();
     }
     let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
-    host.say(&ask_user("q")).await;
-    assert_eq!(host.hear().await, answer("q"));
-    host.say_all(&[tool_result("r"), output("a it is")]).await;
+    host.send(&ask_user("q")).await;
+    assert_eq!(host.recv().await, answer("q"));
+    host.send_all(&[tool_result("r"), output("a it is")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
     assert_eq!(it.run.finish().await.unwrap().result, "a it is");
 }
@@ -110,21 +110,21 @@ async fn an_approval_lost_with_its_connection_is_asked_again() {
         panic!("a question");
     };
     ask.approve(Scope::Once).await.unwrap();
-    assert_eq!(host.hear().await["type"], "APPROVAL_RESPONSE");
+    assert_eq!(host.recv().await["type"], "APPROVAL_RESPONSE");
     host.cut();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say(&approval_needed("q")).await;
-    hears_nothing(&mut host).await;
+    host.send(&approval_needed("q")).await;
+    recv_nothing(&mut host).await;
     let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
         panic!("the question again");
     };
     ask.approve(Scope::Once).await.unwrap();
-    let received = host.hear().await;
+    let received = host.recv().await;
     assert_eq!(
         (&received["approved"], &received["request_id"]),
         (&json!(true), &json!("q"))
     );
-    host.say(&output("done")).await;
+    host.send(&output("done")).await;
     assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
@@ -139,15 +139,15 @@ async fn a_late_answer_is_not_sent_to_the_next_question() {
         // The user answers while the line is down.
         let answers = tokio::spawn(async move { ask.answer("a").await });
         let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-        host.say(&ask_user("q")).await;
+        host.send(&ask_user("q")).await;
         if goes_on {
             // Someone else has answered meanwhile.
-            host.say(&approval_needed("q2")).await;
-            hears_nothing(&mut host).await;
+            host.send(&approval_needed("q2")).await;
+            recv_nothing(&mut host).await;
             let next = run.next().await;
             assert!(matches!(next, Some(Ok(RunEvent::Approval(_)))), "{next:?}");
         } else {
-            assert_eq!(host.hear().await, answer("q"));
+            assert_eq!(host.recv().await, answer("q"));
         }
         assert_eq!(answers.await.unwrap(), Ok(()));
     }
@@ -158,9 +158,9 @@ async fn an_answer_swallowed_by_a_dead_connection_is_resent() {
     let mut it = answered(false).await;
     // The line stays, and nothing comes any more: the client leaves it after 60 s.
     let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
-    host.say(&ask_user("q")).await;
-    assert_eq!(host.hear().await, answer("q"));
-    host.say(&output("a it is")).await;
+    host.send(&ask_user("q")).await;
+    assert_eq!(host.recv().await, answer("q"));
+    host.send(&output("a it is")).await;
     assert_eq!(it.run.finish().await.unwrap().result, "a it is");
     drop(it.host);
 }
@@ -171,14 +171,14 @@ async fn a_delivered_answer_is_not_resent_to_the_next_question() {
         let mut it = answered(false).await;
         it.host.cut();
         let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
-        host.say_all(&[ask_user("q"), next]).await;
-        hears_nothing(&mut host).await;
+        host.send_all(&[ask_user("q"), next]).await;
+        recv_nothing(&mut host).await;
         match it.run.next().await {
             Some(Ok(RunEvent::Step(step))) => assert_eq!(step.event.kind.tag(), "tool_result"),
             Some(Ok(RunEvent::Approval(ask))) => assert_eq!(ask.request_id(), Some("q2")),
             other => panic!("{other:?}"),
         }
-        host.say(&output("done")).await;
+        host.send(&output("done")).await;
         assert_eq!(it.run.finish().await.unwrap().result, "done");
     }
 }
@@ -186,13 +186,13 @@ async fn a_delivered_answer_is_not_resent_to_the_next_question() {
 #[tokio::test(start_paused = true)]
 async fn a_confirmed_answer_is_not_resent_during_the_run() {
     let mut it = answered(true).await;
-    hears_nothing(&mut it.host).await;
+    recv_nothing(&mut it.host).await;
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
     // What was allowed takes its time.
-    host.say(&ask_user("q")).await;
-    hears_nothing(&mut host).await;
-    host.say_all(&[tool_result("r"), output("done")]).await;
+    host.send(&ask_user("q")).await;
+    recv_nothing(&mut host).await;
+    host.send_all(&[tool_result("r"), output("done")]).await;
     assert_eq!(step(&mut it.run).await, "tool_result");
     assert_eq!(it.run.finish().await.unwrap().result, "done");
 }
@@ -203,12 +203,12 @@ async fn a_refused_repeat_of_a_bound_answer_is_not_an_error() {
     it.host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &bound()).await;
     // The agent does something else besides, so the question is not the last event.
-    assert_eq!(host.hear().await, answer("q"));
+    assert_eq!(host.recv().await, answer("q"));
     let stale = |id: &str| {
         json!({"type": "ERROR", "code": "STALE_ANSWER", "reason": "stale", "message": "stale",
             "request_id": id})
     };
-    host.say_all(&[stale("q"), stale("q"), output("done")])
+    host.send_all(&[stale("q"), stale("q"), output("done")])
         .await;
     assert_eq!(it.run.finish().await.unwrap().result, "done");
     let refused = next(&mut it.events).await;
@@ -224,15 +224,15 @@ async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
     let (mut host, _) = Host::answered(&mut it.listener, &connected("connected")).await;
     assert!(it.run.finish().await.is_err());
     let mut run = it.agent.chat("again").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("again", "u2"), ask_user("q3")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("again", "u2"), ask_user("q3")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
     host.cut();
     let (mut host, _) = Host::answered(&mut it.listener, &connected("running")).await;
-    host.say(&ask_user("q3")).await;
-    hears_nothing(&mut host).await;
+    host.send(&ask_user("q3")).await;
+    recv_nothing(&mut host).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +244,7 @@ async fn the_last_replayed_question_is_open() {
     });
     let mut run = agent.attach();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say_all(&[ask_user("q1"), tool_result("r"), approval_needed("q2")])
+    host.send_all(&[ask_user("q1"), tool_result("r"), approval_needed("q2")])
         .await;
     assert_eq!(step(&mut run).await, "ask_user", "it was answered");
     assert_eq!(step(&mut run).await, "tool_result");
@@ -252,13 +252,13 @@ async fn the_last_replayed_question_is_open() {
     host.cut();
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["last_msg_id"], "r");
-    host.say(&approval_needed("q2")).await;
+    host.send(&approval_needed("q2")).await;
     let Some(Ok(RunEvent::Approval(ask))) = run.next().await else {
         panic!("a question");
     };
     assert_eq!(ask.request_id(), Some("q2"));
     // What comes later is shown at once.
-    host.say_all(&[tool_result("r2"), ask_user("q3"), output("done")])
+    host.send_all(&[tool_result("r2"), ask_user("q3"), output("done")])
         .await;
     assert_eq!(step(&mut run).await, "tool_result");
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
@@ -273,7 +273,7 @@ async fn attaching_delivers_the_open_question() {
         ..options()
     });
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say(&ask_user("q1")).await;
+    host.send(&ask_user("q1")).await;
     // The client was connected first, and no one listened.
     while !matches!(events.next().await, Some(ClientEvent::Step(_))) {}
     let mut run = agent.attach();
@@ -281,10 +281,10 @@ async fn attaching_delivers_the_open_question() {
         panic!("a question");
     };
     ask.answer("yes").await.unwrap();
-    host.hear_type("ASK_USER_RESPONSE").await;
+    host.recv_type("ASK_USER_RESPONSE").await;
     drop(run);
     let mut run = agent.attach();
-    host.say(&output("done")).await;
+    host.send(&output("done")).await;
     assert_eq!(run.finish().await.unwrap().result, "done");
 }
 
@@ -297,7 +297,7 @@ async fn a_replayed_question_is_delivered_before_the_run_ends() {
     });
     let mut run = agent.attach();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say_all(&[ask_user("q1"), output("done")]).await;
+    host.send_all(&[ask_user("q1"), output("done")]).await;
     assert_eq!(step(&mut run).await, "ask_user");
     assert_eq!(run.finish().await.unwrap().result, "done");
 }
@@ -308,9 +308,9 @@ async fn a_receipt_is_not_mistaken_for_a_query_reply() {
     let mut host = it.host;
     let asked = it.agent.status("other");
     let reply = async {
-        let query = host.hear_type("SESSION_STATUS").await;
+        let query = host.recv_type("SESSION_STATUS").await;
         assert_eq!(query["session"]["session_id"], "other");
-        host.say(&json!({"type": "SESSION_STATUS", "session_id": "other", "status": "not_found"}))
+        host.send(&json!({"type": "SESSION_STATUS", "session_id": "other", "status": "not_found"}))
             .await;
     };
     let (status, ()) = tokio::join!(asked, reply);

@@ -46,10 +46,10 @@ fn ids(numbers: Range<usize>) -> Vec<String> {
 }
 
 /// Says all this, and waits until the client has it.
-async fn say(host: &mut Host, frames: &[Value]) {
-    host.say_all(frames).await;
-    host.say(&json!({"type": "PING"})).await;
-    host.hear_type("PONG").await;
+async fn send(host: &mut Host, frames: &[Value]) {
+    host.send_all(frames).await;
+    host.send(&json!({"type": "PING"})).await;
+    host.recv_type("PONG").await;
 }
 
 /// A program whose session is running, and has heard this so far.
@@ -57,7 +57,7 @@ async fn running(options: ClientConfig, said: &[Value]) -> (Client, Events, Host
     let (agent, events, mut listener) = open(options);
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     agent.ready().await.unwrap();
-    say(&mut host, said).await;
+    send(&mut host, said).await;
     (agent, events, host)
 }
 
@@ -86,11 +86,11 @@ async fn the_recipe_of_the_guide_gets_every_part() {
     let (agent, mut events, connection) = connect_with(dialer, client_key(), resumed());
     let (connection, mut host) = tokio::join!(connection.establish(), async {
         let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-        host.say_all(&parts(0..10)).await;
+        host.send_all(&parts(0..10)).await;
         host
     });
     tokio::spawn(connection.unwrap().run());
-    say(&mut host, &parts(10..12)).await;
+    send(&mut host, &parts(10..12)).await;
     loop {
         match events.next_link().await.unwrap() {
             LinkEvent::Event(ClientEvent::Connected(first)) => {
@@ -102,8 +102,8 @@ async fn the_recipe_of_the_guide_gets_every_part() {
         }
     }
     let mut run = agent.attach();
-    say(&mut host, &parts(12..40)).await;
-    host.say(&output("all")).await;
+    send(&mut host, &parts(12..40)).await;
+    host.send(&output("all")).await;
     assert_eq!(delivered(&mut run).await, ids(0..40));
     assert_eq!(result(&run), "all");
     assert!(events.try_next().is_none(), "nothing comes twice");
@@ -113,7 +113,7 @@ async fn the_recipe_of_the_guide_gets_every_part() {
 async fn a_program_that_attaches_before_it_reads_an_event_gets_all_of_the_run() {
     let (agent, mut events, mut host) = running(resumed(), &parts(0..5)).await;
     let mut run = agent.attach();
-    say(&mut host, &parts(5..7)).await;
+    send(&mut host, &parts(5..7)).await;
     assert_eq!(delivered(&mut run).await, ids(0..7));
     assert!(matches!(events.try_next(), Some(ClientEvent::Connected(_))));
     assert!(events.try_next().is_none());
@@ -124,7 +124,7 @@ async fn steps_that_a_program_has_taken_do_not_come_again() {
     let (agent, mut events, mut host) = running(resumed(), &parts(0..5)).await;
     assert!(matches!(next(&mut events).await, ClientEvent::Step(_)));
     let (mut first, mut second) = (agent.attach(), agent.attach());
-    say(&mut host, &parts(5..7)).await;
+    send(&mut host, &parts(5..7)).await;
     assert_eq!(delivered(&mut first).await, ids(1..7));
     assert_eq!(delivered(&mut second).await, ids(5..7), "what came since");
 }
@@ -132,9 +132,9 @@ async fn steps_that_a_program_has_taken_do_not_come_again() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ended_before_its_program_attached_is_told_with_its_end() {
     let (agent, mut events, mut host) = running(resumed(), &parts(0..3)).await;
-    say(&mut host, &[output("first")]).await;
-    say(&mut host, &parts(3..5)).await;
-    say(&mut host, &[output("second")]).await;
+    send(&mut host, &[output("first")]).await;
+    send(&mut host, &parts(3..5)).await;
+    send(&mut host, &[output("second")]).await;
     let mut run = agent.attach();
     assert_eq!(delivered(&mut run).await, ids(3..5));
     assert_eq!(result(&run), "second");
@@ -146,16 +146,16 @@ async fn a_run_that_ended_before_its_program_attached_is_told_with_its_end() {
     assert!(matches!(ended, ClientEvent::RunEnded(Ok(first)) if first.result == "first"));
     // And the next one is waited for.
     let mut run = agent.attach();
-    say(&mut host, &parts(5..6)).await;
+    send(&mut host, &parts(5..6)).await;
     assert_eq!(delivered(&mut run).await, ids(5..6));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_current_run_is_told_without_the_one_before() {
     let (agent, _events, mut host) = running(resumed(), &parts(0..3)).await;
-    say(&mut host, &[output("first"), thinking("t")]).await;
+    send(&mut host, &[output("first"), thinking("t")]).await;
     let mut run = agent.attach();
-    say(&mut host, &[output("second")]).await;
+    send(&mut host, &[output("second")]).await;
     assert_eq!(delivered(&mut run).await, ["t"]);
     assert_eq!(result(&run), "second");
 }
@@ -165,7 +165,7 @@ async fn a_run_says_how_many_of_its_steps_a_full_queue_has_dropped() {
     let options = with_room(4, LagPolicy::DropOldest);
     let (agent, _events, mut host) = running(options, &parts(0..10)).await;
     let mut run = agent.attach();
-    say(&mut host, &parts(10..11)).await;
+    send(&mut host, &parts(10..11)).await;
     let mut expected = ids(6..11);
     expected.insert(0, "lost 6".to_owned());
     assert_eq!(delivered(&mut run).await, expected);
@@ -176,9 +176,9 @@ async fn a_run_says_how_many_of_its_steps_a_full_queue_has_dropped() {
 async fn a_run_says_how_many_of_its_steps_nobody_took() {
     let (agent, events, mut host) = running(resumed(), &parts(0..2)).await;
     drop(events);
-    say(&mut host, &parts(2..5)).await;
+    send(&mut host, &parts(2..5)).await;
     let mut run = agent.attach();
-    say(&mut host, &parts(5..6)).await;
+    send(&mut host, &parts(5..6)).await;
     assert_eq!(delivered(&mut run).await, ["lost 5", "5"]);
 }
 
@@ -189,7 +189,7 @@ async fn a_step_on_its_way_to_a_full_queue_goes_to_the_run_in_its_place() {
     let (agent, _events, mut listener) = open(options);
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
     agent.ready().await.unwrap();
-    host.say_all(&parts(0..5)).await;
+    host.send_all(&parts(0..5)).await;
     // The first waits, the second waits for its place.
     for _ in 0..16 {
         tokio::task::yield_now().await;

@@ -92,10 +92,10 @@ async fn a_prompt_gives_its_steps_and_then_the_output() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.chat("hello").await;
     assert_eq!(
-        host.hear().await,
+        host.recv().await,
         json!({"type": "INPUT", "prompt": "hello"})
     );
-    host.say_all(&[user_input("hello", "u"), thinking("t"), output("hi")])
+    host.send_all(&[user_input("hello", "u"), thinking("t"), output("hi")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert!(run.outcome().is_none());
@@ -119,7 +119,7 @@ async fn images_and_files_are_sent() {
     input.images = Some(Json::of(&["data:image/png;base64,AA=="]).unwrap());
     input.files = Some(Json::of(&[file]).unwrap());
     let _run = agent.send(input).await;
-    let sent = host.hear_type("INPUT").await;
+    let sent = host.recv_type("INPUT").await;
     assert_eq!(sent["images"], json!(["data:image/png;base64,AA=="]));
     assert_eq!(
         sent["files"],
@@ -131,15 +131,15 @@ async fn images_and_files_are_sent() {
 async fn an_error_of_the_agent_ends_the_run_and_the_next_prompt_runs() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.chat("boom").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("boom", "u"), error("scripted failure")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("boom", "u"), error("scripted failure")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     let failed = failure(&mut run).await;
     assert!(matches!(failed, CallError::Remote(error) if error.message == "scripted failure"));
     let mut run = agent.chat("again").await;
-    host.hear_type("INPUT").await;
-    host.say(&output("fine")).await;
+    host.recv_type("INPUT").await;
+    host.send(&output("fine")).await;
     assert_eq!(run.finish().await.unwrap().result, "fine");
 }
 
@@ -147,8 +147,8 @@ async fn an_error_of_the_agent_ends_the_run_and_the_next_prompt_runs() {
 async fn questions_of_the_agent_are_answered_by_their_values() {
     let (agent, mut events, mut host, _listener) = ready().await;
     let mut run = agent.chat("work").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[
+    host.recv_type("INPUT").await;
+    host.send_all(&[
         event(
             "ask_user",
             "q1",
@@ -201,9 +201,9 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
         json!({"type": "PLAN_REVIEW_RESPONSE", "message": "do it", "request_id": "q4"}),
         json!({"type": "ULW_RESPONSE", "action": "continue", "turns": 5, "request_id": "q5"}),
     ] {
-        assert_eq!(host.hear().await, sent);
+        assert_eq!(host.recv().await, sent);
     }
-    host.say(
+    host.send(
         &json!({"type": "ERROR", "code": "STALE_ANSWER", "message": "late", "request_id": "q5"}),
     )
     .await;
@@ -217,8 +217,8 @@ async fn questions_of_the_agent_are_answered_by_their_values() {
 async fn output_declines_every_question() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.chat("work").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[
+    host.recv_type("INPUT").await;
+    host.send_all(&[
         event("ask_user", "q1", &json!({"question": "Which?"})),
         event(
             "approval_needed",
@@ -229,8 +229,8 @@ async fn output_declines_every_question() {
     ])
     .await;
     assert_eq!(run.finish().await.unwrap().result, "done without");
-    assert_eq!(host.hear().await["type"], "ASK_USER_RESPONSE");
-    let refused = host.hear().await;
+    assert_eq!(host.recv().await["type"], "ASK_USER_RESPONSE");
+    let refused = host.recv().await;
     assert_eq!(refused["approved"], json!(false));
     assert_eq!(refused["mode"], "reject_hard");
 }
@@ -260,8 +260,8 @@ impl Human for Yes {
 async fn a_human_answers_while_the_run_is_read() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.chat("work").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[
+    host.recv_type("INPUT").await;
+    host.send_all(&[
         user_input("work", "u"),
         event("ask_user", "q1", &json!({"question": "Really?"})),
         event(
@@ -274,8 +274,8 @@ async fn a_human_answers_while_the_run_is_read() {
     .await;
     let human = Yes::default();
     assert_eq!(run.complete(&human).await.unwrap().result, "done");
-    assert_eq!(host.hear().await["answer"], "yes: Really?");
-    assert_eq!(host.hear().await["approved"], json!(true));
+    assert_eq!(host.recv().await["answer"], "yes: Really?");
+    assert_eq!(host.recv().await["approved"], json!(true));
     assert_eq!(*human.0.lock().unwrap(), ["user_input"]);
 }
 
@@ -283,20 +283,20 @@ async fn a_human_answers_while_the_run_is_read() {
 async fn a_prompt_during_a_run_is_acknowledged_and_answered() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&user_input("hello", "u")).await;
+    host.recv_type("INPUT").await;
+    host.send(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
     let speak = agent.interject("and this");
-    let hear = async {
-        assert_eq!(host.hear().await["prompt"], "and this");
-        host.say(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r-1"}))
+    let recv = async {
+        assert_eq!(host.recv().await["prompt"], "and this");
+        host.send(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r-1"}))
             .await;
     };
-    let (taken, ()) = tokio::join!(speak, hear);
+    let (taken, ()) = tokio::join!(speak, recv);
     assert_eq!(taken.unwrap(), Taken::Queued { id: "r-1".into() });
     let mut listens = agent.chat("this too").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[
+    host.recv_type("INPUT").await;
+    host.send_all(&[
         thinking("t1"),
         json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r-2"}),
         thinking("t2"),
@@ -315,12 +315,12 @@ async fn a_prompt_during_a_run_is_acknowledged_and_answered() {
 async fn a_prompt_that_misses_the_run_gets_the_next() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut first = agent.chat("one").await;
-    host.hear_type("INPUT").await;
-    host.say(&user_input("one", "u1")).await;
+    host.recv_type("INPUT").await;
+    host.send(&user_input("one", "u1")).await;
     assert_eq!(step(&mut first).await, "user_input");
     let mut second = agent.chat("two").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[output("first"), user_input("two", "u2"), output("second")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[output("first"), user_input("two", "u2"), output("second")])
         .await;
     assert_eq!(first.finish().await.unwrap().result, "first");
     assert_eq!(second.finish().await.unwrap().result, "second");
@@ -330,8 +330,8 @@ async fn a_prompt_that_misses_the_run_gets_the_next() {
 async fn frames_without_a_run_are_events() {
     let (agent, mut events, mut host, _listener) = ready().await;
     drop(agent.chat("hello").await);
-    host.hear_type("INPUT").await;
-    host.say_all(&[
+    host.recv_type("INPUT").await;
+    host.send_all(&[
         user_input("hello", "u"),
         output("hi"),
         event("mode_changed", "m", &json!({"mode": "plan"})),
@@ -356,15 +356,15 @@ async fn frames_without_a_run_are_events() {
 #[tokio::test(start_paused = true)]
 async fn a_run_of_another_device_can_be_followed() {
     let (agent, mut events, mut host, mut listener) = ready().await;
-    host.say(&user_input("from the other one", "u")).await;
+    host.send(&user_input("from the other one", "u")).await;
     assert!(matches!(next(&mut events).await, ClientEvent::Step(_)));
     let mut run = agent.attach();
-    host.say(&thinking("t1")).await;
+    host.send(&thinking("t1")).await;
     assert_eq!(step(&mut run).await, "thinking");
     host.cut();
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["last_msg_id"], "t1");
-    host.say_all(&[thinking("t2"), output("hi")]).await;
+    host.send_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.finish().await.unwrap().result, "hi");
 }
@@ -379,8 +379,8 @@ async fn session_syncs_are_delivered_only_on_request() {
         let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
         agent.ready().await.unwrap();
         let mut run = agent.chat("hello").await;
-        host.hear_type("INPUT").await;
-        host.say_all(&[
+        host.recv_type("INPUT").await;
+        host.send_all(&[
             user_input("hello", "u"),
             event("session_sync", "y", &json!({"session": {"turn": 1}})),
             thinking("t"),
@@ -407,16 +407,16 @@ async fn an_unread_run_drops_its_oldest_steps_and_keeps_its_end() {
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     for id in 0..10 {
-        host.say(&thinking(&id.to_string())).await;
+        host.send(&thinking(&id.to_string())).await;
     }
-    host.say(&output("hi")).await;
+    host.send(&output("hi")).await;
     // A question behind it all: its answer says that all was read.
     let asked = agent.status("s-1");
     let answer = async {
-        host.hear_type("SESSION_STATUS").await;
-        host.say(&json!({"type": "SESSION_STATUS", "session_id": "s-1", "status": "connected"}))
+        host.recv_type("SESSION_STATUS").await;
+        host.send(&json!({"type": "SESSION_STATUS", "session_id": "s-1", "status": "connected"}))
             .await;
     };
     let (status, ()) = tokio::join!(asked, answer);
@@ -437,28 +437,28 @@ async fn commands_are_encoded_as_specified() {
         json!({"type": "prompt_update", "prompt": "better"}),
         json!({"type": "INTERRUPT"}),
     ] {
-        assert_eq!(host.hear().await, sent);
+        assert_eq!(host.recv().await, sent);
     }
     let asked = agent.admin(AdminAction::GetLevel, "0xabc");
     let answer = async {
-        let request = host.hear_type("ADMIN_GET_LEVEL").await;
+        let request = host.recv_type("ADMIN_GET_LEVEL").await;
         assert_eq!(request["payload"]["client_id"], "0xabc");
         assert_eq!(request["payload"]["type"], "ADMIN_GET_LEVEL");
         assert_eq!(signed_by(&request), agent.address().to_string());
-        host.say(&error("forbidden: admin only")).await;
+        host.send(&error("forbidden: admin only")).await;
     };
     let (refused, ()) = tokio::join!(asked, answer);
     assert!(matches!(refused, Err(CallError::Remote(_))));
     // While a run goes on, the words of newer hosts about a command are not its end.
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&user_input("hello", "u")).await;
+    host.recv_type("INPUT").await;
+    host.send(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
     let asked = agent.admin(AdminAction::Block, "0xabc");
     let answer = async {
-        host.hear_type("ADMIN_BLOCK").await;
+        host.recv_type("ADMIN_BLOCK").await;
         let words = "unauthorized: signed command already used";
-        host.say_all(&[error(words), output("done")]).await;
+        host.send_all(&[error(words), output("done")]).await;
     };
     let (refused, ()) = tokio::join!(asked, answer);
     assert!(matches!(refused, Err(CallError::Remote(_))));
@@ -473,7 +473,7 @@ async fn before_connected_nothing_is_sent() {
     let refused = failure(&mut run).await;
     assert!(matches!(refused, CallError::Refused(Refused::NotConnected)));
     let mut host = Host::accept(&mut listener).await;
-    host.hear_type("CONNECT").await;
+    host.recv_type("CONNECT").await;
     let mut run = agent.chat("early").await;
     let refused = failure(&mut run).await;
     assert_eq!(refused.delivery(), Delivery::NotSent);
@@ -500,19 +500,19 @@ async fn a_refused_signature_ends_the_connection_for_good() {
 async fn the_connection_lives_until_its_last_run_ends() {
     let (agent, events, mut host, _listener) = ready().await;
     let run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     drop((agent, events));
-    host.say(&json!({"type": "PING"})).await;
-    host.hear_type("PONG").await;
+    host.send(&json!({"type": "PING"})).await;
+    host.recv_type("PONG").await;
     drop(run);
-    assert_eq!(host.hear().await, json!({"close": 1000}));
+    assert_eq!(host.recv().await, json!({"close": 1000}));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_when_its_client_closes_or_its_task_is_dropped() {
     let (agent, _events, mut host, _listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     agent.close();
     let ended = failure(&mut run).await;
     assert!(matches!(
@@ -547,6 +547,6 @@ async fn debug_output_shows_no_secret() {
     assert!(!format!("{options:?}").contains("s3cret"));
     let (agent, _events, mut host, _listener) = ready().await;
     let run = agent.chat("s3cret").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     assert!(!format!("{agent:?} {run:?}").contains("s3cret"));
 }

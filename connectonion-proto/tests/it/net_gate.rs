@@ -32,19 +32,19 @@ async fn a_stranger_may_retry_invite_codes() {
         ("right", success()),
     ] {
         let offer = agent.onboard(code);
-        let hear = async {
-            let submit = host.hear_type("ONBOARD_SUBMIT").await;
+        let recv = async {
+            let submit = host.recv_type("ONBOARD_SUBMIT").await;
             assert_eq!(submit["payload"]["invite_code"], code);
             assert_eq!(signed_by(&submit), agent.address().to_string());
-            host.say(&answer).await;
+            host.send(&answer).await;
         };
-        let (offered, ()) = tokio::join!(offer, hear);
+        let (offered, ()) = tokio::join!(offer, recv);
         assert_eq!(offered.is_ok(), code == "right", "{offered:?}");
     }
     // The host has the CONNECT: it gets no other.
-    let more = timeout(Duration::from_secs(2), host.hear()).await;
+    let more = timeout(Duration::from_secs(2), host.recv()).await;
     assert!(more.is_err(), "{more:?}");
-    host.say(&connected("new")).await;
+    host.send(&connected("new")).await;
     assert_eq!(agent.ready().await, Ok(1));
 }
 
@@ -55,21 +55,21 @@ async fn a_configured_invite_code_is_offered_once() {
         ..options()
     });
     let (mut host, _) = Host::answered(&mut listener, &gate()).await;
-    let submit = host.hear_type("ONBOARD_SUBMIT").await;
+    let submit = host.recv_type("ONBOARD_SUBMIT").await;
     assert_eq!(submit["payload"]["invite_code"], "secret");
-    host.say(&error("Invalid invite code")).await;
+    host.send(&error("Invalid invite code")).await;
     assert!(matches!(
         next(&mut events).await,
         ClientEvent::OnboardRequired(_)
     ));
     assert!(matches!(next(&mut events).await, ClientEvent::Complaint(_)));
     let offer = agent.onboard_by_payment(10.5);
-    let hear = async {
-        let submit = host.hear_type("ONBOARD_SUBMIT").await;
+    let recv = async {
+        let submit = host.recv_type("ONBOARD_SUBMIT").await;
         assert_eq!(submit["payload"]["payment"], 10.5);
-        host.say_all(&[success(), connected("new")]).await;
+        host.send_all(&[success(), connected("new")]).await;
     };
-    let (paid, ()) = tokio::join!(offer, hear);
+    let (paid, ()) = tokio::join!(offer, recv);
     assert!(paid.is_ok());
     agent.ready().await.unwrap();
 }
@@ -81,12 +81,12 @@ async fn an_old_host_gets_a_freshly_signed_connect_after_onboarding() {
         ..options()
     });
     let (mut host, first) = Host::answered(&mut listener, &gate()).await;
-    host.hear_type("ONBOARD_SUBMIT").await;
-    host.say(&success()).await;
-    let second = host.hear_type("CONNECT").await;
+    host.recv_type("ONBOARD_SUBMIT").await;
+    host.send(&success()).await;
+    let second = host.recv_type("CONNECT").await;
     assert_eq!(signed_by(&second), agent.address().to_string());
     assert_ne!(first["signature"], second["signature"]);
-    host.say(&connected("new")).await;
+    host.send(&connected("new")).await;
     agent.ready().await.unwrap();
 }
 
@@ -105,15 +105,15 @@ async fn a_strangers_prompt_is_sent_once_after_onboarding() {
         agent.chat("hello").await.finish().await
     };
     let let_in = async {
-        host.hear_type("ONBOARD_SUBMIT").await;
-        host.say_all(&[success(), connected("new")]).await;
-        let input = host.hear_type("INPUT").await;
+        host.recv_type("ONBOARD_SUBMIT").await;
+        host.send_all(&[success(), connected("new")]).await;
+        let input = host.recv_type("INPUT").await;
         assert_eq!(input["prompt"], "hello");
-        host.say_all(&[user_input("hello", "u"), output("hi")])
+        host.send_all(&[user_input("hello", "u"), output("hi")])
             .await;
     };
     let (answer, ()) = tokio::join!(ask, let_in);
     assert_eq!(answer.unwrap().result, "hi");
-    let more = timeout(Duration::from_secs(59), host.hear()).await;
+    let more = timeout(Duration::from_secs(59), host.recv()).await;
     assert!(more.is_err(), "{more:?}");
 }

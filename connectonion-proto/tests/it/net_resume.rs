@@ -21,8 +21,8 @@ use crate::scripted::{
 async fn cut_in_mid_run() -> (Client, Run, MemListener) {
     let (agent, _, mut host, listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), thinking("t1")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("hello", "u"), thinking("t1")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert_eq!(step(&mut run).await, "thinking");
@@ -31,8 +31,8 @@ async fn cut_in_mid_run() -> (Client, Run, MemListener) {
 }
 
 /// Nothing is said again.
-async fn hears_nothing_more(mut host: Host) {
-    let received = timeout(Duration::from_secs(59), host.hear()).await;
+async fn recv_nothing(mut host: Host) {
+    let received = timeout(Duration::from_secs(59), host.recv()).await;
     assert!(received.is_err(), "{received:?}");
 }
 
@@ -44,28 +44,28 @@ async fn a_resumed_run_delivers_each_event_once() {
     assert_eq!(connect["last_msg_id"], "t1");
     assert_eq!(signed_by(&connect), agent.address().to_string());
     // A host that does not know the id begins at the beginning.
-    host.say_all(&[user_input("hello", "u"), thinking("t1"), thinking("t2")])
+    host.send_all(&[user_input("hello", "u"), thinking("t1"), thinking("t2")])
         .await;
     assert_eq!(step(&mut run).await, "thinking");
-    host.say(&output("hi")).await;
+    host.send(&output("hi")).await;
     assert_eq!(run.finish().await.unwrap().result, "hi");
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("t2"));
-    hears_nothing_more(host).await;
+    recv_nothing(host).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_start_and_its_end_with_one_id_are_both_shown() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     let compact = |status: &str| event("compact", "c", &json!({"status": status}));
-    host.say_all(&[user_input("hello", "u"), compact("compacting")])
+    host.send_all(&[user_input("hello", "u"), compact("compacting")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert_eq!(step(&mut run).await, "compact");
     host.cut();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say_all(&[compact("done"), output("hi")]).await;
+    host.send_all(&[compact("done"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "compact");
     assert_eq!(run.finish().await.unwrap().result, "hi");
 }
@@ -74,9 +74,9 @@ async fn a_start_and_its_end_with_one_id_are_both_shown() {
 async fn updates_of_one_id_are_shown_where_nothing_was_lost() {
     let (agent, _, mut host, _listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     let progress = event("progress", "p", &json!({"done": 1}));
-    host.say_all(&[user_input("hello", "u"), progress.clone(), progress])
+    host.send_all(&[user_input("hello", "u"), progress.clone(), progress])
         .await;
     for name in ["user_input", "progress", "progress"] {
         assert_eq!(step(&mut run).await, name);
@@ -93,7 +93,7 @@ async fn a_run_that_ended_meanwhile_takes_its_answer_from_the_conversation() {
         assert!(output.chat_items.is_some());
         let kept = agent.session().session.unwrap();
         assert!(kept.get().contains("while you were away"));
-        hears_nothing_more(host).await;
+        recv_nothing(host).await;
     }
 }
 
@@ -110,7 +110,7 @@ async fn a_forgotten_run_ends_with_the_delivery_of_its_prompt() {
         }
     ));
     assert_eq!(lost.delivery(), Delivery::Delivered);
-    hears_nothing_more(host).await;
+    recv_nothing(host).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,13 +122,13 @@ async fn a_possibly_lost_prompt_is_not_resent() {
     ] {
         let (agent, _, mut host, mut listener) = ready().await;
         let mut run = agent.chat("hello").await;
-        host.hear_type("INPUT").await;
+        host.recv_type("INPUT").await;
         host.cut();
         let (host, _) = Host::answered(&mut listener, &answer).await;
         let end = run.finish().await;
         let end = end.as_ref().map(|it| it.result.as_str());
         assert_eq!(end.map_err(CallError::delivery), expected);
-        hears_nothing_more(host).await;
+        recv_nothing(host).await;
     }
 }
 
@@ -136,22 +136,22 @@ async fn a_possibly_lost_prompt_is_not_resent() {
 async fn a_running_session_confirms_the_prompt() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     host.cut();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say_all(&[user_input("hello", "u"), output("hi")])
+    host.send_all(&[user_input("hello", "u"), output("hi")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert_eq!(run.finish().await.unwrap().result, "hi");
-    hears_nothing_more(host).await;
+    recv_nothing(host).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_can_be_answered_after_a_reconnect() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+    host.recv_type("INPUT").await;
+    host.send(&event("ask_user", "q", &json!({"question": "Which?"})))
         .await;
     let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
         panic!("a question");
@@ -161,12 +161,12 @@ async fn a_question_can_be_answered_after_a_reconnect() {
     let back = async {
         let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
         assert_eq!(connect.get("last_msg_id"), None, "the question is open");
-        host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+        host.send(&event("ask_user", "q", &json!({"question": "Which?"})))
             .await;
-        let sent = host.hear().await;
+        let sent = host.recv().await;
         let expected = json!({"type": "ASK_USER_RESPONSE", "answer": "a", "request_id": "q"});
         assert_eq!(sent, expected);
-        host.say(&output("a it is")).await;
+        host.send(&output("a it is")).await;
         host
     };
     let (answered, _host) = tokio::join!(answer, back);
@@ -178,14 +178,14 @@ async fn a_question_can_be_answered_after_a_reconnect() {
 async fn a_question_of_an_ended_agent_cannot_be_answered() {
     let (agent, _, mut host, _listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&event("ask_user", "q", &json!({"question": "Which?"})))
+    host.recv_type("INPUT").await;
+    host.send(&event("ask_user", "q", &json!({"question": "Which?"})))
         .await;
     let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
         panic!("a question");
     };
     agent.close();
-    assert_eq!(host.hear().await, json!({"close": 1000}));
+    assert_eq!(host.recv().await, json!({"close": 1000}));
     drop(host);
     agent.closed().await;
     assert_eq!(ask.answer("a").await, Err(Refused::Closed));
@@ -207,7 +207,7 @@ async fn a_restarted_program_resumes_its_run() {
     assert_eq!(connect["session_id"], "s-1");
     assert_eq!(connect["last_msg_id"], "t1");
     assert_eq!(connect["session"], json!({"turn": 1, "messages": []}));
-    host.say_all(&[thinking("t2"), output("hi")]).await;
+    host.send_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut run).await, "thinking");
     assert_eq!(run.finish().await.unwrap().result, "hi");
 }
@@ -216,9 +216,9 @@ async fn a_restarted_program_resumes_its_run() {
 async fn a_restarted_program_gets_the_open_question() {
     let (agent, _, mut host, _listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     let question = event("ask_user", "q", &json!({"question": "Which?"}));
-    host.say_all(&[user_input("hello", "u"), question.clone()])
+    host.send_all(&[user_input("hello", "u"), question.clone()])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
@@ -230,7 +230,7 @@ async fn a_restarted_program_gets_the_open_question() {
     });
     let mut run = agent.attach();
     let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
-    host.say(&question).await;
+    host.send(&question).await;
     assert!(matches!(run.next().await, Some(Ok(RunEvent::AskUser(_)))));
 }
 
@@ -238,11 +238,11 @@ async fn a_restarted_program_gets_the_open_question() {
 async fn an_older_conversation_yields_to_the_hosts() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&output("hi")).await;
+    host.recv_type("INPUT").await;
+    host.send(&output("hi")).await;
     run.finish().await.unwrap();
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     host.cut();
     let (host, connect) = Host::answered(&mut listener, &connected("connected")).await;
     assert_eq!(connect["session"]["iteration"], 0);
@@ -262,8 +262,8 @@ async fn an_oversized_conversation_does_not_prevent_connecting() {
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&output(&"hi ".repeat(1000))).await;
+    host.recv_type("INPUT").await;
+    host.send(&output(&"hi ".repeat(1000))).await;
     run.finish().await.unwrap();
     host.cut();
     let (_host, connect) = Host::answered(&mut listener, &connected("connected")).await;
@@ -277,14 +277,14 @@ async fn a_new_session_is_a_new_connection_with_or_without_the_conversation() {
     for keeps in [true, false] {
         let (agent, _, mut host, mut listener) = ready().await;
         let mut run = agent.chat("hello").await;
-        host.hear_type("INPUT").await;
-        host.say(&output("hi")).await;
+        host.recv_type("INPUT").await;
+        host.send(&output("hi")).await;
         run.finish().await.unwrap();
         let mut stuck = agent.chat("stuck").await;
-        host.hear_type("INPUT").await;
+        host.recv_type("INPUT").await;
         let renew = agent.new_session(keeps);
         let back = async {
-            assert_eq!(host.hear().await, json!({"close": 1000}));
+            assert_eq!(host.recv().await, json!({"close": 1000}));
             Host::answered(&mut listener, &connected("new")).await
         };
         let (renewed, (_host, connect)) = tokio::join!(renew, back);
@@ -339,8 +339,8 @@ async fn the_session_that_the_host_assigns_counts() {
 async fn a_run_of_another_device_does_not_answer_a_prompt() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("mine").await;
-    host.hear_type("INPUT").await;
-    host.say(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r"}))
+    host.recv_type("INPUT").await;
+    host.send(&json!({"type": "RUNTIME_INPUT_ACK", "session_id": "s-1", "id": "r"}))
         .await;
     assert!(matches!(
         run.next().await,
@@ -388,8 +388,8 @@ async fn without_reconnects_a_run_ends_with_its_connection() {
     let (mut host, _) = Host::answered(&mut listener, &connected("new")).await;
     agent.ready().await.unwrap();
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say(&user_input("hello", "u")).await;
+    host.recv_type("INPUT").await;
+    host.send(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
     host.cut();
     let lost = failure(&mut run).await;
@@ -422,8 +422,8 @@ async fn a_refused_reconnect_ends_the_run() {
 async fn the_conversation_of_the_last_run_opens_the_next_connection() {
     let (agent, _events, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), output("hi")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("hello", "u"), output("hi")])
         .await;
     run.finish().await.unwrap();
     host.cut();
@@ -436,14 +436,14 @@ async fn the_conversation_of_the_last_run_opens_the_next_connection() {
 async fn an_undelivered_step_is_replayed_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), thinking("t1")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("hello", "u"), thinking("t1")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     assert_eq!(step(&mut run).await, "thinking");
-    host.say_all(&[thinking("t2"), json!({"type": "PING"})])
+    host.send_all(&[thinking("t2"), json!({"type": "PING"})])
         .await;
-    host.hear_type("PONG").await;
+    host.recv_type("PONG").await;
     host.cut();
     // The last step has come, and waits here: the next line begins behind it.
     let (_host, connect) = Host::answered(&mut listener, &connected("running")).await;
@@ -458,7 +458,7 @@ async fn an_undelivered_step_is_replayed_to_the_next_program() {
     let mut rest = other.attach();
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["last_msg_id"], "t1");
-    host.say_all(&[thinking("t2"), output("hi")]).await;
+    host.send_all(&[thinking("t2"), output("hi")]).await;
     assert_eq!(step(&mut rest).await, "thinking");
     assert_eq!(other.session().last_msg_id.as_deref(), Some("t2"));
     assert_eq!(rest.finish().await.unwrap().result, "hi");
@@ -470,7 +470,7 @@ async fn an_undelivered_step_is_replayed_to_the_next_program() {
 async fn an_incomplete_text_is_replayed_to_the_next_program() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
+    host.recv_type("INPUT").await;
     let part = |id| {
         event(
             "assistant_delta",
@@ -478,7 +478,7 @@ async fn an_incomplete_text_is_replayed_to_the_next_program() {
             &json!({"content": id, "message_id": "m"}),
         )
     };
-    host.say_all(&[user_input("hello", "u"), part("1"), part("2")])
+    host.send_all(&[user_input("hello", "u"), part("1"), part("2")])
         .await;
     for expected in ["user_input", "assistant_delta", "assistant_delta"] {
         assert_eq!(step(&mut run).await, expected);
@@ -487,14 +487,14 @@ async fn an_incomplete_text_is_replayed_to_the_next_program() {
     // The host tells both parts again, and this program has shown them.
     let (mut host, connect) = Host::answered(&mut listener, &connected("running")).await;
     assert_eq!(connect["last_msg_id"], "u");
-    host.say_all(&[part("1"), part("2"), part("3")]).await;
+    host.send_all(&[part("1"), part("2"), part("3")]).await;
     let RunEvent::Step(third) = run.next().await.unwrap().unwrap() else {
         panic!("no step")
     };
     assert_eq!(third.event.id.as_deref(), Some("3"));
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("u"));
     let whole = event("assistant", "m", &json!({"content": "123"}));
-    host.say_all(&[whole, output("123")]).await;
+    host.send_all(&[whole, output("123")]).await;
     assert_eq!(step(&mut run).await, "assistant");
     assert_eq!(agent.session().last_msg_id.as_deref(), Some("m"));
     assert_eq!(run.finish().await.unwrap().result, "123");
@@ -504,13 +504,13 @@ async fn an_incomplete_text_is_replayed_to_the_next_program() {
 async fn steps_of_the_previous_session_do_not_affect_the_new_one() {
     let (agent, _, mut host, mut listener) = ready().await;
     let mut run = agent.chat("hello").await;
-    host.hear_type("INPUT").await;
-    host.say_all(&[user_input("hello", "u"), thinking("t1")])
+    host.recv_type("INPUT").await;
+    host.send_all(&[user_input("hello", "u"), thinking("t1")])
         .await;
     assert_eq!(step(&mut run).await, "user_input");
     let renew = agent.new_session(false);
     let back = async {
-        assert_eq!(host.hear().await, json!({"close": 1000}));
+        assert_eq!(host.recv().await, json!({"close": 1000}));
         Host::answered(&mut listener, &connected("new")).await
     };
     let (renewed, _) = tokio::join!(renew, back);

@@ -90,8 +90,8 @@ impl Host {
     /// The next connection, let in with this answer. Returns its CONNECT, too.
     pub async fn answered(listener: &mut MemListener, answer: &Value) -> (Self, Value) {
         let mut host = Self::accept(listener).await;
-        let connect = host.hear_type("CONNECT").await;
-        host.say(answer).await;
+        let connect = host.recv_type("CONNECT").await;
+        host.send(answer).await;
         (host, connect)
     }
 
@@ -109,32 +109,32 @@ impl<T: Transport> Host<T> {
         }
     }
 
-    pub async fn say(&mut self, frame: &Value) {
+    pub async fn send(&mut self, frame: &Value) {
         let _ = self
             .line
             .send(Outgoing::Text(frame.to_string().as_str().into()))
             .await;
     }
 
-    pub async fn say_all(&mut self, frames: &[Value]) {
+    pub async fn send_all(&mut self, frames: &[Value]) {
         for frame in frames {
-            self.say(frame).await;
+            self.send(frame).await;
         }
     }
 
     /// The next frame of the client, or its Close as `{"close": code}`.
-    pub async fn hear(&mut self) -> Value {
-        self.try_hear().await.expect("a frame")
+    pub async fn recv(&mut self) -> Value {
+        self.try_recv().await.expect("a frame")
     }
 
-    pub async fn hear_type(&mut self, tag: &str) -> Value {
-        let frame = self.hear().await;
+    pub async fn recv_type(&mut self, tag: &str) -> Value {
+        let frame = self.recv().await;
         assert_eq!(frame["type"], tag, "{frame}");
         frame
     }
 
     /// The next frame; `None` once the line has ended.
-    pub async fn try_hear(&mut self) -> Option<Value> {
+    pub async fn try_recv(&mut self) -> Option<Value> {
         loop {
             match self.line.next().await? {
                 Ok(Message::Text(text)) => {
@@ -149,7 +149,7 @@ impl<T: Transport> Host<T> {
                         let id = &frame["session"]["session_id"];
                         let reply = json!({"type": "SESSION_STATUS", "session_id": id,
                             "status": "running"});
-                        self.say(&reply).await;
+                        self.send(&reply).await;
                     }
                 }
                 Ok(Message::Close(Some(frame))) => return Some(json!({"close": frame.code})),

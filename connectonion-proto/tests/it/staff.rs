@@ -85,7 +85,7 @@ impl Agent for Scripted {
             // What was said, as values.
             "recall" => {
                 #[derive(serde::Deserialize)]
-                struct Said {
+                struct Closed {
                     role: String,
                     content: String,
                 }
@@ -93,7 +93,7 @@ impl Agent for Scripted {
                     let error = turn.messages::<u64>().unwrap_err();
                     return Ok(Reply::new(error.to_string()));
                 }
-                let said = turn.messages::<Said>()?.into_iter();
+                let said = turn.messages::<Closed>()?.into_iter();
                 let said: Vec<_> = said.map(|it| it.role + ": " + &it.content).collect();
                 said.join(", ")
             }
@@ -273,8 +273,8 @@ impl Client {
     /// A client of the usual key that is in, and its CONNECTED.
     pub async fn inside(runtime: &HostRuntime, members: Value) -> (Self, Value) {
         let mut client = Self::open(runtime);
-        client.say(&connect(&client_key(), members)).await;
-        let connected = client.hear_a("CONNECTED").await;
+        client.send(&connect(&client_key(), members)).await;
+        let connected = client.recv_type("CONNECTED").await;
         (client, connected)
     }
 }
@@ -294,8 +294,8 @@ impl Client<WsStream> {
     /// As [`Client::inside`].
     pub async fn dial_in(url: &str, members: Value) -> (Self, Value) {
         let mut client = Self::dial(url).await;
-        client.say(&connect(&client_key(), members)).await;
-        let connected = client.hear_a("CONNECTED").await;
+        client.send(&connect(&client_key(), members)).await;
+        let connected = client.recv_type("CONNECTED").await;
         (client, connected)
     }
 }
@@ -313,24 +313,24 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    pub async fn say(&mut self, frame: &Value) {
-        self.say_text(&frame.to_string()).await;
+    pub async fn send(&mut self, frame: &Value) {
+        self.send_text(&frame.to_string()).await;
     }
 
-    pub async fn say_text(&mut self, text: &str) {
+    pub async fn send_text(&mut self, text: &str) {
         self.line
             .send(Outgoing::Text(Text::from(text)))
             .await
             .unwrap();
     }
 
-    pub async fn say_bytes(&mut self, bytes: &[u8]) {
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
         let bytes = bytes.to_vec().into();
         self.line.send(Outgoing::Binary(bytes)).await.unwrap();
     }
 
     /// The next frame; `None` if none comes in this time, or ever. A Close is told as its code.
-    pub async fn try_hear(&mut self, patience: Duration) -> Option<Value> {
+    pub async fn try_recv(&mut self, patience: Duration) -> Option<Value> {
         loop {
             let message = tokio::time::timeout(patience, self.line.next()).await;
             match message.ok()??.ok()? {
@@ -342,7 +342,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// The next frame, within a minute of the paused clock.
-    pub async fn hear(&mut self) -> Value {
+    pub async fn recv(&mut self) -> Value {
         loop {
             let message = tokio::time::timeout(60 * SECOND, self.line.next()).await;
             let message = message.expect("there is a frame").expect("the line is up");
@@ -353,34 +353,34 @@ impl<T: Transport> Client<T> {
     }
 
     /// The next frame, which is of this type.
-    pub async fn hear_a(&mut self, kind: &str) -> Value {
-        let frame = self.hear().await;
+    pub async fn recv_type(&mut self, kind: &str) -> Value {
+        let frame = self.recv().await;
         assert_eq!(frame["type"], kind, "{frame}");
         frame
     }
 
     /// The frames up to one of this type, and this one.
-    pub async fn hear_until(&mut self, kind: &str) -> Vec<Value> {
-        let mut frames = vec![self.hear().await];
+    pub async fn recv_until(&mut self, kind: &str) -> Vec<Value> {
+        let mut frames = vec![self.recv().await];
         while frames.last().unwrap()["type"] != kind {
-            frames.push(self.hear().await);
+            frames.push(self.recv().await);
         }
         frames
     }
 
     pub async fn output(&mut self) -> Value {
-        self.hear_until("OUTPUT").await.pop().unwrap()
+        self.recv_until("OUTPUT").await.pop().unwrap()
     }
 
     /// Nothing comes for a while.
-    pub async fn hear_nothing(&mut self) {
+    pub async fn recv_nothing(&mut self) {
         let received = tokio::time::timeout(SECOND / 2, self.line.next()).await;
         assert!(received.is_err(), "{:?}", received.unwrap());
     }
 
     /// What a prompt is answered with.
     pub async fn ask(&mut self, prompt: &str) -> String {
-        self.say(&input(prompt)).await;
+        self.send(&input(prompt)).await;
         self.output().await["result"].as_str().unwrap().to_owned()
     }
 }

@@ -34,16 +34,16 @@ async fn files_of_a_refused_prompt_are_removed() {
     options.hub.max_running = 1;
     let runtime = runtime_with(options);
     let (mut busy, _) = Client::inside(&runtime, json!({"session_id": "busy"})).await;
-    busy.say(&with_file("wait here")).await;
-    busy.hear_until("files_received").await;
+    busy.send(&with_file("wait here")).await;
+    busy.recv_until("files_received").await;
     let (mut client, _) = Client::inside(&runtime, json!({"session_id": "other"})).await;
-    client.say(&with_file("hello")).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&with_file("hello")).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "too many agents are running");
     // Its client does not wait for the answer.
-    client.say(&with_file("hello")).await;
-    client.say(&json!({"type": "INTERRUPT"})).await;
-    client.hear_a("ERROR").await;
+    client.send(&with_file("hello")).await;
+    client.send(&json!({"type": "INTERRUPT"})).await;
+    client.recv_type("ERROR").await;
     drop(client);
     tokio::time::sleep(SECOND).await;
     assert_eq!(count(scratch.path()), 1, "that of the other session");
@@ -63,7 +63,7 @@ async fn files_end_with_their_session() {
     let (mut open, _) = Client::inside(&runtime, json!({"session_id": "open"})).await;
     let (mut left, _) = Client::inside(&runtime, json!({"session_id": "left"})).await;
     for client in [&mut open, &mut left] {
-        client.say(&with_file("look")).await;
+        client.send(&with_file("look")).await;
         client.output().await;
     }
     drop(left);

@@ -433,9 +433,9 @@ impl Machine for ClientConn {
             self.on_deadline(id, now);
         }
         // Known gateways answer a ping only between requests, so silence proves nothing then.
-        let can_hear = self.in_flight() == 0;
+        let can_receive = self.in_flight() == 0;
         let config = &self.config.keep_alive;
-        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+        if let Some(gone) = self.core.check_keepalive(config, can_receive, now) {
             self.core.close(gone, CloseFrame::GOING_AWAY);
         }
     }

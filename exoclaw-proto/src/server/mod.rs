@@ -327,9 +327,9 @@ impl Machine for ServerConn {
             return self.refuse(CloseReason::HandshakeTimeout { after });
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let can_hear = self.wants_input() && self.core.has_stream_slack();
+        let can_receive = self.wants_input() && self.core.has_stream_slack();
         let config = &self.config.keep_alive;
-        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+        if let Some(gone) = self.core.check_keepalive(config, can_receive, now) {
             self.core.close(gone, CloseFrame::GOING_AWAY);
         }
     }

@@ -29,7 +29,7 @@ fn the_example_conversation_of_the_specification() {
     line.settle();
     let ping = line.take_server_events().remove(0);
     line.server
-        .say(&json!({"id": ping["id"], "result": "pong", "error": null}));
+        .send(&json!({"id": ping["id"], "result": "pong", "error": null}));
     chat(&mut line, "Hello, how are you?");
     line.settle();
     let id = line.take_server_events().remove(0)["id"].clone();
@@ -78,7 +78,7 @@ fn a_hello_that_crosses_the_token_is_accepted() {
     line.advance(Duration::from_millis(10));
     assert_eq!(line.client.state(), ClientState::Ready);
     line.server
-        .say(&json!({"id": "0", "error": "parse error: missing field `id`"}));
+        .send(&json!({"id": "0", "error": "parse error: missing field `id`"}));
     line.advance(Duration::from_millis(10));
     assert!(matches!(
         line.take_client_events()[..],

@@ -19,14 +19,14 @@ async fn a_thousand_streams_share_a_responsive_connection() {
     let server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
     for n in 0..STREAMS {
-        wire.say(&chat(&n.to_string(), "wait")).await;
+        wire.send(&chat(&n.to_string(), "wait")).await;
     }
     for _ in 0..STREAMS {
         assert!(wire.text().await.contains("..."));
     }
-    wire.send(&frame(9, b"there?")).await;
+    wire.write(&frame(9, b"there?")).await;
     assert_eq!(wire.next().await, Frame::Pong(b"there?".to_vec()));
-    wire.say(r#"{"id":"p","method":"ping"}"#).await;
+    wire.send(r#"{"id":"p","method":"ping"}"#).await;
     assert_eq!(wire.text().await, r#"{"id":"p","result":"pong"}"#);
     server.gate.notify_waiters();
     let mut ended = 0;
@@ -40,7 +40,7 @@ async fn a_thousand_streams_to_a_slow_reader_arrive_whole_and_in_order() {
     let server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
     for n in 0..STREAMS {
-        wire.say(&chat(&n.to_string(), "fifty")).await;
+        wire.send(&chat(&n.to_string(), "fifty")).await;
     }
     let mut next: HashMap<String, u64> = HashMap::new();
     let mut ended = 0;
@@ -56,7 +56,7 @@ async fn a_thousand_streams_to_a_slow_reader_arrive_whole_and_in_order() {
         }
         *count += 1;
     }
-    wire.say(r#"{"id":"p","method":"ping"}"#).await;
+    wire.send(r#"{"id":"p","method":"ping"}"#).await;
     assert_eq!(wire.text().await, r#"{"id":"p","result":"pong"}"#);
 }
 
@@ -112,13 +112,13 @@ async fn a_backends_extensions_are_advertised_and_served() {
     let (mut wire, _) = open_large().await;
     let hello = r#"{"ok":true,"version":"0.1.0","extensions":["session.list"]}"#;
     assert_eq!(wire.text().await, hello);
-    wire.say(r#"{"id":"1","method":"session.list"}"#).await;
+    wire.send(r#"{"id":"1","method":"session.list"}"#).await;
     assert!(
         wire.text()
             .await
             .starts_with(r#"{"id":"1","result":[{"key":"xx"#)
     );
-    wire.say(r#"{"id":"2","method":"chat.history","params":{}}"#)
+    wire.send(r#"{"id":"2","method":"chat.history","params":{}}"#)
         .await;
     let unknown = r#"{"id":"2","error":"unknown method: chat.history"}"#;
     assert_eq!(wire.text().await, unknown);
@@ -130,7 +130,7 @@ async fn replies_are_not_produced_for_a_client_that_does_not_read() {
     let (mut wire, made) = open_large().await;
     wire.text().await;
     let ask = text(r#"{"id":"1","method":"session.list"}"#);
-    wire.send(&ask.repeat(ASKED)).await;
+    wire.write(&ask.repeat(ASKED)).await;
     wire.text().await;
     // What the sockets and the outbox take, and one more.
     assert!(made.load(Ordering::Relaxed) < ASKED / 2);

@@ -60,8 +60,8 @@ impl ClientUnderTest for Chats {
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {
-        assert_eq!(line.hear().await?, json!({"token": "t"}));
-        line.say(json!({"ok": true, "version": "0.1.0"})).await
+        assert_eq!(line.recv().await?, json!({"token": "t"}));
+        line.send(json!({"ok": true, "version": "0.1.0"})).await
     }
 
     async fn call(&self, client: &Client, _: &SharedEvents<Self>) -> Ended {
@@ -80,19 +80,19 @@ impl ClientUnderTest for Chats {
     }
 
     async fn called(&self, line: &mut dyn Line) -> Option<Value> {
-        let mut frame = line.hear().await?;
+        let mut frame = line.recv().await?;
         assert_eq!(frame["method"], "chat.send");
         Some(frame["id"].take())
     }
 
     async fn progress(&self, line: &mut dyn Line, id: &Value) -> Option<()> {
-        line.say(json!({"id": id, "event": "text", "data": "so far"}))
+        line.send(json!({"id": id, "event": "text", "data": "so far"}))
             .await
     }
 
     async fn answer(&self, line: &mut dyn Line, id: &Value) -> Option<()> {
         self.progress(line, id).await?;
-        line.say(json!({"id": id, "event": "done"})).await
+        line.send(json!({"id": id, "event": "done"})).await
     }
 
     async fn load(&self, client: &Client, bytes: usize) -> Ended {

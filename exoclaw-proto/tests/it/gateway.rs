@@ -19,22 +19,22 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    pub fn say(&mut self, frame: &Value) {
+    pub fn send(&mut self, frame: &Value) {
         if !self.is_closed {
             self.out.push_back(Outgoing::Text(frame.to_string().into()));
         }
     }
 
     pub fn hello(&mut self) {
-        self.say(&json!({"ok": true, "version": "0.1.0"}));
+        self.send(&json!({"ok": true, "version": "0.1.0"}));
     }
 
     pub fn step(&mut self, id: &Value, event: &str, data: &Value) {
-        self.say(&json!({"data": data, "event": event, "id": id}));
+        self.send(&json!({"data": data, "event": event, "id": id}));
     }
 
     pub fn done(&mut self, id: &Value) {
-        self.say(&json!({"event": "done", "id": id}));
+        self.send(&json!({"event": "done", "id": id}));
     }
 }
 

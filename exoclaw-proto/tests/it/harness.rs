@@ -117,12 +117,12 @@ impl Backend for Harness {
 
 impl Harness {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
-        let (reported, hear) = mpsc::unbounded_channel();
+        let (reported, recv) = mpsc::unbounded_channel();
         let harness = Self {
             gate: Arc::default(),
             reported,
         };
-        (harness, hear)
+        (harness, recv)
     }
 }
 
@@ -130,11 +130,11 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) handle: ServerHandle,
     pub(crate) gate: Arc<Notify>,
-    pub(crate) hear: mpsc::UnboundedReceiver<String>,
+    pub(crate) recv: mpsc::UnboundedReceiver<String>,
 }
 
 pub(crate) async fn start(options: ServerOptions) -> Running {
-    let (harness, hear) = Harness::new();
+    let (harness, recv) = Harness::new();
     let gate = Arc::clone(&harness.gate);
     let server = Server::bind("127.0.0.1:0", harness, options).await.unwrap();
     let (address, handle) = (server.local_addr(), server.handle());
@@ -143,7 +143,7 @@ pub(crate) async fn start(options: ServerOptions) -> Running {
         address,
         handle,
         gate,
-        hear,
+        recv,
     }
 }
 
@@ -157,7 +157,7 @@ impl Running {
 
     /// What has ended next.
     pub(crate) async fn ended(&mut self) -> String {
-        tokio::time::timeout(crate::wire::LONG, self.hear.recv())
+        tokio::time::timeout(crate::wire::LONG, self.recv.recv())
             .await
             .expect("something ends in time")
             .unwrap()

@@ -13,9 +13,9 @@ async fn the_default_message_limit_is_four_mebibytes() {
     const MOST: usize = 4 * 1024 * 1024;
     let server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
-    wire.say(&" ".repeat(MOST)).await;
+    wire.send(&" ".repeat(MOST)).await;
     assert!(wire.text().await.contains("parse error"));
-    wire.send(&header(1, MOST as u64 + 1)).await;
+    wire.write(&header(1, MOST as u64 + 1)).await;
     assert!(matches!(wire.next().await, Frame::Close(1009, _)));
 }
 
@@ -34,7 +34,7 @@ async fn requests_above_the_limit_wait_and_none_is_lost() {
     let mut piped = text(&chat("1", "wait"));
     piped.extend(text(&chat("2", "wait")));
     piped.extend(text(PING));
-    wire.send(&piped).await;
+    wire.write(&piped).await;
     assert!(wire.text().await.contains(r#""data":"...""#));
     assert!(wire.text().await.contains(r#""data":"...""#));
     assert!(wire.is_silent().await);

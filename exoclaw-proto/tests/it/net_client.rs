@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 struct Gateway<T>(T);
 
 impl<T: Transport> Gateway<T> {
-    async fn say(&mut self, frame: Value) {
+    async fn send(&mut self, frame: Value) {
         let text = frame.to_string();
         let _ = self.0.send(Outgoing::Text(text.into())).await;
     }
 
     async fn hello(&mut self) {
-        self.say(json!({"ok": true, "version": "0.1.0"})).await;
+        self.send(json!({"ok": true, "version": "0.1.0"})).await;
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn recv(&mut self) -> Option<Value> {
         loop {
             match self.0.next().await? {
                 Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
@@ -37,22 +37,22 @@ impl<T: Transport> Gateway<T> {
 
     /// Answers whatever comes until the client goes.
     async fn serve(mut self) {
-        while let Some(frame) = self.hear().await {
+        while let Some(frame) = self.recv().await {
             let id = &frame["id"];
             match frame["method"].as_str() {
-                Some("ping") => self.say(json!({"id": id, "result": "pong"})).await,
+                Some("ping") => self.send(json!({"id": id, "result": "pong"})).await,
                 Some("status") => {
                     let status = json!({"plugins": 2, "sessions": 5, "version": "0.1.0"});
-                    self.say(json!({"id": id, "result": status})).await;
+                    self.send(json!({"id": id, "result": status})).await;
                 }
                 Some("plugin.list") => {
                     let plugins = json!([{"name": "echo"}, {"name": "telegram"}]);
-                    self.say(json!({"id": id, "result": plugins})).await;
+                    self.send(json!({"id": id, "result": plugins})).await;
                 }
                 Some("chat.send") => self.chat(&frame).await,
                 Some(other) => {
                     let error = format!("unknown method: {other}");
-                    self.say(json!({"id": id, "error": error})).await;
+                    self.send(json!({"id": id, "error": error})).await;
                 }
                 None => {}
             }
@@ -64,15 +64,15 @@ impl<T: Transport> Gateway<T> {
         let id = &frame["id"];
         let content = frame["params"]["content"].as_str().unwrap_or_default();
         for word in content.split_inclusive(' ') {
-            self.say(json!({"id": id, "event": "text", "data": word}))
+            self.send(json!({"id": id, "event": "text", "data": word}))
                 .await;
         }
         for _ in 0..2 {
             let usage = json!({"input_tokens": 3, "output_tokens": 1});
-            self.say(json!({"id": id, "event": "usage", "data": usage}))
+            self.send(json!({"id": id, "event": "usage", "data": usage}))
                 .await;
         }
-        self.say(json!({"id": id, "event": "done"})).await;
+        self.send(json!({"id": id, "event": "done"})).await;
     }
 }
 
@@ -134,8 +134,8 @@ async fn a_mistyped_reply_is_a_peer_error() {
     ] {
         let (client, mut gateway) = played().await;
         let asked = tokio::spawn(async move { client.status().await });
-        let id = gateway.hear().await.unwrap()["id"].clone();
-        gateway.say(json!({"id": id, "result": status})).await;
+        let id = gateway.recv().await.unwrap()["id"].clone();
+        gateway.send(json!({"id": id, "result": status})).await;
         let Err(CallError::Remote(error)) = asked.await.unwrap() else {
             panic!("no error")
         };
@@ -175,13 +175,13 @@ const CHAT_TIME: Duration = Duration::from_secs(3);
 async fn served_in_order() -> Client {
     let (client, mut gateway) = played().await;
     tokio::spawn(async move {
-        while let Some(frame) = gateway.hear().await {
+        while let Some(frame) = gateway.recv().await {
             let id = &frame["id"];
             if frame["method"] == "chat.send" {
                 tokio::time::sleep(CHAT_TIME).await;
                 gateway.chat(&frame).await;
             } else {
-                gateway.say(json!({"id": id, "result": "pong"})).await;
+                gateway.send(json!({"id": id, "result": "pong"})).await;
             }
         }
     });
@@ -253,14 +253,14 @@ async fn the_configuration_can_set_a_total_timeout() {
 async fn an_error_is_the_last_item_of_a_stream() {
     let (client, mut gateway) = played().await;
     let mut chat = client.chat("hi").await;
-    let id = gateway.hear().await.unwrap()["id"].clone();
+    let id = gateway.recv().await.unwrap()["id"].clone();
     gateway
-        .say(json!({"id": id, "event": "text", "data": "so far"}))
+        .send(json!({"id": id, "event": "text", "data": "so far"}))
         .await;
     gateway
-        .say(json!({"id": id, "event": "error", "data": "provider error: x"}))
+        .send(json!({"id": id, "event": "error", "data": "provider error: x"}))
         .await;
-    gateway.say(json!({"id": id, "event": "done"})).await;
+    gateway.send(json!({"id": id, "event": "done"})).await;
     assert!(matches!(
         chat.next().await,
         Some(Ok(StreamEvent::Text(text))) if text == "so far"
@@ -340,12 +340,12 @@ async fn a_refused_token_stops_reconnecting() {
         let config = ClientConfig::new("wrong");
         let (client, _, mut listener) = open(config);
         let mut gateway = Gateway(listener.accept().await.unwrap());
-        assert_eq!(gateway.hear().await.unwrap(), json!({"token": "wrong"}));
+        assert_eq!(gateway.recv().await.unwrap(), json!({"token": "wrong"}));
         match close {
             Some(frame) => gateway.0.send(Outgoing::Close(frame)).await.unwrap(),
             None => {
                 gateway
-                    .say(json!({"error": "auth_failed", "code": 4001}))
+                    .send(json!({"error": "auth_failed", "code": 4001}))
                     .await;
             }
         }
@@ -361,7 +361,7 @@ async fn errors_without_a_known_id_are_events() {
     let mut gateway = accept(&mut listener).await;
     client.ready().await.unwrap();
     gateway
-        .say(json!({"id": "0", "error": "parse error: expected ident"}))
+        .send(json!({"id": "0", "error": "parse error: expected ident"}))
         .await;
     let error = loop {
         if let LinkEvent::Event(ClientEvent::GatewayError(error)) =

@@ -72,13 +72,13 @@ async fn a_refusal_arrives_despite_pipelined_input() {
         let mut wire = Wire::open(server.address).await;
         let mut bytes = piped.clone();
         bytes.extend(behind);
-        wire.send(&bytes).await;
+        wire.write(&bytes).await;
         if half_closed {
             wire.tcp.shutdown().await.unwrap();
         }
         assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
         assert_eq!(wire.next().await, close_4001());
-        wire.send(&frame(8, &4001_u16.to_be_bytes())).await;
+        wire.write(&frame(8, &4001_u16.to_be_bytes())).await;
         assert_eq!(wire.next().await, Frame::End);
     }
 }
@@ -89,7 +89,7 @@ async fn a_close_after_a_wrong_token_does_not_lose_the_refusal() {
     let mut wire = Wire::open(server.address).await;
     let mut bytes = text(r#"{"token":"wrong"}"#);
     bytes.extend(frame(8, &1000_u16.to_be_bytes()));
-    wire.send(&bytes).await;
+    wire.write(&bytes).await;
     assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
     assert_eq!(wire.next().await, close_4001());
 }
@@ -100,13 +100,14 @@ async fn no_more_short_tokens_are_compared_than_guesses_are_free() {
     let guesses = (0..10).map(|guess| text(&format!(r#"{{"token":"{guess}"}}"#)));
     for guess in guesses {
         let mut wire = Wire::open(server.address).await;
-        wire.send(&guess).await;
+        wire.write(&guess).await;
         assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
     }
     // One in a second: the others learn nothing of what they send.
     let more = (10..18).map(async |guess| {
         let mut wire = Wire::open(server.address).await;
-        wire.send(&text(&format!(r#"{{"token":"{guess}"}}"#))).await;
+        wire.write(&text(&format!(r#"{{"token":"{guess}"}}"#)))
+            .await;
         wire.next().await
     });
     let mut answers = futures_util::future::join_all(more).await;
@@ -139,20 +140,20 @@ async fn the_memory_backend_echoes_and_counts_sessions() {
     })
     .await;
     let hello = wire.text().await;
-    wire.say(&chat("1", "hello world")).await;
+    wire.send(&chat("1", "hello world")).await;
     assert_eq!(wire.text().await, piece("1", "hello "));
     assert_eq!(wire.text().await, piece("1", "world"));
     let usage = r#"{"id":"1","event":"usage","data":{"input_tokens":2,"output_tokens":2}}"#;
     assert_eq!(wire.text().await, usage);
     assert_eq!(wire.text().await, done("1"));
     assert_eq!(backend.sessions(), 1);
-    wire.say(r#"{"id":"2","method":"status"}"#).await;
+    wire.send(r#"{"id":"2","method":"status"}"#).await;
     let version = limits::HELLO_VERSION;
     assert_eq!(hello, format!(r#"{{"ok":true,"version":"{version}"}}"#));
     let status =
         format!(r#"{{"id":"2","result":{{"version":"{version}","plugins":2,"sessions":1}}}}"#);
     assert_eq!(wire.text().await, status);
-    wire.say(r#"{"id":"3","method":"plugin.list"}"#).await;
+    wire.send(r#"{"id":"3","method":"plugin.list"}"#).await;
     let list = r#"{"id":"3","result":[{"name":"echo"},{"name":"b"}]}"#;
     assert_eq!(wire.text().await, list);
 }
@@ -179,7 +180,7 @@ async fn the_memory_backend_counts_each_valid_session_once() {
     ] {
         let params = json!({"channel": channel, "account": account, "peer": peer, "content": ""});
         let request = json!({"id": "1", "method": "chat.send", "params": params});
-        wire.say(&request.to_string()).await;
+        wire.send(&request.to_string()).await;
         while wire.text().await != done("1") {}
         assert_eq!(backend.sessions(), sessions, "{channel} {account} {peer}");
     }
@@ -189,13 +190,13 @@ async fn the_memory_backend_counts_each_valid_session_once() {
 async fn pings_are_answered_while_a_reply_streams() {
     let server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "wait")).await;
+    wire.send(&chat("1", "wait")).await;
     assert_eq!(wire.text().await, piece("1", "..."));
-    wire.send(&frame(9, b"there?")).await;
+    wire.write(&frame(9, b"there?")).await;
     assert_eq!(wire.next().await, Frame::Pong(b"there?".to_vec()));
-    wire.say(PING).await;
+    wire.send(PING).await;
     assert_eq!(wire.text().await, PONG);
-    wire.say(r#"{"id":"s","method":"status"}"#).await;
+    wire.send(r#"{"id":"s","method":"status"}"#).await;
     assert!(wire.text().await.starts_with(r#"{"id":"s","result""#));
     server.gate.notify_one();
     assert_eq!(wire.text().await, piece("1", "done"));
@@ -210,9 +211,9 @@ async fn ordered_pings_wait_for_the_chat_before() {
     };
     let server = start(connection(config)).await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "wait")).await;
-    wire.say(PING).await;
-    wire.say(&chat("2", "second")).await;
+    wire.send(&chat("1", "wait")).await;
+    wire.send(PING).await;
+    wire.send(&chat("2", "second")).await;
     assert_eq!(wire.text().await, piece("1", "..."));
     assert!(wire.is_silent().await);
     server.gate.notify_one();
@@ -231,8 +232,8 @@ async fn ordered_pings_wait_for_the_chat_before() {
 async fn chats_run_concurrently_and_are_separated_by_id() {
     let server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "wait")).await;
-    wire.say(&chat("2", "quick")).await;
+    wire.send(&chat("1", "wait")).await;
+    wire.send(&chat("2", "quick")).await;
     assert_eq!(wire.text().await, piece("1", "..."));
     assert_eq!(wire.text().await, piece("2", "quick"));
     assert_eq!(wire.text().await, done("2"));
@@ -244,7 +245,7 @@ async fn chats_run_concurrently_and_are_separated_by_id() {
 async fn thousands_of_chunks_arrive_in_order() {
     let server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "many")).await;
+    wire.send(&chat("1", "many")).await;
     for n in 0..10_000 {
         assert_eq!(wire.text().await, piece("1", &format!("{n} ")));
     }
@@ -269,7 +270,7 @@ async fn an_oversized_text_is_split() {
         // Six bytes each in a frame.
         ("long escapes", '\u{1}', 256 * 1024),
     ] {
-        wire.say(&chat("1", content)).await;
+        wire.send(&chat("1", content)).await;
         let mut whole = 0;
         loop {
             let frame: serde_json::Value = serde_json::from_str(&wire.text().await).unwrap();
@@ -299,14 +300,14 @@ async fn a_chat_has_its_backends_error_and_a_panic_is_internal() {
         ),
         ("gone", vec![response("internal error")]),
     ] {
-        wire.say(&chat("1", content)).await;
+        wire.send(&chat("1", content)).await;
         for expected in frames {
             assert_eq!(wire.text().await, expected, "{content}");
         }
     }
-    wire.say(r#"{"id":"1","method":"plugin.list"}"#).await;
+    wire.send(r#"{"id":"1","method":"plugin.list"}"#).await;
     assert_eq!(wire.text().await, response("internal error"));
-    wire.say(PING).await;
+    wire.send(PING).await;
     assert_eq!(wire.text().await, PONG);
 }
 
@@ -314,11 +315,11 @@ async fn a_chat_has_its_backends_error_and_a_panic_is_internal() {
 async fn a_reply_that_outlives_its_chat_sends_nothing_more() {
     let mut server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "keep")).await;
+    wire.send(&chat("1", "keep")).await;
     assert_eq!(wire.text().await, done("1"));
     assert_eq!(server.ended().await, "keep");
     assert_eq!(server.ended().await, "ended");
-    wire.say(PING).await;
+    wire.send(PING).await;
     assert_eq!(wire.text().await, PONG);
 }
 
@@ -326,11 +327,11 @@ async fn a_reply_that_outlives_its_chat_sends_nothing_more() {
 async fn a_close_is_echoed_with_its_code() {
     let mut server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "hang")).await;
+    wire.send(&chat("1", "hang")).await;
     assert_eq!(wire.text().await, piece("1", "..."));
     let mut close = 4321_u16.to_be_bytes().to_vec();
     close.extend(b"bye");
-    wire.send(&frame(8, &close)).await;
+    wire.write(&frame(8, &close)).await;
     assert_eq!(wire.next().await, Frame::Close(4321, "bye".to_owned()));
     assert_eq!(wire.next().await, Frame::End);
     assert_eq!(server.ended().await, "hang");
@@ -341,7 +342,7 @@ async fn a_close_is_echoed_with_its_code() {
 async fn a_client_lost_during_a_stream_ends_the_run() {
     let mut server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "hang")).await;
+    wire.send(&chat("1", "hang")).await;
     assert_eq!(wire.text().await, piece("1", "..."));
     drop(wire);
     assert_eq!(server.ended().await, "hang");
@@ -352,7 +353,7 @@ async fn a_client_lost_during_a_stream_ends_the_run() {
 async fn frames_before_a_close_arrive_before_it() {
     let server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "say and close")).await;
+    wire.send(&chat("1", "say and close")).await;
     assert_eq!(wire.text().await, piece("1", "bye"));
     assert_eq!(wire.text().await, done("1"));
     assert_eq!(wire.next().await, Frame::Close(4000, "told to".to_owned()));
@@ -362,11 +363,11 @@ async fn frames_before_a_close_arrive_before_it() {
 async fn an_oversized_step_ends_the_chat_on_both_sides() {
     let mut server = open().await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "too large")).await;
+    wire.send(&chat("1", "too large")).await;
     let answer = r#"{"id":"1","error":"the answer is too large"}"#;
     assert_eq!(wire.text().await, answer);
     assert_eq!(server.ended().await, "too large");
-    wire.say(PING).await;
+    wire.send(PING).await;
     assert_eq!(wire.text().await, PONG);
 }
 
@@ -374,21 +375,21 @@ async fn an_oversized_step_ends_the_chat_on_both_sides() {
 async fn a_drain_finishes_chats_and_closes_with_a_reason() {
     let mut server = open().await;
     let (mut busy, mut idle) = (server.client().await, server.client().await);
-    busy.say(&chat("1", "wait")).await;
+    busy.send(&chat("1", "wait")).await;
     assert_eq!(busy.text().await, piece("1", "..."));
     let handle = server.handle.clone();
     let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
     let goodbye = Frame::Close(1001, "server shutdown".to_owned());
     assert_eq!(idle.next().await, goodbye);
-    idle.send(&frame(8, &1001_u16.to_be_bytes())).await;
-    busy.say(&chat("2", "too late")).await;
+    idle.write(&frame(8, &1001_u16.to_be_bytes())).await;
+    busy.send(&chat("2", "too late")).await;
     let refused = r#"{"id":"2","error":"server shutdown"}"#;
     assert_eq!(busy.text().await, refused);
     server.gate.notify_one();
     assert_eq!(busy.text().await, piece("1", "done"));
     assert_eq!(busy.text().await, done("1"));
     assert_eq!(busy.next().await, goodbye);
-    busy.send(&frame(8, &1001_u16.to_be_bytes())).await;
+    busy.write(&frame(8, &1001_u16.to_be_bytes())).await;
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (2, 0));
     assert_eq!(server.ended().await, "disconnected");
@@ -398,13 +399,13 @@ async fn a_drain_finishes_chats_and_closes_with_a_reason() {
 async fn a_drain_waits_five_seconds_by_default() {
     let mut server = start(ServerOptions::default()).await;
     let mut wire = server.client().await;
-    wire.say(&chat("1", "hang")).await;
+    wire.send(&chat("1", "hang")).await;
     assert_eq!(wire.text().await, piece("1", "..."));
     tokio::time::pause();
     let before = tokio::time::Instant::now();
     let handle = server.handle.clone();
     let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(60)).await });
-    assert_eq!(server.hear.recv().await.unwrap(), "hang");
+    assert_eq!(server.recv.recv().await.unwrap(), "hang");
     assert_eq!(before.elapsed().as_secs(), 5);
     drain.abort();
 }

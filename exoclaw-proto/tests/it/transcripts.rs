@@ -74,7 +74,7 @@ impl Played {
         }
     }
 
-    fn hear(&mut self, text: &str) {
+    fn recv(&mut self, text: &str) {
         let frame: Value = serde_json::from_str(text).unwrap();
         let name = frame["id"].as_str();
         let ours = name.and_then(|name| Some((name, self.ids.get(name)?)));
@@ -93,7 +93,7 @@ impl Played {
         match (line["dir"].as_str(), line["kind"].as_str()) {
             (Some("c2s"), Some("text")) => self.ask(data),
             (Some("c2s"), Some("close")) => self.conn.close(self.now),
-            (Some("s2c"), Some("text")) => self.hear(data),
+            (Some("s2c"), Some("text")) => self.recv(data),
             (Some("s2c"), Some("close")) => {
                 let code = line["code"].as_u64().and_then(|code| code.try_into().ok());
                 let frame = code.map(|code| CloseFrame::new(code, ""));
@@ -105,7 +105,7 @@ impl Played {
         }
     }
 
-    fn tell(&mut self, to: &mut String) {
+    fn write_reports(&mut self, to: &mut String) {
         while let Some(event) = self.conn.poll_event() {
             let name = |id: &CallId| &self.names[id];
             let line = match &event {
@@ -189,7 +189,7 @@ fn recorded_conversations_become_events() {
             writeln!(reported, "connection {conn}").unwrap();
             for line in lines {
                 played.step(line);
-                played.tell(&mut reported);
+                played.write_reports(&mut reported);
             }
             writeln!(reported, "  ({} stray frames)", played.conn.stray_frames()).unwrap();
         }

@@ -86,13 +86,13 @@ impl Wire {
         Self { tcp }
     }
 
-    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
         // The server may have hung up: what counts is what it said.
         let _ = timeout(LONG, self.tcp.write_all(bytes)).await;
     }
 
-    pub(crate) async fn say(&mut self, said: &str) {
-        self.send(&text(said)).await;
+    pub(crate) async fn send(&mut self, said: &str) {
+        self.write(&text(said)).await;
     }
 
     pub(crate) async fn next(&mut self) -> Frame {

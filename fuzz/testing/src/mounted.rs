@@ -49,7 +49,7 @@ pub async fn host(service: Service) -> SocketAddr {
         .route("/hello", get(|| async { "hello" }))
         .route("/slow", get(std::future::pending::<()>))
         .fallback_service(service)
-        .layer(map_request(tell))
+        .layer(map_request(add_peer))
         .layer((
             TraceLayer::new_for_http(),
             TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, TIMEOUT),
@@ -62,7 +62,7 @@ pub async fn host(service: Service) -> SocketAddr {
     address
 }
 
-async fn tell(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
+async fn add_peer(ConnectInfo(peer): ConnectInfo<SocketAddr>, mut request: Request) -> Request {
     let extensions = request.extensions_mut();
     extensions.insert(PeerAddr(peer));
     extensions.insert(FromLayer("a layer"));

@@ -58,14 +58,14 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     // One chat at a time runs for a client: the next one would wait for five seconds.
     soon(answers(client.chat(request("count to 3")).await)).await??;
 
-    line.tell("hold").await?;
+    line.control("hold").await?;
     is_late(client.status().await)?;
-    line.tell("release").await?;
+    line.control("release").await?;
     client.status().await.map_err(failed)?;
 
     let mut chat = client.chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
-    line.tell("drop").await?;
+    line.control("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;
     connects(&client, 2).await?;
     answers(client.chat(request("count to 3")).await).await?;
@@ -82,28 +82,28 @@ pub(super) async fn sse(url: &str, line: &Line) -> Outcome {
     for dropped in [true, false] {
         let mut chat = client.chat(request("/slow 10000 100")).await;
         speaks(&mut chat).await?;
-        line.tell("hangs-up").await?;
+        line.control("hangs-up").await?;
         match dropped {
             true => drop(chat),
             false => expect(chat.abort().await.map_err(failed)?, "nothing was aborted")?,
         }
-        line.tell("hung-up").await?;
+        line.control("hung-up").await?;
     }
 
     let mut chat = client
         .chat_within(Some(MOMENT), request("/slow 100 50"))
         .await;
     speaks(&mut chat).await?;
-    line.tell("hold").await?;
+    line.control("hold").await?;
     fails(chat.finish().await, |it| {
         matches!(it, Ended::TimedOut { .. })
     })?;
     is_late(client.status().await)?;
-    line.tell("release").await?;
+    line.control("release").await?;
 
     let mut chat = client.chat(request("/slow 100 50")).await;
     speaks(&mut chat).await?;
-    line.tell("drop").await?;
+    line.control("drop").await?;
     fails(chat.finish().await, |it| matches!(it, Ended::Closed { .. }))?;
     answers(client.chat(request("count to 3")).await).await?;
 

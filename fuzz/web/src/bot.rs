@@ -46,7 +46,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
         let (client, mut events, connection) = connected.map_err(failed)?;
         spawn_local(connection.run().map(drop));
         is_greeted(&client, &mut events).await?;
-        line.tell("drop").await?;
+        line.control("drop").await?;
         soon(state.wait_for(|state| *state == State::Connecting))
             .await?
             .map_err(failed)?;

@@ -49,14 +49,14 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     }
     gives(run, "a.txt").await?;
 
-    line.tell("hold").await?;
+    line.control("hold").await?;
     is_late(client.status("no-session").await)?;
-    line.tell("release").await?;
+    line.control("release").await?;
     client.status("no-session").await.map_err(failed)?;
 
     let mut run = client.chat("/slow 8 100").await;
     shows(&mut run, |it| matches!(it, RunEvent::Step(_))).await?;
-    line.tell("drop").await?;
+    line.control("drop").await?;
     soon(gives(run, "7 8")).await??;
     connects(&client, 2).await?;
 

@@ -25,15 +25,15 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     drop(client.chat("hi").await);
     client.ping().await.map_err(failed)?;
 
-    line.tell("hold").await?;
+    line.control("hold").await?;
     is_late(client.status().await)?;
-    line.tell("release").await?;
+    line.control("release").await?;
     client.ping().await.map_err(failed)?;
 
-    line.tell("hold").await?;
+    line.control("hold").await?;
     let mut chat = client.chat("hi").await;
-    line.tell("drop").await?;
-    line.tell("release").await?;
+    line.control("drop").await?;
+    line.control("release").await?;
     fails(chat.finish().await, Result::is_err)?;
     connects(&client, 2).await?;
     client.ping().await.map_err(failed)?;

@@ -93,9 +93,9 @@ struct Line(Function);
 
 impl Line {
     /// Gives what the harness says.
-    async fn tell(&self, word: &str) -> Result<String, JsValue> {
-        let told = self.0.call1(&JsValue::NULL, &word.into())?;
-        let said = JsFuture::from(Promise::resolve(&told)).await?;
+    async fn control(&self, word: &str) -> Result<String, JsValue> {
+        let answer = self.0.call1(&JsValue::NULL, &word.into())?;
+        let said = JsFuture::from(Promise::resolve(&answer)).await?;
         Ok(said.as_string().unwrap_or_default())
     }
 }

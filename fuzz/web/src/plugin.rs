@@ -35,14 +35,14 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
         soon(registered.wait_for(|count| *count == 1))
             .await?
             .map_err(failed)?;
-        let told = line.tell("ask").await?;
-        expect(told.contains("page"), told)?;
-        line.tell("drop").await?;
+        let answer = line.control("ask").await?;
+        expect(answer.contains("page"), answer)?;
+        line.control("drop").await?;
         soon(registered.wait_for(|count| *count == 2))
             .await?
             .map_err(failed)?;
-        let told = line.tell("ask").await?;
-        expect(told.contains("no more milk"), told)?;
+        let answer = line.control("ask").await?;
+        expect(answer.contains("no more milk"), answer)?;
         drop(stop);
         Ok(())
     };

@@ -42,21 +42,21 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
 
     // The router tries the next client at once, and there is none.
     let dropped = message(&mut events).map(|message| message.map(drop));
-    let (told, dropped) = join!(line.tell("ask"), dropped);
+    let (answer, dropped) = join!(line.control("ask"), dropped);
     dropped?;
-    let told = told?;
-    expect(told.contains("dropped the message"), told)?;
+    let answer = answer?;
+    expect(answer.contains("dropped the message"), answer)?;
 
-    let (told, overdue) = join!(line.tell("ask"), async {
+    let (answer, overdue) = join!(line.control("ask"), async {
         let unanswered = message(&mut events).await?;
         let event = soon(events.next()).await?;
         fails(event, |it| matches!(it, Some(Event::Overdue { .. })))?;
         unanswered.ack().await.map_err(failed)
     });
     overdue?;
-    told?;
+    answer?;
 
-    line.tell("drop").await?;
+    line.control("drop").await?;
     registers(&mut events).await?;
     takes(&mut events, line).await?;
 
@@ -65,7 +65,7 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
 }
 
 async fn waits_no_longer(url: &str, line: &Line) -> Outcome {
-    line.tell("hold").await?;
+    line.control("hold").await?;
     let config = config()?;
     let dialer = net::dialer(url, &config).map_err(failed)?;
     let dialer = dialer.with_config(WsConfig {
@@ -74,7 +74,7 @@ async fn waits_no_longer(url: &str, line: &Line) -> Outcome {
     });
     let (_client, _events, connection) = net::connect_with(dialer, config);
     let late = connection.establish().await.map(drop);
-    line.tell("release").await?;
+    line.control("release").await?;
     fails(late, |it| matches!(it, Err(CloseReason::Connect { .. })))
 }
 
@@ -85,8 +85,8 @@ async fn takes(events: &mut Events, line: &Line) -> Outcome {
         let noted = message.notify(Notification::new("noted")).await;
         noted.map_err(failed)
     };
-    let (told, taken) = join!(line.tell("ask"), taken);
+    let (answer, taken) = join!(line.control("ask"), taken);
     taken?;
-    let told = told?;
-    expect(told.contains("page"), told)
+    let answer = answer?;
+    expect(answer.contains("page"), answer)
 }

@@ -36,31 +36,31 @@ pub(super) async fn life(url: &str, line: &Line) -> Outcome {
     expect(asked.is_none(), "an answer came at once")?;
     has_channels(&client).await?;
 
-    line.tell("hold").await?;
+    line.control("hold").await?;
     is_late(client.get_channels().await)?;
-    line.tell("release").await?;
+    line.control("release").await?;
     has_channels(&client).await?;
 
     let mut states = client.states();
-    line.tell("drop").await?;
+    line.control("drop").await?;
     states.changed().await.map_err(failed)?;
     connects(&client, 2).await?;
     has_channels(&client).await?;
 
     // The answer comes while the page sleeps.
-    line.tell("hold").await?;
-    let (asked, slept) = join(client.get_channels(), line.tell("sleep")).await;
+    line.control("hold").await?;
+    let (asked, slept) = join(client.get_channels(), line.control("sleep")).await;
     slept?;
     asked.map_err(failed)?;
 
     // Without pings, a line is dead once nothing answers two calls in a row.
-    line.tell("hold").await?;
+    line.control("hold").await?;
     for _ in 0..2 {
         is_late(client.get_channels().await)?;
     }
     let is_lost = |state: &LinkState| !state.is_ready();
     soon(states.wait_for(is_lost)).await?.map_err(failed)?;
-    line.tell("release").await?;
+    line.control("release").await?;
     connects(&client, 3).await?;
     has_channels(&client).await?;
 
@@ -77,15 +77,15 @@ async fn has_channels(client: &Client) -> Outcome {
 /// Neither a wrong password nor a port where nothing listens is waited for.
 async fn is_refused(url: &str) -> Outcome {
     let refused = net::connect(url, ClientConfig::new("alice", "wrong")).await;
-    let is_told = matches!(
+    let is_refused = matches!(
         refused,
         Err(ConnectError::Failed(CloseReason::Authentication { .. }))
     );
-    expect(is_told, "a wrong password was not refused")?;
+    expect(is_refused, "a wrong password was not refused")?;
     let nowhere = net::connect("ws://127.0.0.1:9/", ClientConfig::new("alice", "")).await;
-    let is_told = matches!(
+    let is_refused = matches!(
         nowhere,
         Err(ConnectError::Failed(CloseReason::Connect { .. }))
     );
-    expect(is_told, "nobody listens there")
+    expect(is_refused, "nobody listens there")
 }

@@ -110,8 +110,8 @@ impl<M: Machine, T: Transport> Driver<M, T> {
     }
 
     /// Returns whether a message other than a pong has come since the last call.
-    pub(super) const fn take_heard(&mut self) -> bool {
-        self.io.take_heard()
+    pub(super) const fn take_received(&mut self) -> bool {
+        self.io.take_received()
     }
 
     /// Returns the machine.

@@ -44,8 +44,8 @@ impl Rule<'_, dyn Engine + '_> {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
-    let says = "without a connection requests fail with `Unavailable` within the timeout";
-    let rule = Rule::new(engine, "away", says);
+    let promise = "without a connection requests fail with `Unavailable` within the timeout";
+    let rule = Rule::new(engine, "away", promise);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;
@@ -96,9 +96,9 @@ pub(super) async fn requests_without_a_connection_end_in_time(engine: &dyn Engin
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
-    let says =
+    let promise =
         "after a restart records, numbers and ids are there, and subscriptions go on with a gap";
-    let rule = Rule::new(engine, "restart", says);
+    let rule = Rule::new(engine, "restart", promise);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     let once = with_id("once");
@@ -118,8 +118,8 @@ pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
         return;
     }
     rule.start(&[&store]).await;
-    let is_told = async || gaps.has_changed().unwrap_or(true);
-    rule.until("the gap of a restart", is_told).await;
+    let is_reported = async || gaps.has_changed().unwrap_or(true);
+    rule.until("the gap of a restart", is_reported).await;
     let after = rule.ok("a state", rule.soon("a state", log.state()).await);
     rule.equal("what the log holds", after, state);
     let again = rule.ok("an append", rule.try_append(&*log, "a", "it", once).await);
@@ -143,8 +143,8 @@ pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
-    let says = "a lost log is made again, empty, by `ensure` or by the call that finds out";
-    let rule = Rule::new(engine, "lost", says);
+    let promise = "a lost log is made again, empty, by `ensure` or by the call that finds out";
+    let rule = Rule::new(engine, "lost", promise);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;
@@ -186,8 +186,8 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
-    let says = "a watch of a lost log ends with an error, or brings what the new log has";
-    let rule = Rule::new(engine, "watch_lost", says);
+    let promise = "a watch of a lost log ends with an error, or brings what the new log has";
+    let rule = Rule::new(engine, "watch_lost", promise);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "old").await;
@@ -211,8 +211,8 @@ pub(super) async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) {
-    let says = "an engine that has lost its data has the logs again after `ensure`, and works";
-    let rule = Rule::new(engine, "empty", says);
+    let promise = "an engine that has lost its data has the logs again after `ensure`, and works";
+    let rule = Rule::new(engine, "empty", promise);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;
@@ -227,8 +227,8 @@ pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) 
     if !can {
         return;
     }
-    let is_told = async || gaps.has_changed().unwrap_or(true);
-    rule.until("the gap of a restart", is_told).await;
+    let is_reported = async || gaps.has_changed().unwrap_or(true);
+    rule.until("the gap of a restart", is_reported).await;
     rule.ok("`ensure`", rule.soon("`ensure`", store.ensure()).await);
     let after = rule.ok("a state", rule.soon("a state", log.state()).await);
     rule.equal("how many records it has", after.records, 0);

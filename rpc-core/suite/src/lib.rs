@@ -192,19 +192,23 @@ const fn with_id(id: &str) -> Expect<'_> {
 struct Rule<'a, T: ?Sized> {
     engine: &'a T,
     name: &'a str,
-    says: &'a str,
+    promise: &'a str,
 }
 
 impl<'a, T: ?Sized> Rule<'a, T> {
-    const fn new(engine: &'a T, name: &'a str, says: &'a str) -> Self {
-        Self { engine, name, says }
+    const fn new(engine: &'a T, name: &'a str, promise: &'a str) -> Self {
+        Self {
+            engine,
+            name,
+            promise,
+        }
     }
 
     fn broken(&self, how: &str) -> ! {
         // Unlike a panic, it prints nothing.
         resume_unwind(Box::new(Broken(format!(
             "rule broken: {}: {how}",
-            self.says
+            self.promise
         ))))
     }
 

@@ -18,8 +18,9 @@ const FLOOD: usize = 70_000;
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
-    let says = "a message reaches all who are subscribed to its subject, in order, and no one else";
-    let rule = Rule::new(engine, "messages", says);
+    let promise =
+        "a message reaches all who are subscribed to its subject, in order, and no one else";
+    let rule = Rule::new(engine, "messages", promise);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let mut subscribed = [
         (
@@ -71,8 +72,8 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_message_is_not_stored(engine: &dyn Engine) {
-    let says = "a message on a subject of a log, or on none, is refused with `Config`";
-    let rule = Rule::new(engine, "refused", says);
+    let promise = "a message on a subject of a log, or on none, is refused with `Config`";
+    let rule = Rule::new(engine, "refused", promise);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     let within = Duration::from_secs(1);
@@ -111,9 +112,9 @@ pub(super) async fn a_message_is_not_stored(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine) {
-    let says =
+    let promise =
         "a feed brings records, with the numbers before them, and messages to all in one order";
-    let rule = Rule::new(engine, "feed", says);
+    let rule = Rule::new(engine, "feed", promise);
     let config = LogConfig {
         feed: Some("fed.*.f.>".to_owned()),
         ..LogConfig::new(&rule.subject("*.>"))
@@ -215,8 +216,8 @@ async fn until_end(rule: &Rule<'_, dyn Engine + '_>, messages: &mut Messages) ->
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
-    let says = "a subscription that is read too slowly loses nothing, or a gap is counted";
-    let rule = Rule::new(engine, "gaps", says);
+    let promise = "a subscription that is read too slowly loses nothing, or a gap is counted";
+    let rule = Rule::new(engine, "gaps", promise);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let mut messages = rule.subscribe(&*one, "gaps.a").await;
     let mut gaps = one.gaps();
@@ -234,8 +235,8 @@ pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
     }
     let is_in_order = numbers.windows(2).all(|two| two[0] < two[1]);
     rule.holds(is_in_order, || "messages come twice or out of order");
-    let is_told = gaps.has_changed().unwrap_or(true);
-    rule.holds(is_told || numbers.len() == FLOOD, || {
+    let is_reported = gaps.has_changed().unwrap_or(true);
+    rule.holds(is_reported || numbers.len() == FLOOD, || {
         format!(
             "{} of {FLOOD} messages come, and no gap is counted",
             numbers.len()
@@ -252,8 +253,8 @@ pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
-    let says = "a question gets an answer, or the reason: no subscriber, or no answer in time";
-    let rule = Rule::new(engine, "ask", says);
+    let promise = "a question gets an answer, or the reason: no subscriber, or no answer in time";
+    let rule = Rule::new(engine, "ask", promise);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let within = Duration::from_secs(20);
     let asking = rule.soon("a question", one.ask("ask.a", Bytes::new(), within));
@@ -307,8 +308,8 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn handles_outlive_their_store(engine: &dyn Engine) {
-    let says = "logs, watches and subscriptions go on after their store is dropped";
-    let rule = Rule::new(engine, "outlive", says);
+    let promise = "logs, watches and subscriptions go on after their store is dropped";
+    let rule = Rule::new(engine, "outlive", promise);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let log = rule.open(&*one, rule.config()).await;
     let mut messages = rule.subscribe(&*one, "outlive.f").await;

@@ -320,9 +320,9 @@ impl Machine for ClientConn {
             self.open_bytes -= bytes;
             self.push(ClientEvent::Overdue { id });
         }
-        let can_hear = self.wants_input();
+        let can_receive = self.wants_input();
         let config = &self.config.keep_alive;
-        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+        if let Some(gone) = self.core.check_keepalive(config, can_receive, now) {
             self.shut(gone);
         }
     }

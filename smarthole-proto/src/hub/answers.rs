@@ -28,7 +28,7 @@ impl Hub {
             (Answer::Notification(shown), _) => {
                 if !shown.is_blank() {
                     let title = shown.title.filter(|title| !title.is_empty());
-                    self.tell_in_room(HubEvent::Notification {
+                    self.notify_in_room(HubEvent::Notification {
                         message: id.clone(),
                         title: title.unwrap_or_else(|| client.clone()),
                         client,
@@ -159,7 +159,7 @@ impl Hub {
     }
 
     /// Adds an event that a client can cause any number of times, if there is room for it.
-    pub(super) fn tell_in_room(&mut self, event: HubEvent) {
+    pub(super) fn notify_in_room(&mut self, event: HubEvent) {
         if self.events.len() < self.config.max_queued {
             self.events.push_back(event);
         }

@@ -209,7 +209,7 @@ impl Hub {
     pub fn respond(&mut self, conn: ConnId, response: Response) {
         let Response { message_id, answer } = response;
         if let Err(why) = self.take_response(conn, message_id.as_str(), answer) {
-            self.tell_in_room(HubEvent::Ignored {
+            self.notify_in_room(HubEvent::Ignored {
                 conn,
                 message_id: message::cut(message_id.as_str()).into(),
                 why,

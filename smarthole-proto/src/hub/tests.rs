@@ -39,7 +39,7 @@ impl Test {
         Self::with(HubConfig::default(), clients)
     }
 
-    fn say(&mut self, text: &str) -> Result<MessageId, HubError> {
+    fn submit(&mut self, text: &str) -> Result<MessageId, HubError> {
         self.hub.submit(Input::text(text), self.now, WALL)
     }
 
@@ -69,7 +69,7 @@ impl Test {
 
     /// Says something and sends it to these clients.
     fn send(&mut self, clients: &[&str]) -> MessageId {
-        let id = self.say("x").unwrap();
+        let id = self.submit("x").unwrap();
         let choices = clients.iter().map(|name| Choice::new(*name)).collect();
         assert_eq!(self.choose(choices), Ok(clients.len()));
         self.frames();
@@ -156,9 +156,9 @@ fn description_length_is_counted_in_characters() {
 #[test]
 fn a_message_without_a_possible_receiver_is_refused_at_once() {
     let mut test = Test::new(&[]);
-    assert_eq!(test.say(""), Err(HubError::Blank));
-    assert_eq!(test.say(" \n\u{feff}"), Err(HubError::Blank));
-    assert_eq!(test.say("x"), Err(HubError::NoClients));
+    assert_eq!(test.submit(""), Err(HubError::Blank));
+    assert_eq!(test.submit(" \n\u{feff}"), Err(HubError::Blank));
+    assert_eq!(test.submit("x"), Err(HubError::NoClients));
     assert!(HubError::NoClients.is_retryable() && !HubError::Blank.is_retryable());
     assert_eq!(test.hub.open_messages(), 0);
     assert_eq!(test.events(), []);
@@ -169,7 +169,7 @@ fn a_frame_over_a_mebibyte_is_refused() {
     for prefix in ["", "notes: "] {
         let mut test = Test::new(&["notes"]);
         let mut text = format!("{prefix}x");
-        test.say(&text).unwrap();
+        test.submit(&text).unwrap();
         if prefix.is_empty() {
             test.choose(vec![Choice::new("notes")]).unwrap();
         }
@@ -177,7 +177,7 @@ fn a_frame_over_a_mebibyte_is_refused() {
         // Two bytes as JSON each, and the odd one.
         text.push_str(&"\n".repeat(room / 2 - 1));
         text.push_str(&"x".repeat(2 + room % 2));
-        test.say(&text).unwrap();
+        test.submit(&text).unwrap();
         if prefix.is_empty() {
             let long = "why ".repeat(100);
             let choice = Choice {
@@ -194,7 +194,7 @@ fn a_frame_over_a_mebibyte_is_refused() {
             size: MAX_PAYLOAD + 1,
             max: MAX_PAYLOAD,
         };
-        assert_eq!(test.say(&text), Err(error));
+        assert_eq!(test.submit(&text), Err(error));
     }
 }
 
@@ -206,11 +206,11 @@ fn an_oversized_direct_text_is_refused_only_if_rerouted() {
             ..HubConfig::default()
         };
         let mut test = Test::with(config, &["notes", "lights"]);
-        test.say("notes: x").unwrap();
+        test.submit("notes: x").unwrap();
         let room = MAX_PAYLOAD - test.frames()[0].1.len();
         // Without its prefix it fills a frame, and with it does not fit.
         let text = format!("notes: x{}", "x".repeat(room));
-        let said = test.say(&text);
+        let said = test.submit(&text);
         assert_eq!(said.is_ok(), !reroutes, "{said:?}");
         let largest = MAX_PAYLOAD + "notes: ".len() + "false".len() - "true".len();
         if reroutes {
@@ -220,7 +220,7 @@ fn an_oversized_direct_text_is_refused_only_if_rerouted() {
         // What is taken finds its second way.
         let short = text.get(..text.len() - (largest - MAX_PAYLOAD)).unwrap();
         test.frames();
-        let id = test.say(short).unwrap();
+        let id = test.submit(short).unwrap();
         test.frames();
         test.events();
         let events = test.answer(1, &id, Answer::reject(Some("no".into())));
@@ -240,7 +240,7 @@ fn an_oversized_direct_text_is_refused_only_if_rerouted() {
 #[test]
 fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
     let mut test = Test::new(&["a", "b", "c", "d"]);
-    test.say("mine").unwrap();
+    test.submit("mine").unwrap();
     let large = "x".repeat(MAX_PAYLOAD);
     let choices = vec![
         Choice {
@@ -289,7 +289,7 @@ fn a_blank_or_oversized_router_text_falls_back_to_the_users() {
 #[test]
 fn equal_frames_are_encoded_once() {
     let mut test = Test::new(&["a", "b", "c"]);
-    test.say("x").unwrap();
+    test.submit("x").unwrap();
     let choices = vec![
         Choice {
             reason: Some("r".into()),
@@ -350,17 +350,17 @@ fn open_messages_are_bounded_in_number_and_in_bytes() {
         ..HubConfig::default()
     };
     let mut test = Test::with(config, &["notes"]);
-    let one = test.say("notes: x").unwrap();
-    assert_eq!(test.say("yz"), Err(HubError::Busy));
-    test.say("y").unwrap();
+    let one = test.submit("notes: x").unwrap();
+    assert_eq!(test.submit("yz"), Err(HubError::Busy));
+    test.submit("y").unwrap();
     test.answer(1, &one, Answer::Ack);
-    test.say("z").unwrap();
+    test.submit("z").unwrap();
     assert_eq!(test.hub.open_messages(), 2);
     let mut test = Test::with(HubConfig::default(), &["notes"]);
     for _ in 0..10_000 {
-        test.say("notes: x").unwrap();
+        test.submit("notes: x").unwrap();
     }
-    assert_eq!(test.say("notes: x"), Err(HubError::Busy));
+    assert_eq!(test.submit("notes: x"), Err(HubError::Busy));
 }
 
 #[test]
@@ -371,15 +371,15 @@ fn waiting_frames_and_events_are_bounded() {
     };
     let mut test = Test::with(config, &["a", "b"]);
     let id = test.send(&["a"]);
-    test.say("x").unwrap();
+    test.submit("x").unwrap();
     let question = test.question();
-    test.say("a: x").unwrap();
-    test.say("a: x").unwrap();
+    test.submit("a: x").unwrap();
+    test.submit("a: x").unwrap();
     let both = || vec![Choice::new("a"), Choice::new("b")];
     let decided = test.hub.decide(question, both(), test.now);
     assert_eq!(decided, Err(HubError::Busy));
-    test.say("a: x").unwrap();
-    assert_eq!(test.say("a: x"), Err(HubError::Busy));
+    test.submit("a: x").unwrap();
+    assert_eq!(test.submit("a: x"), Err(HubError::Busy));
     // Notifications that no one takes are dropped; what ends a delivery is not.
     for body in ["1", "2"] {
         let shown = Notification::new(body);
@@ -396,7 +396,7 @@ fn waiting_frames_and_events_are_bounded() {
 #[test]
 fn a_routing_request_is_answered_once() {
     let mut test = Test::new(&["a", "b"]);
-    test.say("x").unwrap();
+    test.submit("x").unwrap();
     let question = test.question();
     let decide = |test: &mut Test| test.hub.decide(question, vec![Choice::new("a")], test.now);
     assert_eq!(decide(&mut test), Ok(1));
@@ -409,7 +409,7 @@ fn a_routing_request_is_answered_once() {
 #[test]
 fn unknown_excluded_and_repeated_clients_are_skipped() {
     let mut test = Test::new(&["a", "b", "c"]);
-    let id = test.say("x").unwrap();
+    let id = test.submit("x").unwrap();
     let choices = ["a", "nobody", "A", "a"].map(Choice::new).to_vec();
     assert_eq!(test.choose(choices), Ok(1));
     test.events();
@@ -423,7 +423,7 @@ fn unknown_excluded_and_repeated_clients_are_skipped() {
 fn a_router_choosing_no_candidate_ends_the_message() {
     for names in [&[][..], &["nobody"], &["A"]] {
         let mut test = Test::new(&["a"]);
-        let id = test.say("x").unwrap();
+        let id = test.submit("x").unwrap();
         let choices = names.iter().map(|name| Choice::new(*name)).collect();
         assert_eq!(test.choose(choices), Ok(0));
         assert_eq!(
@@ -550,7 +550,7 @@ fn a_missing_title_defaults_to_the_client_name() {
 fn the_exact_name_wins_among_names_differing_in_case() {
     let mut test = Test::new(&["nOTES", "NOTES", "notes"]);
     for (text, conn) in [("notes: x", 3_u64), ("NOTES, x", 2), ("Notes: x", 1)] {
-        test.say(text).unwrap();
+        test.submit(text).unwrap();
         let to: Vec<_> = test.frames().iter().map(|(conn, _)| *conn).collect();
         assert_eq!(to, [conn], "{text}");
     }

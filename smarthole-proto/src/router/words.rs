@@ -35,7 +35,7 @@ fn compound(whole: &str) -> impl Iterator<Item = Word<'_>> {
         stem: stem(&format!("{first}{}", others.concat())),
     });
     let parts = std::iter::once(first).chain(others);
-    let parts = parts.filter(|part| says_something(part)).map(|part| Word {
+    let parts = parts.filter(|part| is_distinctive(part)).map(|part| Word {
         written: part,
         stem: stem(part),
     });
@@ -61,7 +61,7 @@ fn parts(whole: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn says_something(part: &str) -> bool {
+fn is_distinctive(part: &str) -> bool {
     // A single byte is a letter or a digit of ASCII.
     part.len() > 1 && !is_filler(part)
 }

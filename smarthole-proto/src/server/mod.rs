@@ -317,9 +317,9 @@ impl Machine for ServerConn {
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         // A client that still has much to read cannot have seen the ping behind it.
-        let can_hear = self.wants_input();
+        let can_receive = self.wants_input();
         let config = &self.config.keep_alive;
-        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+        if let Some(gone) = self.core.check_keepalive(config, can_receive, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }

@@ -72,13 +72,13 @@ fn of_size(size: usize) -> String {
 #[tokio::test]
 async fn a_message_over_a_mebibyte_closes_with_1009() {
     let (client, mut events, mut router, listener) = connected().await;
-    router.say_text(&of_size(MEGABYTE)).await;
+    router.send_text(&of_size(MEGABYTE)).await;
     let message = soon(received(&mut events)).await;
     assert_eq!(message.frame().get().len(), MEGABYTE);
     message.ack().await.unwrap();
-    assert_eq!(soon(router.hear()).await, acked("m"));
-    router.say_text(&of_size(MEGABYTE + 1)).await;
-    assert_eq!(soon(router.hear()).await[0], json!(1009));
+    assert_eq!(soon(router.recv()).await, acked("m"));
+    router.send_text(&of_size(MEGABYTE + 1)).await;
+    assert_eq!(soon(router.recv()).await[0], json!(1009));
     let cause = loop {
         if let LinkEvent::State(LinkState::Lost { cause, .. }) =
             soon(events.next_link()).await.unwrap()
@@ -106,10 +106,10 @@ async fn a_response_over_a_mebibyte_is_refused() {
     assert_eq!(refused, Err(Refused::TooLarge { size, max }));
     assert!(!message.is_answered());
     message.reject(fits.as_str()).await.unwrap();
-    assert_eq!(soon(router.hear()).await, rejected("m", &fits));
+    assert_eq!(soon(router.recv()).await, rejected("m", &fits));
     client.close();
     assert_eq!(
-        soon(router.hear()).await,
+        soon(router.recv()).await,
         json!([1000, "Client disconnect"])
     );
     assert_eq!(soon(client.closed()).await, CloseReason::Local);

@@ -64,9 +64,9 @@ impl ClientUnderTest for Responses {
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {
-        assert_eq!(line.hear().await?["type"], "registration");
+        assert_eq!(line.recv().await?["type"], "registration");
         let payload = json!({"success": true, "clientId": "c-1", "message": "welcome"});
-        line.say(json!({"type": "registration_response", "payload": payload}))
+        line.send(json!({"type": "registration_response", "payload": payload}))
             .await
     }
 
@@ -91,7 +91,7 @@ impl ClientUnderTest for Responses {
     }
 
     async fn called(&self, line: &mut dyn Line) -> Option<Value> {
-        line.say(message("m-1", "hi")).await?;
+        line.send(message("m-1", "hi")).await?;
         Some(json!("m-1"))
     }
 
@@ -100,10 +100,10 @@ impl ClientUnderTest for Responses {
     }
 
     async fn answer(&self, line: &mut dyn Line, _: &Value) -> Option<()> {
-        line.say(json!({"type": "now", "payload": {}})).await?;
+        line.send(json!({"type": "now", "payload": {}})).await?;
         loop {
             // Rejections of a flood come first.
-            let frame = line.hear().await?;
+            let frame = line.recv().await?;
             if frame == acked("m-1") {
                 return Some(());
             }

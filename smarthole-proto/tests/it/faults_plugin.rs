@@ -71,7 +71,7 @@ async fn closed(mut line: RawPeer) -> Option<u16> {
     None
 }
 
-async fn hear(line: &mut RawPeer) -> Value {
+async fn recv(line: &mut RawPeer) -> Value {
     serde_json::from_str(&soon(line.next_text()).await.unwrap()).unwrap()
 }
 
@@ -86,7 +86,7 @@ impl Running {
 
     async fn registered(&self) -> RawPeer {
         let mut line = self.accept().await;
-        assert_eq!(hear(&mut line).await["type"], "registration");
+        assert_eq!(recv(&mut line).await["type"], "registration");
         let payload = json!({"success": true, "clientId": "c-1", "message": "welcome"});
         let answer = json!({"type": "registration_response", "payload": payload});
         line.text(&answer.to_string()).await.unwrap();
@@ -103,7 +103,7 @@ impl Running {
 
 async fn works(line: &mut RawPeer) {
     route(line, "w", "hello").await;
-    assert_eq!(hear(line).await, acked("w"));
+    assert_eq!(recv(line).await, acked("w"));
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn a_plugin_survives_panicking_handlers() {
     let mut line = plugin.registered().await;
     for id in ["1", "2", "3"] {
         route(&mut line, id, "panic").await;
-        assert_eq!(hear(&mut line).await, rejected(id, "internal error"));
+        assert_eq!(recv(&mut line).await, rejected(id, "internal error"));
     }
     works(&mut line).await;
 }
@@ -125,7 +125,7 @@ async fn hanging_handlers_do_not_block_the_plugin() {
     works(&mut line).await;
     plugin.stop.notify_one();
     // No one waits in vain for an answer.
-    assert_eq!(hear(&mut line).await, rejected("1", DROPPED));
+    assert_eq!(recv(&mut line).await, rejected("1", DROPPED));
     assert_eq!(closed(line).await, Some(1000));
     assert_eq!(plugin.ended().await, (0, 1));
 }
@@ -142,13 +142,13 @@ async fn a_plugin_registers_again_after_any_disconnect() {
     let mut line = plugin.registered().await;
     works(&mut line).await;
     line.frame(RawFrame::close(1001)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Said(1001));
+    assert_eq!(soon(line.end()).await, End::Closed(1001));
     let mut line = plugin.registered().await;
     line.frame(RawFrame::text("{}").masked(true)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Said(1002));
+    assert_eq!(soon(line.end()).await, End::Closed(1002));
     // In the middle of the registration, too.
     let mut line = plugin.accept().await;
-    hear(&mut line).await;
+    recv(&mut line).await;
     line.reset();
     let mut line = plugin.registered().await;
     works(&mut line).await;
@@ -165,7 +165,7 @@ async fn a_plugin_can_be_stopped_in_any_state() {
     // In the registration.
     let plugin = start().await;
     let mut line = plugin.accept().await;
-    hear(&mut line).await;
+    recv(&mut line).await;
     plugin.stop.notify_one();
     assert_eq!(closed(line).await, Some(1000));
     assert_eq!(plugin.ended().await, (0, 0));

@@ -100,7 +100,7 @@ impl Both {
                 let submitted = self
                     .hub
                     .submit(Input::text(text), now, SystemTime::UNIX_EPOCH);
-                assert_eq!(submitted.is_ok(), self.model.say(to, "x"));
+                assert_eq!(submitted.is_ok(), self.model.send(to, "x"));
                 if let Ok(id) = submitted {
                     self.names.message(&id);
                     self.ids.push(id);

@@ -96,7 +96,7 @@ impl Model {
         true
     }
 
-    pub(crate) fn say(&mut self, to: Option<&str>, text: &str) -> bool {
+    pub(crate) fn send(&mut self, to: Option<&str>, text: &str) -> bool {
         if self.clients.is_empty() {
             return false;
         }

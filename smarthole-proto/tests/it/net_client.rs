@@ -92,7 +92,7 @@ async fn a_message_can_be_answered_several_times() {
         rejected("old", "not mine"),
         response("old", "notification", &json!({"body": "done"})),
     ] {
-        assert_eq!(router.hear().await, frame);
+        assert_eq!(router.recv().await, frame);
     }
 }
 
@@ -107,9 +107,9 @@ async fn a_dropped_message_is_rejected_once() {
     drop(second);
     client.close();
     // Commands go before what was left.
-    assert_eq!(router.hear().await, rejected("2", "not mine"));
-    assert_eq!(router.hear().await, rejected("1", DROPPED));
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, rejected("2", "not mine"));
+    assert_eq!(router.recv().await, rejected("1", DROPPED));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,8 +127,8 @@ async fn a_message_evicted_from_the_queue_is_rejected() {
     for id in ["1", "2", "3", "4"] {
         router.route(id, "text").await;
     }
-    assert_eq!(router.hear().await, rejected("1", DROPPED));
-    assert_eq!(router.hear().await, rejected("2", DROPPED));
+    assert_eq!(router.recv().await, rejected("1", DROPPED));
+    assert_eq!(router.recv().await, rejected("2", DROPPED));
     let mut kept = Vec::new();
     while let Some(Some(event)) = events.next_link().now_or_never() {
         if let LinkEvent::Event(Event::Message(message)) = event {
@@ -145,9 +145,9 @@ async fn unread_messages_are_rejected() {
     router.route("1", "waits in the queue").await;
     tokio::time::sleep(SECOND).await;
     drop(events);
-    assert_eq!(router.hear().await, rejected("1", DROPPED));
+    assert_eq!(router.recv().await, rejected("1", DROPPED));
     router.route("2", "comes after").await;
-    assert_eq!(router.hear().await, rejected("2", DROPPED));
+    assert_eq!(router.recv().await, rejected("2", DROPPED));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -176,7 +176,7 @@ async fn every_message_has_exactly_one_response_across_threads() {
             router.route(id, "text").await;
         }
         for _ in some {
-            let frame = router.hear().await;
+            let frame = router.recv().await;
             let id = frame["payload"]["messageId"].as_str().unwrap().to_owned();
             assert!(seen.insert(id), "twice: {frame}");
         }
@@ -184,7 +184,7 @@ async fn every_message_has_exactly_one_response_across_threads() {
     // Behind whatever else may be on its way.
     client.command(|_, _| ()).await.unwrap();
     client.close();
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
     assert!(ids.iter().all(|id| seen.contains(id)));
 }
 
@@ -200,7 +200,7 @@ async fn a_message_dropped_after_its_deadline_is_not_rejected() {
     assert_eq!(message.time_left(), Duration::ZERO);
     drop(message);
     client.close();
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,8 +216,8 @@ async fn a_message_dropped_while_disconnected_is_rejected_after_the_reconnect() 
     let mut router = Router::accept(&mut listener).await;
     drop(second);
     router.register().await;
-    assert_eq!(router.hear().await, rejected("1", DROPPED));
-    assert_eq!(router.hear().await, rejected("2", DROPPED));
+    assert_eq!(router.recv().await, rejected("1", DROPPED));
+    assert_eq!(router.recv().await, rejected("2", DROPPED));
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +240,7 @@ async fn a_message_dropped_while_long_disconnected_is_not_rejected() {
     let mut router = Router::registered(&mut listener).await;
     client.ready().await.unwrap();
     client.close();
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,7 +251,7 @@ async fn a_responder_outlives_its_message_and_a_disconnect() {
     let responder = message.responder();
     message.ack().await.unwrap();
     drop(message);
-    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.recv().await, acked("1"));
     router.cut();
     comes_true(|| !client.state().is_ready()).await;
     assert_eq!(
@@ -270,7 +270,7 @@ async fn a_responder_outlives_its_message_and_a_disconnect() {
     );
     router.register().await;
     let expected = response("1", "notification", &json!({"body": "done"}));
-    assert_eq!(router.hear().await, expected);
+    assert_eq!(router.recv().await, expected);
     assert_eq!(late.await.unwrap(), Ok(()));
 }
 
@@ -280,7 +280,7 @@ async fn a_held_message_does_not_keep_the_connection_open() {
     router.route("1", "text").await;
     let message = received(&mut events).await;
     drop(client);
-    assert_eq!(router.hear().await, json!([1000, ""]));
+    assert_eq!(router.recv().await, json!([1000, ""]));
     assert_eq!(message.ack().await, Err(Refused::Closed));
     assert!(!message.is_answered());
 }
@@ -294,8 +294,8 @@ async fn a_deferred_answer_is_sent_unless_another_was() {
     message.answer_later(Answer::reject(None));
     assert!(message.is_answered());
     drop(message);
-    assert_eq!(router.hear().await, acked("1"));
-    assert!(router.try_hear().now_or_never().is_none());
+    assert_eq!(router.recv().await, acked("1"));
+    assert!(router.try_recv().now_or_never().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -305,8 +305,8 @@ async fn a_dropped_ack_future_sends_no_rejection() {
     let message = received(&mut events).await;
     assert!(message.ack().now_or_never().is_none());
     drop(message);
-    assert_eq!(router.hear().await, acked("1"));
-    assert!(router.try_hear().now_or_never().is_none());
+    assert_eq!(router.recv().await, acked("1"));
+    assert!(router.try_recv().now_or_never().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,10 +319,10 @@ async fn a_drain_waits_for_all_responses() {
     let draining = tokio::spawn(async move { client.drain(5 * SECOND).await });
     tokio::time::sleep(SECOND).await;
     first.ack().await.unwrap();
-    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.recv().await, acked("1"));
     let report = draining.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 1));
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
     drop(second);
 }
 
@@ -368,7 +368,7 @@ async fn always_refused(code: &str, link: LinkConfig, dials: usize) -> (Vec<u64>
     for _ in 0..dials {
         let mut router = Router::accept(&mut listener).await;
         router.refuse(code).await;
-        assert_eq!(router.hear().await, json!([4000, "Registration failed"]));
+        assert_eq!(router.recv().await, json!([4000, "Registration failed"]));
     }
     if client.state().ended().is_none() {
         let _ = tokio::time::timeout(SECOND / 10, client.closed()).await;
@@ -440,8 +440,8 @@ async fn a_refusal_is_an_event_before_the_disconnect() {
 #[tokio::test(start_paused = true)]
 async fn unknown_and_invalid_frames_are_events() {
     let (_client, mut events, mut router, _listener) = registered().await;
-    router.say(&json!({"type": "later", "payload": 1})).await;
-    router.say_text("junk").await;
+    router.send(&json!({"type": "later", "payload": 1})).await;
+    router.send_text("junk").await;
     let unknown = event(&mut events).await;
     assert!(matches!(unknown, Event::Unknown { tag, .. } if tag == "later"));
     assert!(matches!(event(&mut events).await, Event::Warning(_)));

@@ -54,9 +54,9 @@ impl Router {
 impl<T: Transport> Router<T> {
     /// Takes the registration.
     pub async fn register(&mut self) {
-        let frame = self.hear().await;
+        let frame = self.recv().await;
         assert_eq!(frame["type"], "registration", "{frame}");
-        self.say(&json!({"type": "registration_response", "payload": {
+        self.send(&json!({"type": "registration_response", "payload": {
             "success": true, "clientId": "c-1", "message": "Client 'notes' registered successfully",
         }}))
         .await;
@@ -64,34 +64,34 @@ impl<T: Transport> Router<T> {
 
     /// Refuses the registration.
     pub async fn refuse(&mut self, code: &str) {
-        let frame = self.hear().await;
+        let frame = self.recv().await;
         assert_eq!(frame["type"], "registration", "{frame}");
-        self.say(&json!({"type": "registration_response", "payload": {
+        self.send(&json!({"type": "registration_response", "payload": {
             "success": false, "code": code, "message": "no",
         }}))
         .await;
     }
 
-    pub async fn say(&mut self, frame: &Value) {
-        self.say_text(&frame.to_string()).await;
+    pub async fn send(&mut self, frame: &Value) {
+        self.send_text(&frame.to_string()).await;
     }
 
-    pub async fn say_text(&mut self, text: &str) {
+    pub async fn send_text(&mut self, text: &str) {
         let _ = self.0.send(Outgoing::Text(text.into())).await;
     }
 
     /// Routes a message to the client.
     pub async fn route(&mut self, id: &str, text: &str) {
-        self.say(&message(id, text)).await;
+        self.send(&message(id, text)).await;
     }
 
     /// The next frame of the client, or its Close as `[code, reason]`.
-    pub async fn hear(&mut self) -> Value {
-        self.try_hear().await.expect("a frame")
+    pub async fn recv(&mut self) -> Value {
+        self.try_recv().await.expect("a frame")
     }
 
     /// The next frame; `None` once the line has ended.
-    pub async fn try_hear(&mut self) -> Option<Value> {
+    pub async fn try_recv(&mut self) -> Option<Value> {
         loop {
             match self.0.next().await? {
                 Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),

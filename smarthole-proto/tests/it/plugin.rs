@@ -139,9 +139,9 @@ async fn every_message_gets_a_response_whatever_the_handler_does() {
         ("still here", acked("1")),
     ] {
         router.route("1", text).await;
-        assert_eq!(router.hear().await, frame, "{text}");
+        assert_eq!(router.recv().await, frame, "{text}");
     }
-    assert!(router.try_hear().now_or_never().is_none());
+    assert!(router.try_recv().now_or_never().is_none());
     let expected = [
         "notes is c-1",
         "nothing",
@@ -168,15 +168,15 @@ async fn a_closure_can_move_the_message() {
     });
     let (_stage, mut router) = registered(config(), handler).await;
     router.route("1", "keep").await;
-    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.recv().await, acked("1"));
     let (cx, message) = kept.recv().await.unwrap();
     assert_eq!(cx.registration().name, "notes");
     message.notify(Notification::new("late")).await.unwrap();
     drop(message);
     let late = response("1", "notification", &json!({"body": "late"}));
-    assert_eq!(router.hear().await, late);
+    assert_eq!(router.recv().await, late);
     router.route("2", "other").await;
-    assert_eq!(router.hear().await, rejected("2", "not mine"));
+    assert_eq!(router.recv().await, rejected("2", "not mine"));
 }
 
 /// Counts how many handlers run at once.
@@ -220,7 +220,7 @@ async fn concurrent_handlers_are_bounded() {
     counting.gate.add_permits(5);
     let mut answered = Vec::new();
     for _ in 0..5 {
-        let frame = router.hear().await;
+        let frame = router.recv().await;
         assert_eq!(frame["payload"]["type"], "ack");
         answered.push(frame["payload"]["messageId"].as_str().unwrap().to_owned());
     }
@@ -247,7 +247,7 @@ async fn an_expired_message_is_not_handled() {
     router.route("3", "in time").await;
     handler.go.notify_one();
     // The first one's time has run out too, and the router no longer wants to know.
-    assert_eq!(router.hear().await, acked("3"));
+    assert_eq!(router.recv().await, acked("3"));
     let expected = [
         "notes is c-1",
         r#"Event(Overdue { id: "1" })"#,
@@ -271,7 +271,7 @@ async fn an_ack_waits_for_the_reconnect() {
     tokio::time::sleep(SECOND / 2).await;
     handler.go.notify_one();
     let mut router = Router::registered(&mut harness.listener).await;
-    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.recv().await, acked("1"));
     tokio::time::sleep(SECOND).await;
     let expected = [
         "notes is c-1",
@@ -287,8 +287,8 @@ async fn a_shutdown_finishes_handlers_and_rejects_new_messages() {
     router.route("1", "wait for the end").await;
     tokio::time::sleep(SECOND).await;
     harness.stop.notify_one();
-    assert_eq!(router.hear().await, acked("1"));
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, acked("1"));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
     let ended = harness.task.await.unwrap();
     let Ended::Stopped(report) = &ended else {
         panic!("{ended:?}")
@@ -304,9 +304,9 @@ async fn a_shutdown_finishes_handlers_and_rejects_new_messages() {
     tokio::time::sleep(SECOND).await;
     router.route("2", "too late").await;
     let reason = "The client is shutting down";
-    assert_eq!(router.hear().await, rejected("2", reason));
+    assert_eq!(router.recv().await, rejected("2", reason));
     handler.go.notify_one();
-    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.recv().await, acked("1"));
     assert!(matches!(harness.task.await, Ok(Ended::Stopped(_))));
 }
 
@@ -318,8 +318,8 @@ async fn unfinished_handlers_are_aborted_and_their_messages_rejected() {
     harness.stop.notify_one();
     tokio::time::sleep(4 * SECOND).await;
     assert!(!harness.task.is_finished());
-    assert_eq!(router.hear().await, rejected("1", DROPPED));
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, rejected("1", DROPPED));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
     let ended = harness.task.await.unwrap();
     let Ended::Stopped(report) = ended else {
         panic!("{ended:?}")
@@ -331,7 +331,7 @@ async fn unfinished_handlers_are_aborted_and_their_messages_rejected() {
 async fn closing_the_client_ends_the_plugin() {
     let (harness, mut router) = registered(config(), Obedient::default()).await;
     harness.client.close();
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
     assert!(matches!(harness.task.await, Ok(Ended::Stopped(_))));
 }
 
@@ -360,7 +360,7 @@ async fn a_refused_registration_ends_the_plugin() {
         for _ in 0..attempts {
             let mut router = Router::accept(&mut harness.listener).await;
             router.refuse(code).await;
-            assert_eq!(router.hear().await, json!([4000, "Registration failed"]));
+            assert_eq!(router.recv().await, json!([4000, "Registration failed"]));
         }
         let ended = harness.task.await.unwrap();
         let Ended::Refused(error) = &ended else {
@@ -381,7 +381,7 @@ async fn a_freed_name_is_taken() {
     router.refuse("DUPLICATE_NAME").await;
     let mut router = Router::registered(&mut harness.listener).await;
     router.route("1", "hello").await;
-    assert_eq!(router.hear().await, acked("1"));
+    assert_eq!(router.recv().await, acked("1"));
     // A later loss is not the refusal's fault.
     drop(router);
     drop(harness.listener);
@@ -401,9 +401,9 @@ async fn a_plugin_over_a_real_websocket() {
     router.register().await;
     router.route("1", "notify").await;
     let shown = response("1", "notification", &json!({"body": "done"}));
-    assert_eq!(router.hear().await, shown);
+    assert_eq!(router.recv().await, shown);
     client.close();
-    assert_eq!(router.hear().await, json!([1000, "Client disconnect"]));
+    assert_eq!(router.recv().await, json!([1000, "Client disconnect"]));
     assert!(matches!(task.await, Ok(Ended::Stopped(_))));
 }
 

@@ -57,13 +57,13 @@ impl Client {
         let serving = runtime.serve(theirs, config, DriverConfig::default());
         let served = tokio::spawn(serving);
         let mut client = Self { line, served };
-        client.say(&registration(name)).await;
-        let answer = client.hear().await;
+        client.send(&registration(name)).await;
+        let answer = client.recv().await;
         assert_eq!(answer["payload"]["success"], true);
         client
     }
 
-    async fn say(&mut self, text: &str) {
+    async fn send(&mut self, text: &str) {
         self.line
             .send(Outgoing::Text(Text::from(text)))
             .await
@@ -71,7 +71,7 @@ impl Client {
     }
 
     /// The next frame.
-    async fn hear(&mut self) -> Value {
+    async fn recv(&mut self) -> Value {
         match self.line.next().await {
             Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str()).unwrap(),
             other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ impl Client {
 
     /// The id of the next message.
     async fn id(&mut self) -> String {
-        let frame = self.hear().await;
+        let frame = self.recv().await;
         assert_eq!(frame["type"], "message");
         frame["payload"]["id"].as_str().unwrap().to_owned()
     }
@@ -148,9 +148,9 @@ async fn without_automatic_registration_the_application_decides() {
     let (mut line, theirs) = mem::duplex(64);
     let conn = ServerConn::new(ServerConfig::default(), time::now());
     let mut driver = Driver::new(conn, theirs);
-    let say = |text: String| Outgoing::Text(Text::from(text));
-    line.send(say(registration("notes"))).await.unwrap();
-    line.send(say(ack("msg-1"))).await.unwrap();
+    let send = |text: String| Outgoing::Text(Text::from(text));
+    line.send(send(registration("notes"))).await.unwrap();
+    line.send(send(ack("msg-1"))).await.unwrap();
     loop {
         match driver.next().await.unwrap() {
             ServerEvent::Registration { registration } => {
@@ -182,7 +182,7 @@ async fn dropping_an_ask_does_not_cancel_the_message() {
     let asked = ask(&runtime, "hello");
     let id = notes.id().await;
     asked.abort();
-    notes.say(&ack(&id)).await;
+    notes.send(&ack(&id)).await;
     let settled = until(&mut events, |event| match event {
         HubEvent::Settled { message, .. } => Some(message.to_string()),
         _ => None,
@@ -197,8 +197,8 @@ async fn events_are_emitted_in_order() {
     let mut notes = Client::new(&runtime, "notes").await;
     let asked = ask(&runtime, "hello");
     let id = notes.id().await;
-    notes.say(&ack(&id)).await;
-    notes.say(&ack(&id)).await;
+    notes.send(&ack(&id)).await;
+    notes.send(&ack(&id)).await;
     asked.await.unwrap();
     let bye = CloseFrame::new(CloseFrame::NORMAL, "bye");
     notes.line.send(Outgoing::Close(bye)).await.unwrap();

@@ -27,7 +27,7 @@ async fn a_name_is_free_once_its_client_leaves() {
         let mut first = Wire::client(server.address, "notes").await;
         let mut second = Wire::open(server.address).await;
         assert_eq!(second.register("notes").await["code"], "DUPLICATE_NAME");
-        first.send(&frame(8, &1000_u16.to_be_bytes())).await;
+        first.write(&frame(8, &1000_u16.to_be_bytes())).await;
         assert_eq!(first.next().await, Frame::Close(1000, String::new()));
         assert_eq!(second.register("notes").await["success"], true);
     }
@@ -52,13 +52,13 @@ async fn a_message_is_acknowledged_and_its_notification_shown() {
     assert!(said.ends_with('Z'), "{said}");
     let age = timestamp::parse(said).unwrap().elapsed().unwrap();
     assert!(age < Duration::from_secs(60), "{age:?}");
-    notes.say(&ack(&id)).await;
+    notes.send(&ack(&id)).await;
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.message.as_str(), id);
     assert!(settled.is_taken() && settled.unroutable.is_none());
     assert_eq!(settled.outcomes[0].outcome, Outcome::Acked);
     notes
-        .say(&response(&id, "notification", &json!({"body": "bought"})))
+        .send(&response(&id, "notification", &json!({"body": "bought"})))
         .await;
     let shown = until(&mut events, |event| match event {
         HubEvent::Notification {
@@ -95,7 +95,7 @@ async fn a_direct_message_skips_the_router_and_loses_its_prefix() {
     let metadata = json!({"inputMethod": "text", "directRouted": true});
     assert_eq!(message["metadata"], metadata);
     notes
-        .say(&reject(message["id"].as_str().unwrap(), "no"))
+        .send(&reject(message["id"].as_str().unwrap(), "no"))
         .await;
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.unroutable, Some(Unroutable::Rejected));
@@ -228,13 +228,13 @@ async fn a_message_over_1_048_576_bytes_closes_with_1009() {
     let id = notes.id().await;
     let largest = notification_of(&id, MAX_PAYLOAD);
     assert_eq!(largest.len(), 1_048_576);
-    notes.say(&largest).await;
+    notes.send(&largest).await;
     let body = until(&mut events, |event| match event {
         HubEvent::Notification { body, .. } => Some(body.len()),
         _ => None,
     });
     assert!(body.await > 1_048_000);
-    notes.say(&notification_of(&id, MAX_PAYLOAD + 1)).await;
+    notes.send(&notification_of(&id, MAX_PAYLOAD + 1)).await;
     assert_eq!(notes.next().await, Frame::Close(1009, String::new()));
     assert!(server.runtime.clients().is_empty());
 }

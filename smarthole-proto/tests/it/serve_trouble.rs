@@ -29,7 +29,7 @@ async fn a_vanished_clients_message_goes_to_another() {
     let message = lights.message().await;
     let reason = "as told; Response timeout";
     assert_eq!(message["metadata"]["routingReason"], reason);
-    lights.say(&ack(message["id"].as_str().unwrap())).await;
+    lights.send(&ack(message["id"].as_str().unwrap())).await;
     let outcomes = asked.await.unwrap().unwrap().outcomes;
     assert_eq!(outcomes[0].outcome, Outcome::TimedOut);
     assert_eq!(outcomes[1].outcome, Outcome::Acked);
@@ -46,7 +46,7 @@ async fn a_response_before_leaving_counts() {
         // In one write with the Close.
         let mut last = frame(1, ack(&id).as_bytes());
         last.extend(frame(8, &1000_u16.to_be_bytes()));
-        notes.send(&last).await;
+        notes.write(&last).await;
         assert!(asked.await.unwrap().unwrap().is_taken());
         assert_eq!(notes.next().await, Frame::Close(1000, String::new()));
     }
@@ -112,7 +112,7 @@ async fn a_drain_awaits_responses_and_closes_with_1001() {
     let drain = tokio::spawn(async move { handle.drain(Duration::from_secs(5)).await });
     // Nothing new from now on, but what is open may end.
     comes_true(|| server.runtime.submit(Input::text("b")) == Err(HubError::Closed)).await;
-    notes.say(&ack(&id)).await;
+    notes.send(&ack(&id)).await;
     assert!(asked.await.unwrap().unwrap().is_taken());
     for wire in [&mut notes, &mut idle] {
         loop {
@@ -120,7 +120,7 @@ async fn a_drain_awaits_responses_and_closes_with_1001() {
                 // Taken before the drain began.
                 Frame::Text(text) => {
                     let frame: serde_json::Value = serde_json::from_str(&text).unwrap();
-                    wire.say(&ack(frame["payload"]["id"].as_str().unwrap()))
+                    wire.send(&ack(frame["payload"]["id"].as_str().unwrap()))
                         .await;
                 }
                 other => {
@@ -130,7 +130,7 @@ async fn a_drain_awaits_responses_and_closes_with_1001() {
                 }
             }
         }
-        wire.send(&frame(8, &1001_u16.to_be_bytes())).await;
+        wire.write(&frame(8, &1001_u16.to_be_bytes())).await;
     }
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (2, 0));

@@ -117,17 +117,17 @@ impl Wire {
 
     /// The payload of the answer to a registration.
     pub(crate) async fn register(&mut self, name: &str) -> Value {
-        self.say(&registration(name)).await;
+        self.send(&registration(name)).await;
         self.payload("registration_response").await
     }
 
-    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
         // The server may have hung up: what counts is what it said.
         let _ = timeout(LONG, self.tcp.write_all(bytes)).await;
     }
 
-    pub(crate) async fn say(&mut self, text: &str) {
-        self.send(&frame(1, text.as_bytes())).await;
+    pub(crate) async fn send(&mut self, text: &str) {
+        self.write(&frame(1, text.as_bytes())).await;
     }
 
     pub(crate) async fn next(&mut self) -> Frame {

@@ -118,7 +118,7 @@ mod tests {
 
         /// Somebody writes to the bot, which answers if it may.
         fn asks(&mut self, author: &str) -> Decision {
-            self.says(author);
+            self.adds(author);
             let decision = self.0.decide("c", author, MAX, self.1);
             if decision == Decision::Answer {
                 self.0.answered("c", author, self.1);
@@ -127,7 +127,7 @@ mod tests {
         }
 
         /// Somebody writes what is no business of the bot.
-        fn says(&mut self, author: &str) {
+        fn adds(&mut self, author: &str) {
             self.0.on_message(&"c".into(), &author.into(), self.1);
         }
 
@@ -168,7 +168,7 @@ mod tests {
     fn a_third_author_ends_the_silence_and_is_answered() {
         let mut channel = Channel::new();
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
-        channel.says("person");
+        channel.adds("person");
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
         assert_eq!(channel.asks("person"), Decision::Answer);
         assert_eq!(channel.count(&["a"], 9, 0), (5, 1));
@@ -183,7 +183,7 @@ mod tests {
         let mut channel = Channel::new();
         let mut sum = 0;
         for _ in 0..1000 {
-            others.iter().for_each(|other| channel.says(other));
+            others.iter().for_each(|other| channel.adds(other));
             let (answers, _) = channel.count(asking, 1, pause);
             if answers == 0 {
                 return sum;

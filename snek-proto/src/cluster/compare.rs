@@ -41,7 +41,7 @@ impl Node {
             self.probe_at = self.probe_at.min(later(now, AGAIN));
             return;
         };
-        self.heard_at = self.heard_at.max(asked);
+        self.seen_at = self.seen_at.max(asked);
         self.is_compared |= self.gap_at <= asked;
         self.newest = self.newest.max(heads.newest);
         let Some(channels) = &heads.channels else {
@@ -66,7 +66,7 @@ impl Node {
     }
 
     /// Returns whether the stream has been silent for half the time after which the node gives up.
-    pub(crate) fn is_unheard(&self, now: Instant) -> bool {
-        later(self.heard_at, self.config.max_outage / 2) <= now
+    pub(crate) fn is_silent(&self, now: Instant) -> bool {
+        later(self.seen_at, self.config.max_outage / 2) <= now
     }
 }

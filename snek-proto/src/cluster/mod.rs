@@ -87,7 +87,7 @@ pub(crate) struct Node {
     tickets: u64,
     sends: Sends,
     /// The last time at which something was asked that the stream has answered.
-    heard_at: Instant,
+    seen_at: Instant,
     probe_at: Instant,
     /// Comparisons that were asked for before do not count: the feeds may have lost something since.
     gap_at: Instant,
@@ -115,7 +115,7 @@ impl Node {
             deadlines: Deadlines::new(usize::MAX, now),
             tickets: 0,
             sends: Sends::new(id.into(), config.send_timeout, limits),
-            heard_at: now,
+            seen_at: now,
             probe_at: now,
             gap_at: now,
             is_compared: false,
@@ -434,7 +434,7 @@ impl Node {
 
     /// Lets the node act on deadlines at or before `now`. An early call is a no-op.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if !self.is_lost && later(self.heard_at, self.config.max_outage) <= now {
+        if !self.is_lost && later(self.seen_at, self.config.max_outage) <= now {
             self.is_lost = true;
             self.out.events.push_back(NodeEvent::Lost);
         }
@@ -461,7 +461,7 @@ impl Node {
         if self.is_lost {
             return None;
         }
-        let lost_at = later(self.heard_at, self.config.max_outage);
+        let lost_at = later(self.seen_at, self.config.max_outage);
         let own = Some(self.probe_at.min(lost_at));
         let feeds = self.deadlines.poll_timeout();
         [own, feeds].into_iter().flatten().min()

@@ -332,8 +332,8 @@ impl Machine for ServerConn {
             return self.shut(CloseReason::HandshakeTimeout { after }, CloseFrame::POLICY);
         }
         let config = &self.config.keep_alive;
-        let can_hear = self.wants_input();
-        if let Some(gone) = self.core.check_keepalive(config, can_hear, now) {
+        let can_receive = self.wants_input();
+        if let Some(gone) = self.core.check_keepalive(config, can_receive, now) {
             self.shut(gone, CloseFrame::GOING_AWAY);
         }
     }

@@ -69,7 +69,7 @@ impl Acting {
     /// A line over which the bot was just mentioned.
     pub async fn mentioned(&mut self) -> Peer {
         let mut line = Peer::logged_in(&mut self.listener).await;
-        line.say("ch1", "ann", "@MyBot").await;
+        line.send_message("ch1", "ann", "@MyBot").await;
         line
     }
 
@@ -122,9 +122,9 @@ async fn a_bot_says_once_that_it_stops_and_answers_others() {
         });
         let mut line = Peer::logged_in(&mut bot.listener).await;
         for _ in 0..9 {
-            line.say(channel, "eve", text).await;
+            line.send_message(channel, "eve", text).await;
         }
-        line.say(channel, "ann", "@mybot hello").await;
+        line.send_message(channel, "ann", "@mybot hello").await;
         let mut posted = Vec::new();
         for _ in 0..7 {
             posted.push(line.posted().await.1);
@@ -134,7 +134,7 @@ async fn a_bot_says_once_that_it_stops_and_answers_others() {
         assert_eq!((answers.len(), words.len()), (6, 1), "{posted:?}");
         assert!(words[0].contains("I stop answering"), "{words:?}");
         // Ann has ended it.
-        line.say(channel, "eve", text).await;
+        line.send_message(channel, "eve", text).await;
         assert_eq!(line.posted().await.1, "pong");
     }
 }
@@ -148,7 +148,7 @@ async fn without_a_bound_every_message_is_answered() {
     let mut bot = Acting::start(config, |_| async { Ok(()) });
     let mut line = Peer::logged_in(&mut bot.listener).await;
     for _ in 0..50 {
-        line.say("ch1", "eve", "ping").await;
+        line.send_message("ch1", "eve", "ping").await;
         assert_eq!(line.posted().await.1, "pong");
     }
 }
@@ -173,15 +173,15 @@ async fn what_a_bot_only_listens_to_is_no_answer() {
     let bot = Bot::with_dialer(dialer, config(), Listening(Arc::clone(&received)));
     let _bot = tokio::spawn(bot.run_until(std::future::pending()));
     let mut line = Peer::logged_in(&mut listener).await;
-    line.say("ch1", "ann", "@mybot join").await;
+    line.send_message("ch1", "ann", "@mybot join").await;
     for _ in 0..50 {
-        line.say("ch1", "eve", "you know").await;
+        line.send_message("ch1", "eve", "you know").await;
     }
     for _ in 0..5 {
-        line.say("ch1", "eve", "is it?").await;
+        line.send_message("ch1", "eve", "is it?").await;
         assert_eq!(line.posted().await.1, "no");
     }
     assert_eq!(*received.lock().unwrap(), 55);
-    line.say("ch1", "eve", "is it?").await;
+    line.send_message("ch1", "eve", "is it?").await;
     assert!(line.posted().await.1.contains("I stop answering"));
 }

@@ -235,7 +235,7 @@ async fn joins_by_event_and_by_message_reach_the_same_handler() {
     for (event, text) in [("join", "@MyBot join"), ("leave", "@mybot leave")] {
         line.send(json!({"event": event, "data": {"channel_uid": "ch1"}}))
             .await;
-        line.say("ch9", "ann", text).await;
+        line.send_message("ch9", "ann", text).await;
         settle().await;
         assert_eq!(
             seen.take(),
@@ -254,12 +254,12 @@ async fn messages_before_the_own_name_is_known_are_routed_after() {
     let mut line = Peer::accept(&mut listener).await;
     let login = line.request().await;
     line.answer(&login, json!({"username": "mybot"})).await;
-    line.say("ch1", "mybot", "from myself").await;
-    line.say("ch1", "ann", "hi @MyBot").await;
+    line.send_message("ch1", "mybot", "from myself").await;
+    line.send_message("ch1", "ann", "hi @MyBot").await;
     let user = line.request().await;
     let record = json!({"username": "mybot", "nick": "MyBot"});
     line.answer(&user, record).await;
-    line.say("ch1", "ann", "just saying").await;
+    line.send_message("ch1", "ann", "just saying").await;
     settle().await;
     assert!(seen.take().is_empty());
     let channels = line.request().await;
@@ -272,9 +272,9 @@ async fn messages_before_the_own_name_is_known_are_routed_after() {
 async fn an_unlisted_channel_is_public() {
     let (seen, mut listener, _run) = bot(bot_config());
     let mut line = Peer::logged_in(&mut listener).await;
-    line.say("elsewhere", "ann", "hello").await;
-    line.say("elsewhere", "ann", "hello mybot").await;
-    line.say("elsewhere", "ann", "ping").await;
+    line.send_message("elsewhere", "ann", "hello").await;
+    line.send_message("elsewhere", "ann", "hello mybot").await;
+    line.send_message("elsewhere", "ann", "ping").await;
     let (channel, text) = line.posted().await;
     assert_eq!((&*channel, &*text), ("elsewhere", "pong"));
     settle().await;
@@ -332,11 +332,11 @@ async fn a_flood_of_early_events_does_not_cost_the_bot_its_own_name() {
     let (seen, mut listener, _run) = bot(bot_config());
     let mut line = Peer::accept(&mut listener).await;
     for _ in 0..3_000 {
-        line.say("ch1", "ann", "nothing").await;
+        line.send_message("ch1", "ann", "nothing").await;
     }
     line.log_in().await;
     settle().await;
-    line.say("ch1", "ann", "hi @MyBot").await;
+    line.send_message("ch1", "ann", "hi @MyBot").await;
     settle().await;
     assert_eq!(seen.take(), ["mention hi @MyBot", "warning"]);
 }

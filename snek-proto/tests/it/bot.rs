@@ -140,19 +140,20 @@ async fn each_message_goes_to_the_handler_with_its_priority() {
         ..config()
     });
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "mybot", "ping from myself").await;
-    line.say("ch1", "ann", "hello @MyBot").await;
+    line.send_message("ch1", "mybot", "ping from myself").await;
+    line.send_message("ch1", "ann", "hello @MyBot").await;
     assert_eq!(line.posted().await, ("ch1".into(), "hi ann".into()));
-    line.say("ch1", "ann", "ping  there ").await;
+    line.send_message("ch1", "ann", "ping  there ").await;
     assert_eq!(line.posted().await, ("ch1".into(), "pong there".into()));
-    line.say("ch1", "ann", "nobody in particular").await;
-    line.say("dm1", "ann", "just us").await;
+    line.send_message("ch1", "ann", "nobody in particular")
+        .await;
+    line.send_message("dm1", "ann", "just us").await;
     assert_eq!(line.posted().await, ("dm1".into(), "heard just us".into()));
-    line.say("ch1", "ann", "!help").await;
+    line.send_message("ch1", "ann", "!help").await;
     assert_eq!(line.posted().await, ("ch1".into(), "heard !help".into()));
-    line.say("ch1", "ann", "@mybot join").await;
+    line.send_message("ch1", "ann", "@mybot join").await;
     settle().await;
-    line.say("ch1", "ann", "anything").await;
+    line.send_message("ch1", "ann", "anything").await;
     assert_eq!(line.posted().await, ("ch1".into(), "heard anything".into()));
     line.send(json!({"event": "leave", "data": {"channel_uid": "ch1"}}))
         .await;
@@ -183,7 +184,7 @@ async fn partial_messages_do_not_reach_message_handlers() {
         "channel_uid": "ch1", "is_final": false,
     }))
     .await;
-    line.say("ch1", "ann", "ping so far").await;
+    line.send_message("ch1", "ann", "ping so far").await;
     assert_eq!(line.posted().await.1, "pong so far");
     settle().await;
     assert_eq!(bot.diary.lines(), ["ping so far"]);
@@ -193,14 +194,14 @@ async fn partial_messages_do_not_reach_message_handlers() {
 async fn outgoing_names_and_incoming_drive_links_are_sanitized() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("dm1", "ann", "see [x](/drive.bin/1) of Snek")
+    line.send_message("dm1", "ann", "see [x](/drive.bin/1) of Snek")
         .await;
     let (_, text) = line.posted().await;
     assert_eq!(
         text,
         "heard see [x](https://snek.molodetz.nl/drive.bin/1) of S-nek"
     );
-    line.say("dm1", "ann", "ping lisa").await;
+    line.send_message("dm1", "ann", "ping lisa").await;
     assert_eq!(line.posted().await.1, "pong l-isa");
 }
 
@@ -214,10 +215,10 @@ async fn pongs_and_sanitizing_can_be_disabled() {
     };
     let mut bot = start(config);
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "ping").await;
+    line.send_message("ch1", "ann", "ping").await;
     settle().await;
     assert_eq!(bot.diary.lines(), ["ping "]);
-    line.say("dm1", "ann", "see [x](/drive.bin/1) of Snek")
+    line.send_message("dm1", "ann", "see [x](/drive.bin/1) of Snek")
         .await;
     assert_eq!(line.posted().await.1, "heard see [x](/drive.bin/1) of Snek");
 }
@@ -226,13 +227,13 @@ async fn pongs_and_sanitizing_can_be_disabled() {
 async fn a_reconnect_logs_in_fully_and_keeps_joined_channels() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot join").await;
+    line.send_message("ch1", "ann", "@MyBot join").await;
     settle().await;
     line.cut();
     let before = tokio::time::Instant::now();
     let mut line = Peer::logged_in(&mut bot.listener).await;
     assert_eq!(before.elapsed().as_secs(), 1);
-    line.say("ch1", "ann", "still there?").await;
+    line.send_message("ch1", "ann", "still there?").await;
     assert_eq!(line.posted().await.1, "heard still there?");
     let notices = bot.diary.notices();
     assert!(
@@ -259,7 +260,7 @@ async fn a_reconnect_logs_in_fully_and_keeps_joined_channels() {
 async fn an_unanswered_message_is_sent_three_times() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     for wait in [1, 2] {
         assert_eq!(line.request().await.method, "send_message");
         let before = tokio::time::Instant::now();
@@ -295,7 +296,7 @@ async fn an_unanswered_message_is_sent_three_times() {
 async fn a_message_lost_with_its_connection_is_resent_after_one_second() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     assert_eq!(line.request().await.method, "send_message");
     let before = tokio::time::Instant::now();
     line.cut();
@@ -308,7 +309,7 @@ async fn a_message_lost_with_its_connection_is_resent_after_one_second() {
 async fn a_failed_reconnect_uses_up_an_attempt() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     line.request().await;
     line.cut();
     // The second attempt finds no server that talks to it.
@@ -334,13 +335,13 @@ async fn only_if_unsent_never_posts_twice() {
         ..config()
     });
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     line.request().await;
     line.cut();
     let mut line = Peer::logged_in(&mut bot.listener).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(bot.diary.lines(), ["error RPCError"]);
-    line.say("ch1", "ann", "ping").await;
+    line.send_message("ch1", "ann", "ping").await;
     assert_eq!(line.posted().await.1, "pong");
 }
 
@@ -368,7 +369,7 @@ async fn only_if_unsent_resends_unsent_messages() {
 async fn a_refused_message_is_not_resent() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
     line.refuse(&request, "no such channel").await;
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -394,8 +395,8 @@ async fn a_message_without_room_is_resent_on_the_same_connection() {
     }));
     let mut line = Peer::logged_in(&mut bot.listener).await;
     let before = tokio::time::Instant::now();
-    line.say("ch1", "ann", "@MyBot").await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     let first = line.request().await;
     settle().await;
     line.answer(&first, json!({})).await;
@@ -441,8 +442,8 @@ async fn a_refused_login_ends_the_bot_with_an_authentication_error() {
 async fn a_panicking_handler_is_reported_and_survived() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot panic").await;
-    line.say("ch1", "ann", "ping").await;
+    line.send_message("ch1", "ann", "@MyBot panic").await;
+    line.send_message("ch1", "ann", "ping").await;
     assert_eq!(line.posted().await.1, "pong");
     settle().await;
     assert!(bot.diary.notices().contains(&Notice::HandlerPanicked));
@@ -493,8 +494,8 @@ async fn a_bot_without_a_connection_is_not_running() {
 async fn a_shutdown_finishes_or_aborts_handlers() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot wait").await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot wait").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
     let before = tokio::time::Instant::now();
     bot.stop.take().unwrap().send(()).unwrap();
@@ -519,7 +520,7 @@ async fn handlers_run_concurrently_up_to_the_bound() {
     });
     let mut line = Peer::logged_in(&mut bot.listener).await;
     for _ in 0..3 {
-        line.say("ch1", "ann", "@MyBot").await;
+        line.send_message("ch1", "ann", "@MyBot").await;
     }
     let first = line.request().await;
     let second = line.request().await;
@@ -535,7 +536,7 @@ async fn a_hundred_handlers_run_concurrently_by_default() {
     let mut bot = start(config());
     let mut line = Peer::logged_in(&mut bot.listener).await;
     for n in 0..120 {
-        line.say("ch1", &n.to_string(), "@MyBot").await;
+        line.send_message("ch1", &n.to_string(), "@MyBot").await;
     }
     for _ in 0..100 {
         line.request().await;
@@ -551,7 +552,7 @@ async fn a_lagging_bot_gets_the_number_of_missed_events() {
         ..config()
     });
     let mut line = Peer::logged_in(&mut bot.listener).await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     let request = line.request().await;
     for number in 0..1_200 {
         line.send(json!({"event": "n", "data": number})).await;

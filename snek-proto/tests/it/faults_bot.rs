@@ -90,12 +90,12 @@ async fn closed(mut line: RawPeer) -> Option<u16> {
     None
 }
 
-async fn hear(line: &mut RawPeer) -> Value {
+async fn recv(line: &mut RawPeer) -> Value {
     serde_json::from_str(&soon(line.next_text()).await.unwrap()).unwrap()
 }
 
 async fn answer(line: &mut RawPeer, method: &str, data: Value) -> Value {
-    let frame = hear(line).await;
+    let frame = recv(line).await;
     assert_eq!(frame["method"], method, "{frame}");
     let answer = json!({"callId": frame["callId"], "data": data});
     line.text(&answer.to_string()).await.unwrap();
@@ -178,13 +178,13 @@ async fn a_bot_logs_in_again_after_any_disconnect() {
     let mut line = bot.logged_in().await;
     works(&mut line).await;
     line.frame(RawFrame::close(1001)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Said(1001));
+    assert_eq!(soon(line.end()).await, End::Closed(1001));
     let mut line = bot.logged_in().await;
     line.frame(RawFrame::text("{}").masked(true)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Said(1002));
+    assert_eq!(soon(line.end()).await, End::Closed(1002));
     // In the middle of the login, too.
     let mut line = bot.accept().await;
-    hear(&mut line).await;
+    recv(&mut line).await;
     line.reset();
     let mut line = bot.logged_in().await;
     works(&mut line).await;
@@ -201,7 +201,7 @@ async fn a_bot_can_be_stopped_in_any_state() {
     // In the login.
     let bot = start().await;
     let mut line = bot.accept().await;
-    hear(&mut line).await;
+    recv(&mut line).await;
     bot.stop.notify_one();
     assert_eq!(closed(line).await, Some(1000));
     soon(bot.task).await.unwrap().unwrap();
@@ -209,7 +209,7 @@ async fn a_bot_can_be_stopped_in_any_state() {
     let bot = start().await;
     let mut line = bot.logged_in().await;
     mention(&mut line, "hello").await;
-    assert_eq!(hear(&mut line).await["method"], "send_message");
+    assert_eq!(recv(&mut line).await["method"], "send_message");
     bot.stop.notify_one();
     assert_eq!(closed(line).await, Some(1000));
     let report = soon(bot.task).await.unwrap().unwrap();

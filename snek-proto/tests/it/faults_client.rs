@@ -57,7 +57,7 @@ impl ClientUnderTest for Messages {
     }
 
     async fn step(&self, line: &mut dyn Line, step: usize) -> Option<()> {
-        let frame = line.hear().await?;
+        let frame = line.recv().await?;
         let steps = [
             ("login", json!({"username": "mybot"})),
             ("get_user", json!({"username": "mybot", "nick": "MyBot"})),
@@ -68,7 +68,7 @@ impl ClientUnderTest for Messages {
         ];
         let (method, data) = &steps[step];
         assert_eq!(frame["method"], *method);
-        line.say(json!({"callId": frame["callId"], "data": data}))
+        line.send(json!({"callId": frame["callId"], "data": data}))
             .await
     }
 
@@ -77,7 +77,7 @@ impl ClientUnderTest for Messages {
     }
 
     async fn called(&self, line: &mut dyn Line) -> Option<Value> {
-        let mut frame = line.hear().await?;
+        let mut frame = line.recv().await?;
         assert_eq!(frame["method"], "send_message");
         Some(frame["callId"].take())
     }
@@ -87,7 +87,7 @@ impl ClientUnderTest for Messages {
     }
 
     async fn answer(&self, line: &mut dyn Line, id: &Value) -> Option<()> {
-        line.say(json!({"callId": id, "data": {}})).await
+        line.send(json!({"callId": id, "data": {}})).await
     }
 
     async fn load(&self, client: &Client, bytes: usize) -> Ended {

@@ -136,13 +136,13 @@ impl Handler for Streaming {
 
 async fn streamed(lossy: Lossy) {
     let posted = host(lossy.listener, true);
-    let (ended, mut hear) = mpsc::unbounded_channel();
+    let (ended, mut recv) = mpsc::unbounded_channel();
     let begun = Mutex::new(false);
     let bot = Bot::with_dialer(lossy.dialer, config(), Streaming { ended, begun });
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
     let task = tokio::spawn(bot.run_until(async move { stopped.notified().await }));
-    let answered = hear.recv().await.expect("the answer ends");
+    let answered = recv.recv().await.expect("the answer ends");
     let whole = posted
         .lock()
         .unwrap()

@@ -81,7 +81,7 @@ impl Peer {
             .await;
     }
 
-    pub async fn say(&mut self, channel: &str, username: &str, text: &str) {
+    pub async fn send_message(&mut self, channel: &str, username: &str, text: &str) {
         self.send(json!({
             "event": "message", "message": text, "username": username,
             "user_nick": username, "channel_uid": channel, "is_final": true,

@@ -87,7 +87,7 @@ async fn two_handlers_in_one_channel_share_typing() {
         Ok(())
     });
     let mut line = bot.mentioned().await;
-    line.say("ch1", "ann", "@MyBot").await;
+    line.send_message("ch1", "ann", "@MyBot").await;
     assert_eq!(colors(&mut line, SECOND * 30).await.len(), 4);
 }
 

@@ -146,7 +146,7 @@ async fn a_complete_message_replaces_the_waiting_partial() {
         grow(&mut line, "ch1", "ann", text).await;
         settle().await;
     }
-    line.say("ch1", "ann", "hi @MyBot").await;
+    line.send_message("ch1", "ann", "hi @MyBot").await;
     settle().await;
     assert_eq!(display.take(), ["ch1 ann: hi", "all: hi @MyBot"]);
     display.turns.add_permits(2);
@@ -239,21 +239,22 @@ async fn joined_channels_are_bounded() {
         settle().await;
         display.take();
         for number in 0..room {
-            line.say(&format!("c{number}"), "ann", "@mybot join").await;
+            line.send_message(&format!("c{number}"), "ann", "@mybot join")
+                .await;
             settle().await;
         }
         assert_eq!(display.take().len(), room);
-        line.say("more", "ann", "@mybot join").await;
-        line.say("c0", "ann", "@mybot join").await;
-        line.say("more", "ann", "one").await;
-        line.say("c0", "ann", "two").await;
+        line.send_message("more", "ann", "@mybot join").await;
+        line.send_message("c0", "ann", "@mybot join").await;
+        line.send_message("more", "ann", "one").await;
+        line.send_message("c0", "ann", "two").await;
         settle().await;
         let mut seen = display.take();
         seen.sort();
         assert_eq!(seen, ["heard two", "join c0", "too many: more"]);
         let leave = json!({"event": "leave", "data": {"channel_uid": "c0"}});
         line.send(leave).await;
-        line.say("more", "ann", "@mybot join").await;
+        line.send_message("more", "ann", "@mybot join").await;
         settle().await;
         assert_eq!(display.take(), ["join more"]);
     }

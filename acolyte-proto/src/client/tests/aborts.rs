@@ -3,7 +3,7 @@
 use super::*;
 
 fn answer(played: &mut Played, abort: CallId, chat: CallId, aborted: bool) {
-    played.say(
+    played.send(
         abort,
         json!({"type": "chat.abort.result", "requestId": chat.to_string(), "aborted": aborted}),
     );
@@ -12,7 +12,7 @@ fn answer(played: &mut Played, abort: CallId, chat: CallId, aborted: bool) {
 fn started() -> (Played, CallId, CallId) {
     let mut played = Played::new();
     let chat = played.chat();
-    played.say(chat, json!({"type": "chat.started"}));
+    played.send(chat, json!({"type": "chat.started"}));
     played.events();
     let abort = played.conn.abort(chat, played.now).unwrap();
     played.sent();
@@ -44,7 +44,7 @@ fn an_abort_ends_a_chat_that_sends_nothing_more() {
 fn an_error_before_the_abort_reply_ends_the_aborted_chat() {
     let (mut played, chat, abort) = started();
     let error = json!({"type": "chat.error", "errorMessage": "aborted", "errorCode": "E_ABORTED"});
-    played.say(chat, error);
+    played.send(chat, error);
     answer(&mut played, abort, chat, true);
     let events = played.events();
     let [
@@ -153,7 +153,7 @@ fn a_refused_or_malformed_abort_reply_does_not_leave_the_chat_pending() {
     ] {
         let (mut played, chat, abort) = started();
         assert!(played.conn.set_idle_timeout(chat, None, played.now));
-        played.say(abort, answer);
+        played.send(abort, answer);
         assert!(matches!(
             played.events()[..],
             [ClientEvent::Reply {

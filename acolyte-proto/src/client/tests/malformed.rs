@@ -18,12 +18,12 @@ enum After {
 fn after(message: Value) -> After {
     let mut played = Played::new();
     let id = played.chat();
-    played.say(id, json!({"type": "chat.started"}));
+    played.send(id, json!({"type": "chat.started"}));
     played.updates();
     // Refusals concern chats that were not taken.
     let is_refusal = message["type"] == "error";
     let id = if is_refusal { played.chat() } else { id };
-    played.say(id, message);
+    played.send(id, message);
     let updates = played.updates();
     let after = match updates.first() {
         Some(ChatUpdate::Ended(outcome)) => match outcome {
@@ -194,7 +194,7 @@ fn a_malformed_reply_ends_its_call() {
     ] {
         let mut played = Played::new();
         let id = played.conn.status(played.now).unwrap();
-        played.say(id, members.clone());
+        played.send(id, members.clone());
         let events = played.events();
         assert!(
             matches!(
@@ -223,7 +223,7 @@ fn frames_for_unknown_ids_are_tolerated() {
         ),
         ("rpc_unknown", json!({"type": "chat.started"})),
     ] {
-        played.say(id, members);
+        played.send(id, members);
     }
     assert_eq!((played.events(), played.conn.stray_frames()), (vec![], 3));
     for text in [
@@ -244,6 +244,6 @@ fn frames_for_unknown_ids_are_tolerated() {
             "{text}: {events:?}"
         );
     }
-    played.say("rpc_a", json!({"type": "later"}));
+    played.send("rpc_a", json!({"type": "later"}));
     assert!(matches!(&played.events()[..], [ClientEvent::Unknown { tag, .. }] if tag == "later"));
 }

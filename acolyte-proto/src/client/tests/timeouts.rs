@@ -14,7 +14,7 @@ fn any_message_of_a_chat_restarts_its_timeout() {
         json!({"type": "chat.later"}),
     ] {
         played.wait(179 * SECOND);
-        played.say(id, members);
+        played.send(id, members);
     }
     played.wait(179 * SECOND);
     assert!(
@@ -71,8 +71,8 @@ fn a_queued_chat_waits_while_the_running_one_progresses() {
     let mut played = Played::with(quiet());
     let runs = played.chat();
     let waits = played.chat();
-    played.say(runs, json!({"type": "chat.started"}));
-    played.say(waits, json!({"type": "chat.queued", "position": 1}));
+    played.send(runs, json!({"type": "chat.started"}));
+    played.send(waits, json!({"type": "chat.queued", "position": 1}));
     for _ in 0..10 {
         played.wait(170 * SECOND);
         played.event(runs, &json!({"type": "text-delta", "text": "."}));
@@ -101,8 +101,8 @@ fn a_forgotten_queued_chat_times_out_although_later_ones_progress() {
     let mut played = Played::with(quiet());
     let forgotten = played.chat();
     let busy = played.chat();
-    played.say(forgotten, json!({"type": "chat.queued", "position": 1}));
-    played.say(busy, json!({"type": "chat.started"}));
+    played.send(forgotten, json!({"type": "chat.queued", "position": 1}));
+    played.send(busy, json!({"type": "chat.started"}));
     for _ in 0..9 {
         played.wait(20 * SECOND);
         played.event(busy, &json!({"type": "text-delta", "text": "."}));
@@ -121,10 +121,10 @@ fn a_chat_that_leaves_the_queue_gets_its_own_timeout() {
     let mut played = Played::with(quiet());
     let runs = played.chat();
     let waits = played.chat();
-    played.say(waits, json!({"type": "chat.queued", "position": 1}));
+    played.send(waits, json!({"type": "chat.queued", "position": 1}));
     played.done(runs);
     played.wait(100 * SECOND);
-    played.say(waits, json!({"type": "chat.started"}));
+    played.send(waits, json!({"type": "chat.started"}));
     played.events();
     played.wait(179 * SECOND);
     assert_eq!(played.events(), []);
@@ -144,7 +144,7 @@ fn nothing_times_out_while_its_answer_may_be_unread() {
     let mut played = Played::with(ClientConfig { limits, ..quiet() });
     let id = played.chat();
     played.conn.status(played.now).unwrap();
-    played.say(id, json!({"type": "chat.started"}));
+    played.send(id, json!({"type": "chat.started"}));
     assert!(!played.conn.wants_input());
     played.wait(1_000 * SECOND);
     assert_eq!(played.events().len(), 1);

@@ -36,7 +36,7 @@ impl Harness {
     fn asked() -> Self {
         let mut played = Self::ready();
         played.input("go");
-        let events = played.hear(&[user_input("go", "u"), question("q")]);
+        let events = played.recv(&[user_input("go", "u"), question("q")]);
         assert_eq!(events, ["started", "user_input u", "ask_user q"]);
         played.answer("q");
         assert_eq!(played.sent(), [answer("q")]);
@@ -84,7 +84,7 @@ impl Harness {
         self.events()
     }
 
-    fn hear(&mut self, frames: &[Value]) -> Vec<String> {
+    fn recv(&mut self, frames: &[Value]) -> Vec<String> {
         frames.iter().flat_map(|frame| self.take(frame)).collect()
     }
 
@@ -196,7 +196,7 @@ fn a_conversation_with_fewer_turns_replaces_none() {
         played.input("go");
         let mut frame = output("hi");
         frame["session"] = json!({"turn": turn});
-        played.hear(&[user_input("go", "u"), frame]);
+        played.recv(&[user_input("go", "u"), frame]);
         assert_eq!(played.session.resume().turn(), Some(kept));
     }
     let (_, events) = played.back(&newer(&json!([])));
@@ -249,7 +249,7 @@ fn open_work_ends_with_the_last_connection() {
 fn an_answer_without_a_connection_waits_for_the_next_one() {
     let mut played = Harness::ready();
     played.input("go");
-    played.hear(&[user_input("go", "u"), question("q")]);
+    played.recv(&[user_input("go", "u"), question("q")]);
     played.lose();
     played.answer("q");
     played.connect();

@@ -149,7 +149,7 @@ pub(super) struct State {
     /// The agent works, as far as is known.
     running: bool,
     /// How much of the last run no listener got.
-    unheard: u64,
+    undelivered: u64,
     /// The event before the last listener came may have been on its way to the events.
     late: bool,
     /// No further connection follows.
@@ -274,15 +274,15 @@ impl Shared {
                 events.push(event);
             }
         }
-        let unheard = std::mem::take(&mut state.unheard);
-        let lost = lost.min(unheard.saturating_sub(events.len() as u64));
+        let undelivered = std::mem::take(&mut state.undelivered);
+        let lost = lost.min(undelivered.saturating_sub(events.len() as u64));
         (events, lost)
     }
 
     /// Passes on what was on its way to the events when the last listener came.
     fn catch_up(&self, state: &mut State) {
-        let hears = |it: &Listener| it.waits.is_none() && !it.items.is_abandoned();
-        if state.late && state.listeners.iter().any(hears) {
+        let receives = |it: &Listener| it.waits.is_none() && !it.items.is_abandoned();
+        if state.late && state.listeners.iter().any(receives) {
             for event in self.take_back(state).0 {
                 state.deliver(event);
             }
@@ -359,7 +359,7 @@ impl State {
             }
             ClientEvent::Step(step) => {
                 if goes_on(&step.event.kind) && !std::mem::replace(&mut self.running, true) {
-                    self.unheard = 0;
+                    self.undelivered = 0;
                 }
                 let received = self.show(&step);
                 self.left(received, ClientEvent::Step(step))
@@ -381,7 +381,7 @@ impl State {
         if received {
             return LinkAction::Ignore;
         }
-        self.unheard += 1;
+        self.undelivered += 1;
         LinkAction::Event(event)
     }
 

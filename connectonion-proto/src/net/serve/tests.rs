@@ -25,12 +25,12 @@ impl Agent for Chatter {
     }
 }
 
-async fn say(line: &mut MemTransport, frame: &str) {
+async fn send(line: &mut MemTransport, frame: &str) {
     line.send(Outgoing::Text(frame.into())).await.unwrap();
 }
 
 /// The next frame, or the code of the Close.
-async fn hear(line: &mut MemTransport) -> String {
+async fn recv(line: &mut MemTransport) -> String {
     loop {
         match line.next().await.expect("the line is up").unwrap() {
             Message::Text(text) => return text.as_str().to_owned(),
@@ -54,10 +54,10 @@ async fn a_shutdown_sends_outputs_before_closes() {
     tokio::spawn(server.run());
     let (mut line, theirs) = mem::duplex(4);
     handle.serve(theirs, None);
-    say(&mut line, r#"{"type":"CONNECT"}"#).await;
-    assert!(hear(&mut line).await.contains("CONNECTED"));
-    say(&mut line, r#"{"type":"INPUT","prompt":"hello"}"#).await;
-    assert!(hear(&mut line).await.contains("user_input"));
+    send(&mut line, r#"{"type":"CONNECT"}"#).await;
+    assert!(recv(&mut line).await.contains("CONNECTED"));
+    send(&mut line, r#"{"type":"INPUT","prompt":"hello"}"#).await;
+    assert!(recv(&mut line).await.contains("user_input"));
     while !runtime.read(Hub::is_idle) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -66,7 +66,7 @@ async fn a_shutdown_sends_outputs_before_closes() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (mut last, mut received) = (String::new(), 0);
     let code = loop {
-        let frame = hear(&mut line).await;
+        let frame = recv(&mut line).await;
         if !frame.starts_with('{') {
             break frame;
         }

@@ -10,7 +10,7 @@ use rpc_core::store::{Expect, StoreError};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, Stored, long, said, short, store};
+use super::hosts::{Host, Stored, long, messages, short, store};
 use crate::staff::{Client, SECOND, client_key, connect, host_key, input};
 
 #[tokio::test]
@@ -24,7 +24,10 @@ async fn a_restart_of_nats_loses_nothing() {
     nats.restart();
     assert_eq!(client.ask("two").await, "echo: two");
     let (mut through, connected) = Client::dial_in(&b.url, session).await;
-    assert_eq!(said(&connected), ["one", "echo: one", "two", "echo: two"]);
+    assert_eq!(
+        messages(&connected),
+        ["one", "echo: one", "two", "echo: two"]
+    );
     assert_eq!(through.ask("count").await, "5 messages");
 }
 
@@ -48,9 +51,9 @@ async fn ask_until_answered(host: &Host, id: &str) -> String {
     loop {
         let mut client = Client::dial(&host.url).await;
         let session = json!({"session_id": id});
-        client.say(&connect(&client_key(), session)).await;
-        client.say(&input("two")).await;
-        while let Some(frame) = client.try_hear(SECOND * 20).await {
+        client.send(&connect(&client_key(), session)).await;
+        client.send(&input("two")).await;
+        while let Some(frame) = client.try_recv(SECOND * 20).await {
             if frame["type"] == "OUTPUT" {
                 return frame["result"].as_str().unwrap().to_owned();
             }
@@ -72,7 +75,7 @@ async fn a_host_without_nats_releases_its_sessions_and_recovers() {
     client.ask("one").await;
     assert_eq!(a.get_with_status("/ready").await.0, 200);
     nats.pause();
-    client.say(&input("two")).await;
+    client.send(&input("two")).await;
     // It is not acknowledged, and its client learns to connect again.
     let close = client.close_frame().await;
     assert_eq!(close.code, 1012);
@@ -89,9 +92,9 @@ async fn a_host_without_nats_releases_its_sessions_and_recovers() {
     a.cluster.joined().await;
     assert_eq!(a.get_with_status("/ready").await.0, 200);
     let (mut client, connected) = Client::dial_in(&a.url, session).await;
-    let said = said(&connected);
+    let messages = messages(&connected);
     // What it says next was sent before NATS hung, and may be stored or not.
-    assert_eq!(said[..2], ["one", "echo: one"]);
+    assert_eq!(messages[..2], ["one", "echo: one"]);
     client.ask("three").await;
 }
 
@@ -125,7 +128,7 @@ async fn a_new_session_without_nats_is_closed_with_1013() {
     };
     let host = left_alone(&nats, options).await;
     let mut client = Client::dial(&host.url).await;
-    client.say(&connect(&client_key(), json!({}))).await;
+    client.send(&connect(&client_key(), json!({}))).await;
     assert_eq!(client.close_frame().await.code, 1013);
 }
 
@@ -141,8 +144,8 @@ async fn a_full_stream_refuses_prompts_and_keeps_what_it_has() {
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("one").await;
-    client.say(&input(&"x".repeat(200_000))).await;
-    let error = client.hear_a("ERROR").await;
+    client.send(&input(&"x".repeat(200_000))).await;
+    let error = client.recv_type("ERROR").await;
     assert_eq!(error["retryable"], true, "{error}");
     assert!(error["code"].is_string());
     assert_eq!(client.ask("count").await, "3 messages");
@@ -156,8 +159,8 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
     };
     let host = Host::start(&nats.url(), options, hub).await;
     let (mut client, _) = Client::dial_in(&host.url, json!({"session_id": "s"})).await;
-    client.say(&input("ask who?")).await;
-    let question = client.hear_until("ask_user").await.pop().unwrap();
+    client.send(&input("ask who?")).await;
+    let question = client.recv_until("ask_user").await.pop().unwrap();
     let stored = Stored::open(&nats.url()).await;
     let filling = vec![0; 800_000].into();
     let filling = stored
@@ -166,7 +169,7 @@ async fn unstored(nats: &NatsServer, hub: HubConfig) -> Host {
     filling.await.unwrap();
     let long = "x".repeat(100_000);
     let answer = json!({"type": "ASK_USER_RESPONSE", "request_id": question["id"], "answer": long});
-    client.say(&answer).await;
+    client.send(&answer).await;
     let output = client.output().await;
     assert!(output["result"].as_str().unwrap().len() > 100_000);
     host
@@ -187,9 +190,9 @@ async fn next_host_has_the_answer(nats: &NatsServer, ending: Host) {
     ending.run.await.unwrap();
     let (_, connected) = Client::dial_in(&next.url, json!({"session_id": "s"})).await;
     assert_ne!(connected["status"], "running");
-    let said = said(&connected);
-    assert_eq!((said.len(), &*said[0]), (2, "ask who?"));
-    assert!(said[1].len() > 100_000);
+    let messages = messages(&connected);
+    assert_eq!((messages.len(), &*messages[0]), (2, "ask who?"));
+    assert!(messages[1].len() > 100_000);
 }
 
 #[tokio::test]

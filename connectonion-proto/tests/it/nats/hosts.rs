@@ -195,9 +195,10 @@ impl Stored {
 }
 
 /// What was said in a session, by its CONNECTED or OUTPUT.
-pub fn said(frame: &Value) -> Vec<String> {
+pub fn messages(frame: &Value) -> Vec<String> {
     let messages = frame["session"]["messages"].as_array().unwrap();
-    let said = messages.iter();
-    said.map(|it| it["content"].as_str().unwrap().to_owned())
+    let messages = messages.iter();
+    messages
+        .map(|it| it["content"].as_str().unwrap().to_owned())
         .collect()
 }

@@ -6,7 +6,7 @@ use rpc_core::net::ws::WsStream;
 use serde_json::{Value, json};
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, Stored, said, short};
+use super::hosts::{Host, Stored, messages, short};
 use crate::staff::{Client, input};
 
 fn reruns() -> HubConfig {
@@ -20,8 +20,8 @@ fn reruns() -> HubConfig {
 async fn begin(host: &Host, session_id: &str, prompt: &str) {
     let session = json!({"session_id": session_id});
     let (mut client, _) = Client::dial_in(&host.url, session).await;
-    client.say(&input(prompt)).await;
-    client.hear_a("user_input").await;
+    client.send(&input(prompt)).await;
+    client.recv_type("user_input").await;
 }
 
 /// Comes back to a session whose answer is stored.
@@ -49,7 +49,7 @@ async fn another_host_finishes_the_run_of_a_dead_one() {
     assert_eq!(record.status, RecordStatus::Done);
     assert_eq!(record.result.as_deref(), Some("run 2 of alone"));
     let (mut client, connected) = come_back(&b, "s").await;
-    assert_eq!(said(&connected), ["stall alone", "run 2 of alone"]);
+    assert_eq!(messages(&connected), ["stall alone", "run 2 of alone"]);
     assert_eq!(client.ask("count").await, "3 messages");
 }
 
@@ -60,10 +60,10 @@ async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
     let a = Host::start(&nats.url(), short(), reruns()).await;
     let b = Host::start(&nats.url(), short(), reruns()).await;
     let (mut client, _) = Client::dial_in(&a.url, json!({"session_id": "s"})).await;
-    client.say(&input("babble 20")).await;
+    client.send(&input("babble 20")).await;
     let mut ids = Vec::new();
     while ids.len() < 21 {
-        ids.push(client.hear().await["id"].as_str().unwrap().to_owned());
+        ids.push(client.recv().await["id"].as_str().unwrap().to_owned());
     }
     let stored = Stored::open(&nats.url()).await;
     stored.has("s", &ids[20]).await;
@@ -74,16 +74,16 @@ async fn a_client_gets_what_it_missed_of_an_interrupted_run_once() {
     assert_eq!(connected["status"], "running");
     let mut received = Vec::new();
     while received.len() < 15 {
-        received.push(client.hear().await["id"].as_str().unwrap().to_owned());
+        received.push(client.recv().await["id"].as_str().unwrap().to_owned());
     }
     assert_eq!(received, ids[6..]);
     // The new run says it again, but the prompt.
     for number in 0..20 {
-        let frame = client.hear_a("thinking").await;
+        let frame = client.recv_type("thinking").await;
         assert_eq!(frame["content"], number.to_string());
         assert!(!ids.contains(&frame["id"].as_str().unwrap().to_owned()));
     }
-    client.say(&json!({"type": "INTERRUPT"})).await;
+    client.send(&json!({"type": "INTERRUPT"})).await;
     client.output().await;
     stored.ended("s").await;
 }
@@ -105,7 +105,7 @@ async fn two_hosts_that_find_a_dead_owner_run_its_prompt_once() {
         let record = stored.ended(id).await;
         assert_eq!(record.result, Some(format!("run 2 of twice-{id}").into()));
         let (_, connected) = come_back(&b, id).await;
-        assert_eq!(said(&connected).len(), 2);
+        assert_eq!(messages(&connected).len(), 2);
     }
 }
 
@@ -127,7 +127,7 @@ async fn ownership_keys_of_a_dead_host_are_removed() {
         tokio::task::yield_now().await;
     }
     let (_, connected) = Client::dial_in(&b.url, json!({"session_id": "cut"})).await;
-    assert_eq!(said(&connected), ["wait for ever"]);
+    assert_eq!(messages(&connected), ["wait for ever"]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use connectonion_proto::trust::{AccessControl, TrustLevel};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, long, said};
+use super::hosts::{Host, long, messages};
 use crate::staff::{Client, client_key, connect, host_key, input, now, signed, types};
 
 #[tokio::test]
@@ -23,12 +23,12 @@ async fn a_session_is_served_through_any_host() {
     assert_eq!(at_owner.ask("hello").await, "echo: hello");
     let (mut elsewhere, connected) = Client::dial_in(&b.url, session.clone()).await;
     assert_eq!(connected["status"], "connected");
-    assert_eq!(said(&connected), ["hello", "echo: hello"]);
+    assert_eq!(messages(&connected), ["hello", "echo: hello"]);
     assert_eq!((a.runtime.sessions(), b.runtime.sessions()), (1, 0));
 
-    elsewhere.say(&input("think hard")).await;
+    elsewhere.send(&input("think hard")).await;
     for client in [&mut at_owner, &mut elsewhere] {
-        let frames = client.hear_until("OUTPUT").await;
+        let frames = client.recv_until("OUTPUT").await;
         assert_eq!(types(&frames), ["user_input", "thinking", "OUTPUT"]);
     }
     // A conversation that is larger than a message of the store.
@@ -47,19 +47,19 @@ async fn the_status_of_a_session_is_known_at_every_host() {
     let [a, b] = Host::two(&nats.url(), long()).await;
     let mut client = Client::dial(&a.url).await;
     client
-        .say(&json!({"type": "CONNECT", "session_id": "open"}))
+        .send(&json!({"type": "CONNECT", "session_id": "open"}))
         .await;
-    client.hear_a("CONNECTED").await;
-    client.say(&input("wait for ever")).await;
-    client.hear_a("user_input").await;
+    client.recv_type("CONNECTED").await;
+    client.send(&input("wait for ever")).await;
+    client.recv_type("user_input").await;
     for host in [&a, &b] {
         assert_eq!(host.get("/sessions/open").await["status"], "running");
         assert_eq!(host.get("/sessions/none").await["status"], "not_found");
         let mut asking = Client::dial(&host.url).await;
         for (session, status) in [("open", "running"), ("none", "not_found")] {
             let query = json!({"type": "SESSION_STATUS", "session": {"session_id": session}});
-            asking.say(&query).await;
-            assert_eq!(asking.hear_a("SESSION_STATUS").await["status"], status);
+            asking.send(&query).await;
+            assert_eq!(asking.recv_type("SESSION_STATUS").await["status"], status);
         }
     }
 }
@@ -71,8 +71,8 @@ async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
     let [a, b] = Host::two(&nats.url(), long()).await;
     let connect = json!({"type": "CONNECT", "session_id": "open"});
     let mut client = Client::dial(&a.url).await;
-    client.say(&connect).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect).await;
+    client.recv_type("CONNECTED").await;
     assert_eq!(client.ask("hello").await, "echo: hello");
     let (_signed, _) = Client::dial_in(&a.url, json!({"session_id": "signed"})).await;
     assert_eq!(b.delete("signed").await, 404, "as if there were none");
@@ -80,8 +80,8 @@ async fn a_session_is_deleted_by_the_host_that_serves_it_for_all_hosts() {
     assert_eq!(a.delete("open").await, 204);
     assert_eq!(client.close_frame().await.code, 1000);
     let mut client = Client::dial(&b.url).await;
-    client.say(&connect).await;
-    let connected = client.hear_a("CONNECTED").await;
+    client.send(&connect).await;
+    let connected = client.recv_type("CONNECTED").await;
     assert_eq!(
         (&connected["status"], &connected["session"]),
         (&json!("new"), &json!(null))
@@ -103,11 +103,11 @@ async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
     let (a, b) = (start().await, start().await);
     let connect = connect(&client_key(), json!({}));
     let mut client = Client::dial(&a.url).await;
-    client.say(&connect).await;
-    client.hear_a("CONNECTED").await;
+    client.send(&connect).await;
+    client.recv_type("CONNECTED").await;
     let mut thief = Client::dial(&b.url).await;
-    thief.say(&connect).await;
-    let error = thief.hear_a("ERROR").await;
+    thief.send(&connect).await;
+    let error = thief.recv_type("ERROR").await;
     assert_eq!(
         error["message"],
         "unauthorized: this CONNECT was already used"
@@ -120,11 +120,11 @@ async fn a_signature_that_was_used_at_one_host_is_refused_at_another() {
         let mut client = Client::dial(&host.url).await;
         let draft = Draft::new(now());
         client
-            .say(&signed("CONNECT", &host_key(), &draft, json!({})))
+            .send(&signed("CONNECT", &host_key(), &draft, json!({})))
             .await;
-        client.hear_a("CONNECTED").await;
-        client.say(&command).await;
-        client.hear_a(answer).await;
+        client.recv_type("CONNECTED").await;
+        client.send(&command).await;
+        client.recv_type(answer).await;
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_host_that_shuts_down_gives_its_sessions_to_others_at_once() {
     a.run.await.unwrap();
     assert_eq!(through.close_frame().await.code, 1012);
     let (mut client, connected) = Client::dial_in(&b.url, session).await;
-    assert_eq!(said(&connected), ["hello", "echo: hello"]);
+    assert_eq!(messages(&connected), ["hello", "echo: hello"]);
     assert_eq!(client.ask("count").await, "3 messages");
     assert_eq!(b.runtime.sessions(), 1);
 }

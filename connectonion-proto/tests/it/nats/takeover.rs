@@ -5,7 +5,7 @@ use rpc_core::store::{Bucket, BucketConfig, Expect};
 use serde_json::json;
 use switchboard_testing::nats::NatsServer;
 
-use super::hosts::{Host, Stored, long, said, short, store};
+use super::hosts::{Host, Stored, long, messages, short, store};
 use crate::staff::{Client, input, types};
 
 #[tokio::test]
@@ -16,11 +16,11 @@ async fn acknowledged_prompts_survive_their_owner() {
     let session = json!({"session_id": "busy"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("earlier").await;
-    client.say(&input("wait for ever")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("wait for ever")).await;
+    client.recv_type("user_input").await;
     for prompt in ["first", "second"] {
-        client.say(&input(prompt)).await;
-        client.hear_a("RUNTIME_INPUT_ACK").await;
+        client.send(&input(prompt)).await;
+        client.recv_type("RUNTIME_INPUT_ACK").await;
     }
     let (mut through, _) = Client::dial_in(&b.url, session.clone()).await;
     a.kill().await;
@@ -28,7 +28,7 @@ async fn acknowledged_prompts_survive_their_owner() {
     let (mut client, connected) = Client::dial_in(&b.url, session).await;
     assert_eq!(connected["status"], "new");
     assert_eq!(
-        said(&connected),
+        messages(&connected),
         [
             "earlier",
             "echo: earlier",
@@ -55,16 +55,19 @@ async fn an_interrupted_run_restarts_at_another_host() {
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
     client.ask("earlier").await;
-    client.say(&input("ask who?")).await;
-    client.hear_until("ask_user").await;
-    client.say(&input("and this")).await;
-    client.hear_a("RUNTIME_INPUT_ACK").await;
+    client.send(&input("ask who?")).await;
+    client.recv_until("ask_user").await;
+    client.send(&input("and this")).await;
+    client.recv_type("RUNTIME_INPUT_ACK").await;
     a.kill().await;
 
     let (mut client, connected) = Client::dial_in(&b.url, session.clone()).await;
     assert_eq!(connected["status"], "running");
-    assert_eq!(said(&connected), ["earlier", "echo: earlier", "ask who?"]);
-    let frames = client.hear_until("ask_user").await;
+    assert_eq!(
+        messages(&connected),
+        ["earlier", "echo: earlier", "ask who?"]
+    );
+    let frames = client.recv_until("ask_user").await;
     assert_eq!(types(&frames), ["user_input", "ask_user"]);
     let c = Host::start(&nats.url(), short(), hub).await;
     b.kill().await;
@@ -73,7 +76,7 @@ async fn an_interrupted_run_restarts_at_another_host() {
     let (mut client, connected) = Client::dial_in(&c.url, session).await;
     assert_eq!(connected["status"], "new");
     let all = ["earlier", "echo: earlier", "ask who?", "and this"];
-    assert_eq!(said(&connected), all);
+    assert_eq!(messages(&connected), all);
     assert_eq!(client.ask("count").await, "5 messages");
 }
 
@@ -89,15 +92,15 @@ async fn a_restarted_run_answers_every_prompt_once() {
     let b = Host::start(&nats.url(), short(), hub).await;
     let session = json!({"session_id": "s"});
     let (mut client, _) = Client::dial_in(&a.url, session.clone()).await;
-    client.say(&input("listen")).await;
-    client.hear_a("user_input").await;
+    client.send(&input("listen")).await;
+    client.recv_type("user_input").await;
     a.kill().await;
     let (mut client, _) = Client::dial_in(&b.url, session).await;
-    client.hear_a("user_input").await;
-    client.say(&input("hello")).await;
+    client.recv_type("user_input").await;
+    client.send(&input("hello")).await;
     let output = client.output().await;
     assert_eq!(output["result"], "heard hello");
-    assert_eq!(said(&output), ["listen", "hello", "heard hello"]);
+    assert_eq!(messages(&output), ["listen", "hello", "heard hello"]);
     assert_eq!(output["session"]["turn"], 1);
 }
 
@@ -108,8 +111,8 @@ async fn an_owner_that_wakes_after_its_lease_is_fenced() {
     let [a, b] = Host::two(&nats.url(), long()).await;
     let session = json!({"session_id": "s"});
     let (mut at_a, _) = Client::dial_in(&a.url, session.clone()).await;
-    at_a.say(&input("wait for ever")).await;
-    at_a.hear_a("user_input").await;
+    at_a.send(&input("wait for ever")).await;
+    at_a.recv_type("user_input").await;
     // To all others, the owner is dead. It does not know.
     let link = store(&nats.url()).await;
     let age = BucketConfig {
@@ -124,17 +127,17 @@ async fn an_owner_that_wakes_after_its_lease_is_fenced() {
     nodes.delete(node, None).await.unwrap();
 
     let (mut at_b, connected) = Client::dial_in(&b.url, session.clone()).await;
-    assert_eq!(said(&connected), ["wait for ever"]);
+    assert_eq!(messages(&connected), ["wait for ever"]);
     assert_eq!(at_b.ask("count").await, "2 messages");
     assert!(a.cluster.is_joined());
     assert_eq!(a.runtime.running(), 1);
-    at_a.say(&input("too late")).await;
+    at_a.send(&input("too late")).await;
     assert_eq!(at_a.close_frame().await.code, 1012);
     assert_eq!(a.runtime.running(), 0);
     assert_eq!(a.runtime.sessions(), 0);
     assert_eq!(at_b.ask("count").await, "4 messages");
     let (_, connected) = Client::dial_in(&a.url, session).await;
-    assert!(!said(&connected).contains(&"too late".to_owned()));
+    assert!(!messages(&connected).contains(&"too late".to_owned()));
 }
 
 #[tokio::test]

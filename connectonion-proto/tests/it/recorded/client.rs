@@ -136,7 +136,7 @@ impl<'r> Listener<'r> {
     }
 
     /// Says what the recorded client said. `false` if ours would not.
-    fn say(&mut self, line: &Line) -> bool {
+    fn send(&mut self, line: &Line) -> bool {
         let text = line.frame.to_string();
         let limits = Limits {
             max_message_bytes: 1 << 25,
@@ -160,7 +160,7 @@ impl<'r> Listener<'r> {
         }
     }
 
-    fn hear(&mut self, at: usize, line: &Line) {
+    fn recv(&mut self, at: usize, line: &Line) {
         let place = self.recording.place(at);
         self.conn
             .handle_message(Incoming::Text(&line.frame.to_string()), self.now);
@@ -215,7 +215,7 @@ fn the_client_handles_every_recorded_frame() {
         for lines in connections(&recording) {
             let mut listener: Option<Listener<'_>> = None;
             // Ours did not say it, so that the answer is not for it.
-            let mut unsaid = false;
+            let mut unsent = false;
             for (at, line) in lines {
                 let is_connect = line.is_from_client() && line.kind() == "CONNECT";
                 match &mut listener {
@@ -223,14 +223,14 @@ fn the_client_handles_every_recorded_frame() {
                     Some(listener) if line.is_from_client() => {
                         // It never connects twice, and not after a refusal; what follows is
                         // between that host and a client that does.
-                        unsaid = line.raw.is_some() || !listener.say(line);
-                        if unsaid && is_connect {
+                        unsent = line.raw.is_some() || !listener.send(line);
+                        if unsent && is_connect {
                             break;
                         }
                     }
-                    Some(_) if std::mem::take(&mut unsaid) => {}
+                    Some(_) if std::mem::take(&mut unsent) => {}
                     Some(listener) if line.is_from_host() => {
-                        listener.hear(at, line);
+                        listener.recv(at, line);
                         listener.check(at, line);
                         frames += 1;
                         runs += usize::from(line.kind() == "OUTPUT");

@@ -186,8 +186,8 @@ impl<'r> Player<'r> {
                 }
             } else if line.is_from_host() {
                 match &deviation {
-                    None => self.hear(&place, line).await,
-                    Some(deviation) => self.hear_ours(&place, line, &deviation.ours).await,
+                    None => self.recv(&place, line).await,
+                    Some(deviation) => self.recv_ours(&place, line, &deviation.ours).await,
                 }
                 if deviation.as_ref().is_some_and(|it| it.refuses) {
                     self.is_apart = true;
@@ -198,9 +198,9 @@ impl<'r> Player<'r> {
             if line.is_from_host() {
                 continue;
             }
-            self.leave_or_say(at, line).await;
+            self.leave_or_send(at, line).await;
             if let Some(deviation) = &deviation {
-                self.hear_ours(&place, line, &deviation.ours).await;
+                self.recv_ours(&place, line, &deviation.ours).await;
             }
             // 1006 is a line that was dropped: ours goes on.
             if line.event == "closed_by_host"
@@ -208,7 +208,7 @@ impl<'r> Player<'r> {
                 && deviation.is_none()
                 && let Some(client) = self.clients.get_mut(&line.conn)
             {
-                let got = client.try_hear(SECOND).await.unwrap_or_default();
+                let got = client.try_recv(SECOND).await.unwrap_or_default();
                 if got["close"] != line.code {
                     self.faults
                         .push(format!("{place}: {got} is not {}", line.code));
@@ -217,7 +217,7 @@ impl<'r> Player<'r> {
             if matches!(&*line.event, "cut" | "closed_by_client" | "closed_by_host")
                 && let Some(mut client) = self.clients.remove(&line.conn)
             {
-                while let Some(frame) = client.try_hear(SECOND).await {
+                while let Some(frame) = client.try_recv(SECOND).await {
                     self.faults
                         .push(format!("{place}: unexpected: {frame:.150}"));
                 }
@@ -226,7 +226,7 @@ impl<'r> Player<'r> {
         self.faults
     }
 
-    async fn leave_or_say(&mut self, at: usize, line: &Line) {
+    async fn leave_or_send(&mut self, at: usize, line: &Line) {
         if !line.trust.is_empty() {
             self.trust.clone_from(&line.trust);
         }
@@ -241,11 +241,11 @@ impl<'r> Player<'r> {
             self.clients.insert(line.conn, client);
         }
         if line.is_from_client() {
-            self.say(at, line).await;
+            self.send(at, line).await;
         }
     }
 
-    async fn say(&mut self, at: usize, line: &Line) {
+    async fn send(&mut self, at: usize, line: &Line) {
         let frame = match line.kind() {
             "CONNECT" => {
                 self.let_end(at, line).await;
@@ -258,9 +258,9 @@ impl<'r> Player<'r> {
             return;
         };
         match (&line.raw, &line.binary) {
-            (Some(text), _) => client.say_text(text).await,
-            (_, Some(text)) => client.say_bytes(text.as_bytes()).await,
-            _ => client.say(&frame).await,
+            (Some(text), _) => client.send_text(text).await,
+            (_, Some(text)) => client.send_bytes(text.as_bytes()).await,
+            _ => client.send(&frame).await,
         }
     }
 
@@ -361,7 +361,7 @@ impl<'r> Player<'r> {
         payload
     }
 
-    async fn hear_ours(&mut self, place: &str, line: &Line, ours: &[String]) {
+    async fn recv_ours(&mut self, place: &str, line: &Line, ours: &[String]) {
         self.permit(line);
         self.is_apart |= ours.iter().any(|it| it == "OUTPUT") || line.kind() == "OUTPUT";
         for expected in ours {
@@ -369,7 +369,7 @@ impl<'r> Player<'r> {
                 return;
             };
             let (kind, words) = expected.split_once(' ').unwrap_or((expected.as_str(), ""));
-            let got = client.try_hear(40 * SECOND).await.unwrap_or_default();
+            let got = client.try_recv(40 * SECOND).await.unwrap_or_default();
             let message = text(&got["message"]).to_owned();
             if got["type"] != kind || !message.starts_with(words) {
                 self.faults
@@ -407,7 +407,7 @@ impl<'r> Player<'r> {
         }
     }
 
-    async fn hear(&mut self, place: &str, line: &Line) {
+    async fn recv(&mut self, place: &str, line: &Line) {
         let frame = &line.frame;
         if line.kind() == "session_sync" {
             return;
@@ -416,7 +416,7 @@ impl<'r> Player<'r> {
         let Some(client) = self.clients.get_mut(&line.conn) else {
             return;
         };
-        let Some(mut got) = client.try_hear(40 * SECOND).await else {
+        let Some(mut got) = client.try_recv(40 * SECOND).await else {
             self.faults
                 .push(format!("{place}: silence for {frame:.150}"));
             return;

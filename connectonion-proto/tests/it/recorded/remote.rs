@@ -68,7 +68,7 @@ struct User {
 }
 
 impl User {
-    async fn say(&mut self, place: &str, line: &Line) {
+    async fn send(&mut self, place: &str, line: &Line) {
         if ANSWERS.contains(&line.kind()) {
             return self.answer(place, line).await;
         }
@@ -80,7 +80,7 @@ impl User {
         } else {
             self.run = Some(self.agent.send(input).await);
         }
-        let frame = self.host.hear_type("INPUT").await;
+        let frame = self.host.recv_type("INPUT").await;
         assert_eq!(frame["prompt"], line.frame["prompt"], "{place}");
     }
 
@@ -114,14 +114,14 @@ impl User {
             }
             break;
         }
-        let frame = self.host.hear_type(line.kind()).await;
+        let frame = self.host.recv_type(line.kind()).await;
         for (name, value) in line.frame.as_object().unwrap() {
             assert_eq!(&frame[name], value, "{place}: {name}");
         }
     }
 
-    async fn hear(&mut self, place: &str, line: &Line) {
-        self.host.say(&line.frame).await;
+    async fn recv(&mut self, place: &str, line: &Line) {
+        self.host.send(&line.frame).await;
         if is_event(line) && self.run.is_some() {
             self.shown
                 .extend(line.frame["id"].as_str().map(EventId::from));
@@ -184,18 +184,18 @@ async fn the_client_completes_every_recording() {
                 seen: Vec::new(),
                 runs: 0,
             };
-            user.host.hear_type("CONNECT").await;
+            user.host.recv_type("CONNECT").await;
             for (at, line) in lines {
                 let place = recording.place(at);
                 if line.kind() == "CONNECTED" {
-                    user.host.say(&line.frame).await;
+                    user.host.send(&line.frame).await;
                     user.agent.ready().await.unwrap();
                     let is_running = line.frame["status"] == json!("running");
                     user.run = is_running.then(|| user.agent.attach());
                 } else if line.is_from_host() {
-                    user.hear(&place, line).await;
+                    user.recv(&place, line).await;
                 } else if line.is_from_client() && line.kind() != "CONNECT" {
-                    user.say(&place, line).await;
+                    user.send(&place, line).await;
                 }
             }
             for interjected in user.interjected {

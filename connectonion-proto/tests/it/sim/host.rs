@@ -11,7 +11,7 @@ use connectonion_proto::internals::{
 };
 use connectonion_proto::net::Prompt;
 use connectonion_proto::session::{HubConfig, Owner};
-use switchboard_testing::sim::{Outcome, Rng, ensure, tell};
+use switchboard_testing::sim::{Outcome, Rng, ensure, trace};
 
 use crate::stored::{NOW, Stored};
 
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
 
 /// What an agent has said in a run.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Closed {
     pub(crate) session: String,
     /// The ids of its events.
     pub(crate) events: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Host {
     /// Agents at work, with their sessions.
     agents: BTreeMap<RunId, String>,
     /// Runs by name: every host counts its own again.
-    pub(crate) runs: HashMap<String, Said>,
+    pub(crate) runs: HashMap<String, Closed>,
     /// How often a prompt was given to an agent.
     pub(crate) given: HashMap<String, u32>,
     pub(crate) verdicts: HashMap<String, Verdict>,
@@ -114,7 +114,7 @@ impl Host {
             0..6 => {
                 let thinking = EventKind::Thinking(Thinking::new("x"));
                 let id = self.hub.emit(run, thinking, None, clocks);
-                self.said(&name, id.ok().map(|id| id.to_string()));
+                self.sends(&name, id.ok().map(|id| id.to_string()));
             }
             6..9 => {
                 if let Ok(inputs) = self.hub.next_inputs(run, clocks) {
@@ -126,7 +126,7 @@ impl Host {
                 let id = self.hub.ask(run, question, clocks);
                 let id = id.ok().map(|id| id.to_string());
                 self.questions.extend(id.clone().map(|id| (run, id)));
-                self.said(&name, id);
+                self.sends(&name, id);
             }
             10 => self.finish(run, now),
             _ => {
@@ -152,9 +152,9 @@ impl Host {
         }
     }
 
-    fn said(&mut self, run: &str, event: Option<String>) {
-        let said = self.runs.get_mut(run);
-        said.unwrap().events.extend(event);
+    fn sends(&mut self, run: &str, event: Option<String>) {
+        let sends = self.runs.get_mut(run);
+        sends.unwrap().events.extend(event);
     }
 
     fn give(&mut self, inputs: &[Prompt]) {
@@ -167,7 +167,7 @@ impl Host {
     /// is done in time.
     pub(crate) fn kill(&mut self, now: Instant, rng: &mut Rng) {
         while rng.chance(60) && self.store_one(false, now) {}
-        tell(|| "the host is killed".to_owned());
+        trace(|| "the host is killed".to_owned());
         self.kills += 1;
         self.hub = Hub::new(HubConfig::default(), 0x5eed + u128::from(self.kills), now);
         self.jobs.clear();
@@ -190,11 +190,11 @@ impl Host {
                     ..
                 } => {
                     let session = session_id.to_string();
-                    let said = Said {
+                    let sends = Closed {
                         session: session.clone(),
                         events: Vec::new(),
                     };
-                    self.runs.insert(self.name(run), said);
+                    self.runs.insert(self.name(run), sends);
                     let other = self.agents.values().any(|it| *it == session);
                     ensure(!other, || format!("two agents in {session}"))?;
                     self.agents.insert(run, session);

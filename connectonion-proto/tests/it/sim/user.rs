@@ -93,11 +93,11 @@ impl User {
         if step.event.kind.awaits().is_some() && !step.answered {
             self.questions.push(id.to_owned());
         }
-        let is_said = host
+        let is_sent = host
             .runs
             .values()
             .any(|said| said.events.iter().any(|it| it == id));
-        if is_said {
+        if is_sent {
             let first = self.shown.insert(id.to_owned());
             ensure(first, || format!("{id} was shown twice"))?;
             self.order.push(id.to_owned());

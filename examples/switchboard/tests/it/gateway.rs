@@ -230,7 +230,7 @@ async fn a_drain_counts_the_replies_that_it_cuts() {
     gateway.gate.add_permits(1);
     assert_eq!(done.finish().await.unwrap(), " done");
     let mut left = open(gateway.address).await;
-    left.say(&chat("1", "bob", "leaves before")).await;
+    left.send(&chat("1", "bob", "leaves before")).await;
     assert_eq!(next(&mut left).await, piece("1", "leaves before"));
     drop(left);
     let mut heard = gateway.heard;

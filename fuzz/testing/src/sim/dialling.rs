@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Rng, tell};
+use super::{Rng, trace};
 use rpc_core::Retry;
 use rpc_core::reconnect::{ReconnectPolicy, Reconnector};
 
@@ -53,7 +53,7 @@ impl Dialling {
     /// The connection was lost.
     pub(super) fn lost(&mut self, retry: Retry, now: Instant, rng: &mut Rng) {
         let dial = self.reconnector.on_lost(retry, now, rng.next_u64());
-        tell(|| format!("lost: {dial:?}"));
+        trace(|| format!("lost: {dial:?}"));
         self.at = dial.map(|dial| dial.at);
         if self.at.is_none() {
             self.reconnector.reset();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Outcome, Rng, ensure, tell};
+use super::{Outcome, Rng, ensure, trace};
 use rpc_core::Disconnect;
 use rpc_core::Machine;
 use rpc_core::testing::Side;
@@ -275,7 +275,7 @@ impl<C: Machine, S: Machine> Line<C, S> {
     /// The line breaks: what is under way is lost, and what is sent from now on too. Each end learns
     /// of it at its time, or never.
     pub fn cut(&mut self, client_learns: Option<Instant>, server_learns: Option<Instant>) {
-        tell(|| format!("[{}] the line is cut", self.id));
+        trace(|| format!("[{}] the line is cut", self.id));
         self.client.lose(client_learns);
         self.server.lose(server_learns);
     }
@@ -329,7 +329,7 @@ impl<C: Machine, S: Machine> Line<C, S> {
 
     /// Gives an end a text as if the peer had sent it.
     pub fn inject(&mut self, side: Side, text: &str, now: Instant) {
-        tell(|| format!("[{}] to the {side:?}: {text}", self.id));
+        trace(|| format!("[{}] to the {side:?}: {text}", self.id));
         let wire = Wire::Text(Text::from(text));
         match side {
             Side::Client if !self.client.is_cut => arrive(&mut self.client.inbox, now, wire),
@@ -393,7 +393,7 @@ fn send<M: Machine, P: Machine>(
     let frames = from.take_frames()?;
     let sent = frames.len() as u64;
     for frame in frames {
-        tell(|| {
+        trace(|| {
             let shown = show(&frame);
             format!("[{id}] {}> {shown}", from.name)
         });

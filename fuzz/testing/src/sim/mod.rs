@@ -35,7 +35,7 @@ pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Outcome {
 
 /// Prints a line of the narration, if one seed is repeated.
 #[expect(clippy::print_stderr, reason = "what a failing test has to say")]
-pub fn tell(line: impl FnOnce() -> String) {
+pub fn trace(line: impl FnOnce() -> String) {
     static TOLD: LazyLock<bool> = LazyLock::new(|| only_seed().is_some());
     if *TOLD {
         eprintln!("{}", line());

@@ -35,7 +35,7 @@ pub(crate) struct Io<T> {
     sleeper: Option<Waker>,
     /// Until when a deadline that was slept through waits for messages.
     grace: Option<Instant>,
-    /// Whether a message other than a pong has come since [`take_heard`](Self::take_heard).
+    /// Whether a message other than a pong has come since [`take_received`](Self::take_received).
     arrived: bool,
     unflushed: bool,
     /// The next frame of a machine that has ended, taken while the transport accepts no frame.
@@ -85,7 +85,7 @@ impl<T: Transport> Io<T> {
         self.transport.is_none()
     }
 
-    pub(super) const fn take_heard(&mut self) -> bool {
+    pub(super) const fn take_received(&mut self) -> bool {
         std::mem::replace(&mut self.arrived, false)
     }
 

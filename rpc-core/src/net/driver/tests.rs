@@ -137,7 +137,7 @@ struct Parrot {
 }
 
 impl Parrot {
-    fn saying(frames: usize) -> Self {
+    fn sending(frames: usize) -> Self {
         let out = (0..frames).map(|n| text(&n.to_string())).collect();
         Self {
             out,
@@ -150,12 +150,12 @@ impl Machine for Parrot {
     type Event = String;
 
     fn handle_message(&mut self, message: Incoming<'_>, now: Instant) {
-        if let Incoming::Text(said) = message {
+        if let Incoming::Text(received) = message {
             if self.echoes {
-                self.out.push_back(text(said));
+                self.out.push_back(text(received));
             }
-            self.events.push_back(said.to_owned());
-            if said == "quit" {
+            self.events.push_back(received.to_owned());
+            if received == "quit" {
                 self.close(now);
             }
         }
@@ -207,7 +207,7 @@ fn text(text: &str) -> Outgoing {
     Outgoing::Text(Text::from(text))
 }
 
-fn said(text: &str) -> Message {
+fn received(text: &str) -> Message {
     Message::Text(Text::from(text))
 }
 
@@ -252,14 +252,14 @@ async fn all_events<T: Transport>(driver: &mut Driver<Parrot, T>) -> Vec<String>
 #[tokio::test(start_paused = true)]
 async fn a_hundred_queued_frames_leave_with_one_flush() {
     let mock = Mock::default();
-    let mut driver = Driver::new(Parrot::saying(100), mock.clone());
+    let mut driver = Driver::new(Parrot::sending(100), mock.clone());
     assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
     assert_eq!(mock.sent_and_flushed(), (100, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn answers_to_many_frames_leave_with_one_flush() {
-    let mock = Mock::with(|line| line.incoming.extend((0..50).map(|_| said("hi"))));
+    let mock = Mock::with(|line| line.incoming.extend((0..50).map(|_| received("hi"))));
     let parrot = Parrot {
         echoes: true,
         ..Parrot::default()
@@ -281,7 +281,7 @@ async fn an_idle_driver_flushes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn reading_stops_at_the_budget_and_asks_for_another_turn() {
-    let mock = Mock::with(|line| line.incoming.extend((0..25).map(|_| said("hi"))));
+    let mock = Mock::with(|line| line.incoming.extend((0..25).map(|_| received("hi"))));
     let mut config = config();
     config.read_budget = 10;
     let mut driver = Driver::with_config(Parrot::default(), mock.clone(), config);
@@ -297,7 +297,7 @@ async fn a_peer_that_reads_nothing_hits_the_write_timeout() {
         Mock::with(|line| line.room = Some(3)),
         Mock::with(|line| line.flush_sticks = true),
     ] {
-        let mut driver = Driver::with_config(Parrot::saying(9), stuck.clone(), config());
+        let mut driver = Driver::with_config(Parrot::sending(9), stuck.clone(), config());
         let start = driver.now();
         assert_eq!(all_events(&mut driver).await, ["WriteStalled"]);
         assert_eq!(driver.now() - start, SECOND);
@@ -310,7 +310,7 @@ async fn a_slow_peer_does_not_hit_the_write_timeout() {
         line.room = Some(1);
         line.flush_sticks = true;
     });
-    let mut driver = Driver::with_config(Parrot::saying(10), mock.clone(), config());
+    let mut driver = Driver::with_config(Parrot::sending(10), mock.clone(), config());
     let slow = mock.clone();
     tokio::spawn(async move {
         for _ in 0..9 {
@@ -331,7 +331,7 @@ async fn a_slow_peer_does_not_hit_the_write_timeout() {
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_close_ends_at_the_close_timeout() {
     let mock = Mock::default();
-    let mut parrot = Parrot::saying(1);
+    let mut parrot = Parrot::sending(1);
     parrot.close(Instant::now());
     let mut driver = Driver::with_config(parrot, mock.clone(), config());
     let start = driver.now();
@@ -344,7 +344,7 @@ async fn an_unanswered_close_ends_at_the_close_timeout() {
 #[tokio::test(start_paused = true)]
 async fn an_answered_close_ends_at_once_and_keeps_what_came_before() {
     let mock = Mock::default();
-    let mut parrot = Parrot::saying(1);
+    let mut parrot = Parrot::sending(1);
     parrot.close(Instant::now());
     let mut driver = Driver::with_config(parrot, mock.clone(), config());
     assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
@@ -360,9 +360,9 @@ async fn an_answered_close_ends_at_once_and_keeps_what_came_before() {
 
 #[tokio::test(start_paused = true)]
 async fn final_frames_are_sent_before_remaining_input_is_handled() {
-    for behind in [vec![], vec![said("more")], vec![Message::Close(None)]] {
+    for behind in [vec![], vec![received("more")], vec![Message::Close(None)]] {
         let mock = Mock::with(|line| {
-            line.incoming.push_back(said("quit"));
+            line.incoming.push_back(received("quit"));
             line.incoming.extend(behind);
             line.ended = true;
         });
@@ -416,13 +416,13 @@ async fn after_a_failed_write_the_peers_last_frames_are_read() {
     let parrot = Parrot {
         // Nothing is read before the write fails.
         reads_paused: true,
-        ..Parrot::saying(1)
+        ..Parrot::sending(1)
     };
     let mut driver = Driver::new(parrot, mock.clone());
     let goodbye = CloseFrame::new(CloseFrame::POLICY, "you talk too much");
     mock.line()
         .incoming
-        .extend([said("last"), Message::Close(Some(goodbye.clone()))]);
+        .extend([received("last"), Message::Close(Some(goodbye.clone()))]);
     let expected = format!("{:?}", Disconnect::PeerClosed(Some(goodbye)));
     assert_eq!(all_events(&mut driver).await, ["last".to_owned(), expected]);
 }
@@ -430,7 +430,7 @@ async fn after_a_failed_write_the_peers_last_frames_are_read() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_is_reported() {
     let mock = Mock::with(|line| line.writes_fail = true);
-    let mut driver = Driver::new(Parrot::saying(1), mock);
+    let mut driver = Driver::new(Parrot::sending(1), mock);
     let events = all_events(&mut driver).await;
     assert!(events[0].starts_with("Failed"), "{events:?}");
     assert_eq!(events.len(), 1);
@@ -438,10 +438,10 @@ async fn a_failed_write_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_wants_no_input_still_sends() {
-    let mock = Mock::with(|line| line.incoming.push_back(said("hi")));
+    let mock = Mock::with(|line| line.incoming.push_back(received("hi")));
     let parrot = Parrot {
         reads_paused: true,
-        ..Parrot::saying(1)
+        ..Parrot::sending(1)
     };
     let mut driver = Driver::new(parrot, mock.clone());
     assert_eq!(poll_once(&mut driver), (Poll::Pending, false));
@@ -517,7 +517,7 @@ async fn a_late_wake_up_passes_the_current_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_abort_drops_the_connection_without_a_close() {
-    let mut parrot = Parrot::saying(1);
+    let mut parrot = Parrot::sending(1);
     parrot.out.push_back(Outgoing::Abort);
     parrot.closed = true;
     let line = Mock::default();
@@ -532,7 +532,7 @@ async fn an_abort_drops_the_connection_without_a_close() {
 #[tokio::test(start_paused = true)]
 async fn an_abort_does_not_wait_for_a_stuck_transport() {
     let line = Mock::with(|line| line.room = Some(0));
-    let mut driver = Driver::new(Parrot::saying(1), line.clone());
+    let mut driver = Driver::new(Parrot::sending(1), line.clone());
     assert!(poll_once(&mut driver).0.is_pending());
     let parrot = driver.machine_mut();
     parrot.closed = true;
@@ -545,7 +545,7 @@ async fn an_abort_does_not_wait_for_a_stuck_transport() {
 #[tokio::test(start_paused = true)]
 async fn final_frames_wait_for_a_stuck_transport() {
     let line = Mock::with(|line| line.room = Some(0));
-    let mut parrot = Parrot::saying(1);
+    let mut parrot = Parrot::sending(1);
     parrot.close(Instant::now());
     let mut driver = Driver::new(parrot, line.clone());
     for _ in 0..2 {
@@ -572,7 +572,7 @@ async fn next_is_cancel_safe() {
             let polled = next.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(polled.is_pending());
         }
-        mock.change(|line| line.incoming.push_back(said(&expected)));
+        mock.change(|line| line.incoming.push_back(received(&expected)));
         assert_eq!(driver.next().await, Some(expected));
     }
     assert_eq!(mock.line().sent.len(), 20);

@@ -73,7 +73,7 @@ pub(super) struct Session<'a, P: Protocol, T> {
     stop: Stop,
     ready: bool,
     /// Whether the application knows that the connection is closing.
-    closing_told: bool,
+    closing_sent: bool,
     /// Whether the machine was changed while its events were delivered.
     touched: bool,
     /// Whether the last call has timed out.
@@ -101,7 +101,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             reason: None,
             stop: Stop::No,
             ready: false,
-            closing_told: false,
+            closing_sent: false,
             touched: false,
             timed_out: false,
             is_dead: false,
@@ -209,7 +209,7 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
     /// find the link ready after a call has failed.
     fn note_closing(&mut self) {
         let is_closing = self.ready && self.driver.machine().is_closed();
-        if !is_closing || std::mem::replace(&mut self.closing_told, true) {
+        if !is_closing || std::mem::replace(&mut self.closing_sent, true) {
             return;
         }
         match self.driver.is_gone() {
@@ -383,10 +383,10 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             }
             LinkAction::Event(event) => self.push_event(event, now),
             LinkAction::Reply(call, outcome) => {
-                let heard = self.driver.take_heard();
+                let received = self.driver.take_received();
                 let timed_out = matches!(outcome, Err(CallError::TimedOut { .. }));
                 // In place of pings.
-                self.is_dead |= IS_PAGE && timed_out && self.timed_out && !heard;
+                self.is_dead |= IS_PAGE && timed_out && self.timed_out && !received;
                 self.timed_out = timed_out;
                 self.waiters.complete(call, outcome);
             }

@@ -25,13 +25,13 @@ struct Echo {
 }
 
 enum Event {
-    Said(String),
+    Text(String),
     Writable,
     Closed,
 }
 
 impl Echo {
-    fn say(&mut self, text: &str) -> bool {
+    fn send(&mut self, text: &str) -> bool {
         let has_room = self.out.len() < 2 && !self.closed;
         self.blocked |= !has_room;
         if has_room {
@@ -52,7 +52,7 @@ impl Machine for Echo {
 
     fn handle_message(&mut self, message: Incoming<'_>, _: Instant) {
         if let Incoming::Text(text) = message {
-            self.events.push(Event::Said(text.to_owned()));
+            self.events.push(Event::Text(text.to_owned()));
             self.most_events = self.most_events.max(self.events.len());
         }
     }
@@ -106,7 +106,7 @@ impl ConnectionHandler for Answers {
 
     fn on_event(&mut self, event: Event, tasks: &mut Running) -> Option<CloseReason> {
         let said = match event {
-            Event::Said(said) => said,
+            Event::Text(said) => said,
             Event::Writable => {
                 self.handle.notify();
                 return None;
@@ -119,15 +119,15 @@ impl ConnectionHandler for Answers {
                 "hang" => std::future::pending().await,
                 "close" => {
                     handle.close_with(CloseFrame::new(4000, "bye"));
-                    handle.with(|echo| echo.say("last words"));
+                    handle.with(|echo| echo.send("last words"));
                 }
                 "more" => {
                     for text in ["1", "2", "3"] {
-                        handle.retry(|echo| echo.say(text).then_some(())).await;
+                        handle.retry(|echo| echo.send(text).then_some(())).await;
                     }
                 }
                 other => {
-                    handle.with(|echo| echo.say(other));
+                    handle.with(|echo| echo.send(other));
                 }
             }
         });
@@ -183,7 +183,7 @@ fn serve_echo() -> (Served, impl Future<Output = CloseReason> + Send) {
 }
 
 impl Served {
-    async fn say(&mut self, text: &str) {
+    async fn send(&mut self, text: &str) {
         self.peer
             .send(Outgoing::Text(text.to_owned().into()))
             .await
@@ -216,8 +216,8 @@ impl Wake for Wakes {
 async fn output_of_a_handler_is_sent_in_the_same_turn() {
     let (mut served, serving) = serve_echo();
     let mut serving = pin!(serving);
-    served.say("a").await;
-    served.say("b").await;
+    served.send("a").await;
+    served.send("b").await;
     assert!(serving.as_mut().now_or_never().is_none());
     assert_eq!(served.written(), ["a", "b"]);
 }
@@ -226,7 +226,7 @@ async fn output_of_a_handler_is_sent_in_the_same_turn() {
 async fn a_few_messages_are_handled_before_more_are_read() {
     let (mut served, serving) = serve_echo();
     for _ in 0..16 {
-        served.say("a").await;
+        served.send("a").await;
     }
     assert!(serving.now_or_never().is_none());
     assert_eq!(served.handle.read(|echo| echo.most_events), AT_ONCE);
@@ -242,13 +242,13 @@ async fn the_task_is_woken_once_for_many_writes() {
     // The first turns arm what there is to arm.
     while serving.as_mut().poll(&mut cx).is_pending() && wakes.0.swap(0, Ordering::SeqCst) > 0 {}
     for text in ["1", "2"] {
-        assert!(served.handle.with(|echo| echo.say(text)));
+        assert!(served.handle.with(|echo| echo.send(text)));
     }
     assert_eq!(wakes.0.swap(0, Ordering::SeqCst), 1);
     assert!(serving.as_mut().poll(&mut cx).is_pending());
     assert_eq!(served.written(), ["1", "2"]);
     assert_eq!(wakes.0.swap(0, Ordering::SeqCst), 0);
-    assert!(served.handle.with(|echo| echo.say("3")));
+    assert!(served.handle.with(|echo| echo.send("3")));
     assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
 }
 
@@ -256,7 +256,7 @@ async fn the_task_is_woken_once_for_many_writes() {
 async fn a_handler_without_room_resumes_when_there_is_some() {
     let (mut served, serving) = serve_echo();
     let task = tokio::spawn(serving);
-    served.say("more").await;
+    served.send("more").await;
     for expected in ["1", "2", "3"] {
         let Some(Ok(Message::Text(text))) = served.peer.next().await else {
             panic!("no text");
@@ -270,7 +270,7 @@ async fn a_handler_without_room_resumes_when_there_is_some() {
 async fn a_close_is_sent_after_output_of_the_same_turn() {
     let (mut served, serving) = serve_echo();
     let mut serving = pin!(serving);
-    served.say("close").await;
+    served.send("close").await;
     assert_eq!(serving.as_mut().now_or_never(), Some(CloseReason::Local));
     assert_eq!(served.written(), ["last words", "4000"]);
     assert_eq!(served.disconnected.load(Ordering::Relaxed), 1);
@@ -280,7 +280,7 @@ async fn a_close_is_sent_after_output_of_the_same_turn() {
 async fn a_drain_closes_at_its_deadline() {
     let (mut served, serving) = serve_echo();
     let task = tokio::spawn(serving);
-    served.say("hang").await;
+    served.send("hang").await;
     tokio::task::yield_now().await;
     drop(served._canceller);
     let Some(Ok(Message::Close(Some(frame)))) = served.peer.next().await else {

@@ -235,25 +235,25 @@ async fn exchange(
         .max_header_size(limits.max_header_bytes)
         .max_buf_size(limits.max_header_bytes.max(SMALLEST_BUFFER))
         .serve_connection(TokioIo::new(line), service);
-    let mut is_told = false;
+    let mut is_closing = false;
     let served = loop {
         let served = tokio::select! {
             biased;
             served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
-            () = cancellation.cancelled(), if !is_told => None,
-            () = half_a_request(opening), if is_told => return None,
+            () = cancellation.cancelled(), if !is_closing => None,
+            () = half_a_request(opening), if is_closing => return None,
             () = &mut evicted => {
                 tracing::debug!(%peer, "no request yet; makes room for another connection");
                 let mut socket = connection.into_parts().io.into_inner().into_inner();
                 // No one waits for it: an idle line takes a few bytes at once, or not at all.
-                let _ = say_no(&mut socket, Refusal::ServerFull).now_or_never();
+                let _ = write_refusal(&mut socket, Refusal::ServerFull).now_or_never();
                 return None;
             }
         };
         match served {
             Some(served) => break served,
             None => {
-                is_told = true;
+                is_closing = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }
         }
@@ -302,7 +302,7 @@ async fn hang_up(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
 /// Sends a peer the reason of its refusal, without reading its request.
 pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
     let answer = async {
-        if say_no(&mut tcp, refusal).await.is_ok() {
+        if write_refusal(&mut tcp, refusal).await.is_ok() {
             hang_up(&mut tcp).await;
         }
     };
@@ -310,7 +310,7 @@ pub(super) async fn refuse(mut tcp: TcpStream, refusal: Refusal) {
 }
 
 /// Writes a refusal and closes this side.
-async fn say_no(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
+async fn write_refusal(line: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
     let (status, why) = refusal.answer();
     let retry = if status == StatusCode::FORBIDDEN {
         ""

@@ -41,13 +41,13 @@ impl Linger {
         }
     }
 
-    /// Returns ready once the connection may be dropped. `is_told` says whether the peer can know
+    /// Returns ready once the connection may be dropped. `is_flushed` says whether the peer can know
     /// the reason.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         socket: &mut (impl AsyncRead + AsyncWrite + Unpin),
-        is_told: bool,
+        is_flushed: bool,
     ) -> Poll<()> {
         for _ in 0..READS_AT_ONCE {
             let mut memory = [MaybeUninit::uninit(); READ];
@@ -57,7 +57,7 @@ impl Linger {
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
                     ready!(self.timer.as_mut().poll(cx));
-                    if self.is_shut || !is_told {
+                    if self.is_shut || !is_flushed {
                         return Poll::Ready(());
                     }
                     self.is_shut = true;

@@ -298,9 +298,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> WsStream<S> {
     }
 
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let is_told = self.poll_flush_answers(cx).is_ready();
+        let is_flushed = self.poll_flush_answers(cx).is_ready();
         let linger = self.linger.get_or_insert_with(|| Box::new(Linger::new()));
-        linger.poll(cx, &mut self.inner.socket, is_told)
+        linger.poll(cx, &mut self.inner.socket, is_flushed)
     }
 
     /// Returns an error if a message of `len` bytes must not be sent now.

@@ -40,19 +40,19 @@ impl Hub {
 
     /// Puts a message into the queues of those who hear it. Returns whether there are any.
     pub(super) fn deliver(&mut self, message: &Message) -> bool {
-        let mut is_heard = false;
+        let mut is_delivered = false;
         self.subscribers.retain(|it| !it.queue.is_closed());
         for it in &self.subscribers {
             let faults = it.link.faults();
             if !faults.is_cut && overlap(&it.pattern, &message.subject) {
-                is_heard = true;
+                is_delivered = true;
                 let at = Instant::now() + faults.delay;
                 if it.queue.try_send((at, message.clone())).is_err() {
                     it.link.gap();
                 }
             }
         }
-        is_heard
+        is_delivered
     }
 
     /// Asks those who listen. Returns whether there are any.

@@ -50,16 +50,16 @@ fn entry(text: &str, is_whole: bool) -> SessionEntry {
 }
 
 /// Appends a line, or all of them if that is due.
-async fn say(
+async fn send(
     log: &SessionLog,
     id: &str,
     session: &mut Session<Lines>,
     line: &str,
 ) -> Result<(), StoreError> {
-    say_alive(log, id, session, line, || true).await
+    renew(log, id, session, line, || true).await
 }
 
-async fn say_alive(
+async fn renew(
     log: &SessionLog,
     id: &str,
     session: &mut Session<Lines>,
@@ -113,7 +113,7 @@ async fn an_entry_costs_the_same_in_long_and_short_sessions() {
     let mut session = Session::default();
     let mut bytes = Vec::new();
     for turn in 0..TURNS {
-        say(
+        send(
             &log,
             "s",
             &mut session,
@@ -150,9 +150,9 @@ async fn an_entry_costs_the_same_in_long_and_short_sessions() {
 async fn a_long_entry_is_stored_in_parts() {
     let log = open(&MemoryStore::new()).await;
     let (mut session, long) = (Session::default(), "x".repeat(3 * MAX_PART));
-    say(&log, "s", &mut session, "a").await.unwrap();
-    say(&log, "s", &mut session, &long).await.unwrap();
-    say(&log, "s", &mut session, "b").await.unwrap();
+    send(&log, "s", &mut session, "a").await.unwrap();
+    send(&log, "s", &mut session, &long).await.unwrap();
+    send(&log, "s", &mut session, "b").await.unwrap();
     assert!(session.revision() > 4);
     assert_eq!(lines(&read(&log, "s").await), ["a", &long, "b"]);
 }
@@ -161,16 +161,16 @@ async fn a_long_entry_is_stored_in_parts() {
 async fn a_torn_entry_changes_nothing() {
     let log = open(&MemoryStore::new()).await;
     let (mut session, long) = (Session::default(), "x".repeat(3 * MAX_PART));
-    say(&log, "s", &mut session, "a").await.unwrap();
+    send(&log, "s", &mut session, "a").await.unwrap();
     let writes = Cell::new(2);
     let is_alive = || writes.replace(writes.get() - 1) > 0;
-    let torn = say_alive(&log, "s", &mut session, &long, is_alive).await;
+    let torn = renew(&log, "s", &mut session, &long, is_alive).await;
     assert_eq!(torn, Err(StoreError::Conflict));
     let mut next = read(&log, "s").await;
     assert_eq!((lines(&next), next.revision()), (vec!["a"], 3));
     let head = log.head("s").await.unwrap().unwrap().head.unwrap();
     assert_eq!((&head, &*head.data), (next.head(), &b"a"[..]));
-    say(&log, "s", &mut next, "b").await.unwrap();
+    send(&log, "s", &mut next, "b").await.unwrap();
     assert_eq!(lines(&read(&log, "s").await), ["a", "b"]);
 }
 
@@ -179,7 +179,7 @@ async fn an_unreadable_record_costs_what_follows_until_all_is_written_again() {
     let log = open(&MemoryStore::new()).await;
     let mut session = Session::default();
     for line in ["a", "b", "c", "d"] {
-        say(&log, "s", &mut session, line).await.unwrap();
+        send(&log, "s", &mut session, line).await.unwrap();
     }
     for by in [None, Some("junk"), Some("{\"v\":2,\"n\":3,\"bytes\":1}\n")] {
         for (number, left) in [(1, vec![]), (3, vec!["a", "b"])] {
@@ -194,7 +194,7 @@ async fn an_unreadable_record_costs_what_follows_until_all_is_written_again() {
             assert!(found.lost() > 0);
             let (records, sessions) = log.damage().await.unwrap();
             assert_eq!((sessions, records > 0), (1, true));
-            say(&log, "s", &mut found, "e").await.unwrap();
+            send(&log, "s", &mut found, "e").await.unwrap();
             let whole = read(&log, "s").await;
             assert_eq!(lines(&whole), [left, vec!["e"]].concat());
             assert_eq!((whole.is_broken(), whole.lost()), (false, 0));
@@ -215,15 +215,15 @@ async fn a_write_after_that_of_another_node_is_a_conflict() {
     let store = MemoryStore::new();
     let (here, there) = (open(&store).await, open(&store.connect()).await);
     let mut session = Session::default();
-    say(&here, "s", &mut session, "a").await.unwrap();
+    send(&here, "s", &mut session, "a").await.unwrap();
     let mut other = read(&there, "s").await;
     other.set_fence(7);
-    say(&there, "s", &mut other, "b").await.unwrap();
-    let refused = say(&here, "s", &mut session, "c").await;
+    send(&there, "s", &mut other, "b").await.unwrap();
+    let refused = send(&here, "s", &mut session, "c").await;
     assert_eq!(refused, Err(StoreError::Conflict));
     here.read("s", &mut session).await.unwrap();
     assert_eq!((lines(&session), session.fence()), (vec!["a", "b"], 7));
-    say(&here, "s", &mut session, "c").await.unwrap();
+    send(&here, "s", &mut session, "c").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn a_write_without_an_answer_is_settled_by_its_id() {
     let mut session = Session::default();
     for line in ["a", "b"] {
         store.lose_answers(2);
-        say(&log, "s", &mut session, line).await.unwrap();
+        send(&log, "s", &mut session, line).await.unwrap();
     }
     assert_eq!(lines(&read(&log, "s").await), ["a", "b"]);
     assert_eq!(log.log().state().await.unwrap().last, 2);
@@ -244,12 +244,12 @@ async fn a_session_of_another_log_is_read_from_its_beginning() {
     let store = MemoryStore::new();
     let log = open(&store).await;
     let mut session = Session::default();
-    say(&log, "s", &mut session, "a").await.unwrap();
+    send(&log, "s", &mut session, "a").await.unwrap();
     let before = store.snapshot();
-    say(&log, "s", &mut session, "lost").await.unwrap();
+    send(&log, "s", &mut session, "lost").await.unwrap();
     store.restore(&before);
     let mut other = read(&log, "s").await;
-    say(&log, "s", &mut other, "b").await.unwrap();
+    send(&log, "s", &mut other, "b").await.unwrap();
     log.read("s", &mut session).await.unwrap();
     assert_eq!(lines(&session), ["a", "b"]);
 }
@@ -263,12 +263,12 @@ async fn entries_beyond_a_bound_are_refused() {
     };
     let log = SessionLog::open(&MemoryStore::new(), config).await.unwrap();
     let (mut one, mut two) = (Session::default(), Session::default());
-    let long = say(&log, "1", &mut one, &"x".repeat(2501)).await;
+    let long = send(&log, "1", &mut one, &"x".repeat(2501)).await;
     assert_eq!(long, Err(StoreError::TooLarge));
-    say(&log, "1", &mut one, &"x".repeat(2000)).await.unwrap();
+    send(&log, "1", &mut one, &"x".repeat(2000)).await.unwrap();
     // Also if its sizes were read.
     log.heads().await.unwrap();
-    let full = say(&log, "2", &mut two, &"x".repeat(1500)).await;
+    let full = send(&log, "2", &mut two, &"x".repeat(1500)).await;
     assert!(matches!(full, Err(StoreError::Full { message }) if message.contains("3000")));
     // The head may change all the same.
     let head = entry("", false);
@@ -277,24 +277,24 @@ async fn entries_beyond_a_bound_are_refused() {
         .unwrap();
     let last = log.head("1").await.unwrap().unwrap();
     assert!(log.remove(&last.subject, last.revision).await.unwrap());
-    say(&log, "2", &mut two, &"x".repeat(1500)).await.unwrap();
+    send(&log, "2", &mut two, &"x".repeat(1500)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_session_begins_anew() {
     let log = open(&MemoryStore::new()).await;
     let mut session = Session::default();
-    say(&log, "s", &mut session, "a").await.unwrap();
+    send(&log, "s", &mut session, "a").await.unwrap();
     let subject = log.subject("s");
     assert!(!log.remove(&subject, session.revision() + 1).await.unwrap());
     assert!(log.remove(&subject, session.revision()).await.unwrap());
     assert_eq!(log.head("s").await, Ok(None));
     assert_eq!(
-        say(&log, "s", &mut session, "b").await,
+        send(&log, "s", &mut session, "b").await,
         Err(StoreError::Conflict)
     );
     log.read("s", &mut session).await.unwrap();
-    say(&log, "s", &mut session, "b").await.unwrap();
+    send(&log, "s", &mut session, "b").await.unwrap();
     assert_eq!(lines(&read(&log, "s").await), ["b"]);
 }
 

@@ -25,7 +25,7 @@ fn ids_are_unique_and_well_formed() {
 #[test]
 fn debug_output_hides_private_text() {
     let mut test = Test::new(&["notes"]);
-    test.say("notes: secret").unwrap();
+    test.submit("notes: secret").unwrap();
     let shown = format!("{:?}", test.hub);
     assert!(!shown.contains("secret"), "{shown}");
     assert!(shown.contains("in_flight: 1"), "{shown}");

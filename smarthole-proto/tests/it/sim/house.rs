@@ -118,7 +118,7 @@ impl House {
             conn.respond(response.message_id, response.answer)
         };
         if sent.is_ok() {
-            self.ledger.says(&id, NAMES[client], word);
+            self.ledger.sends(&id, NAMES[client], word);
             // Now and then something more is said to the same message.
             if calm || !again {
                 messages.swap_remove(index as usize);

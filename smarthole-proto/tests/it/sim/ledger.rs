@@ -59,7 +59,7 @@ impl Ledger {
     }
 
     /// A client has something to say to a message.
-    pub(crate) fn says(&mut self, id: &MessageId, client: &str, word: Word) {
+    pub(crate) fn sends(&mut self, id: &MessageId, client: &str, word: Word) {
         self.said.insert((id.clone(), client.to_owned(), word));
     }
 
@@ -151,19 +151,19 @@ impl Ledger {
         ensure(delivery.is_received, || {
             "answered before it came".to_owned()
         })?;
-        self.check_said(message, client, word)
+        self.check_sent(message, client, word)
     }
 
     fn check_fate(&self, message: &MessageId, client: &str, fate: &Fate) -> Outcome {
         match fate {
-            Fate::Acked => self.check_said(message, client, Word::Ack),
-            Fate::Notified => self.check_said(message, client, Word::Notify),
-            Fate::Rejected { .. } => self.check_said(message, client, Word::Reject),
+            Fate::Acked => self.check_sent(message, client, Word::Ack),
+            Fate::Notified => self.check_sent(message, client, Word::Notify),
+            Fate::Rejected { .. } => self.check_sent(message, client, Word::Reject),
             _ => Ok(()),
         }
     }
 
-    fn check_said(&self, message: &MessageId, client: &str, word: Word) -> Outcome {
+    fn check_sent(&self, message: &MessageId, client: &str, word: Word) -> Outcome {
         let said = (self.said).contains(&(message.clone(), client.to_owned(), word));
         ensure(said, || {
             format!("{client} never said {word:?} to {message}")

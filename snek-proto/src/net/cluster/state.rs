@@ -123,7 +123,7 @@ impl Shared {
             return Err("the node has no connection to the store");
         }
         let node = &self.lock().node;
-        if node.is_unheard(time::now()) {
+        if node.is_silent(time::now()) {
             return Err("the store does not answer");
         }
         if !node.is_current() {

@@ -94,7 +94,7 @@ async fn play(vector: Arc<Vector>) {
         }
         let mut line = Peer::logged_in(&mut listener).await;
         if first.is_none() {
-            line.say("ch1", "ann", "@MyBot").await;
+            line.send_message("ch1", "ann", "@MyBot").await;
         }
         let request = line.request().await;
         assert_eq!(request.method, "send_message", "{name}");

@@ -61,7 +61,7 @@ impl Diary {
         self.stretches[stretch].end = Some(Instant::now());
     }
 
-    pub fn says(&mut self, session: &'static str, text: &str) -> usize {
+    pub fn sends(&mut self, session: &'static str, text: &str) -> usize {
         self.prompts.push(Prompt {
             text: text.to_owned(),
             session,
@@ -77,7 +77,7 @@ impl Diary {
     }
 
     /// Notes an answer that someone hears. One run may answer several prompts.
-    pub fn hears(&mut self, stretch: usize, answer: &str) {
+    pub fn receives(&mut self, stretch: usize, answer: &str) {
         let stretch = &mut self.stretches[stretch];
         stretch.answers.push(answer.to_owned());
         for prompt in &mut self.prompts {
@@ -95,19 +95,19 @@ impl Diary {
     }
 
     /// Checks a conversation as it is in the end, and all that was heard of it.
-    pub fn check(&self, session: &str, said: &[(String, String)]) -> Outcome {
+    pub fn check(&self, session: &str, messages: &[(String, String)]) -> Outcome {
         let checked = self
-            .conversation(session, said)
+            .conversation(session, messages)
             .and_then(|()| self.received());
         checked.map_err(|broken| {
-            let broken = format!("{session}: {broken}\n{said:?}");
+            let broken = format!("{session}: {broken}\n{messages:?}");
             self.chronicle.explain(&broken)
         })
     }
 
-    fn conversation(&self, session: &str, said: &[(String, String)]) -> Outcome {
+    fn conversation(&self, session: &str, messages: &[(String, String)]) -> Outcome {
         let losses = self.chronicle.losses();
-        let prompts = said.iter().filter(|(role, _)| role == "user");
+        let prompts = messages.iter().filter(|(role, _)| role == "user");
         let mut places: HashMap<&str, usize> = HashMap::new();
         for (place, (_, text)) in prompts.enumerate() {
             let first = places.insert(text, place).is_none();
@@ -125,7 +125,7 @@ impl Diary {
             let answer = prompt.answered.is_some() && !may_be_lost;
             let has_answer =
                 |(role, answer): &(String, String)| role == "assistant" && names(answer, text);
-            ensure(!answer || said.iter().any(has_answer), || {
+            ensure(!answer || messages.iter().any(has_answer), || {
                 format!("lost: the answer to {text}, which was heard")
             })?;
             // Each user sends one after the other.

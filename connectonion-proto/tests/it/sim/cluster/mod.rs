@@ -39,7 +39,7 @@ fn behind(records: usize) {
         live(async || {
             let world = World::silent(rng).await;
             world.cluster().pause(0, true);
-            world.say(1, records).await?;
+            world.send(1, records).await?;
             world.cluster().pause(0, false);
             world.cluster().rest().await;
             world.end(&mut Tally::default()).await
@@ -63,7 +63,7 @@ fn an_owner_with_a_wrong_clock_locks_no_client_out_of_other_hosts() {
     run(1, |rng| {
         live(async || {
             let world = World::silent(rng).await;
-            world.say(0, 1).await?;
+            world.send(0, 1).await?;
             set_ahead(0, HOUR);
             ensure(world.lets_in(1, "t-0").await, || {
                 "not at another host".to_owned()

@@ -27,7 +27,7 @@ use super::diary::{Diary, answer_to};
 use crate::staff::{Client, client_key, connect, host_key, input};
 
 /// Sends a frame, if the connection takes it.
-async fn try_say(client: &mut Client, frame: &Value) -> Option<()> {
+async fn try_send(client: &mut Client, frame: &Value) -> Option<()> {
     let text = Text::from(frame.to_string());
     client.line.send(Outgoing::Text(text)).await.ok()
 }
@@ -143,9 +143,9 @@ impl Shared {
         let line: MemTransport = self.cluster.node(slot)?.dialer.dial().await.ok()?;
         let mut client = Client { line };
         let members = json!({"session_id": session});
-        try_say(&mut client, &connect(&client_key(), members)).await?;
+        try_send(&mut client, &connect(&client_key(), members)).await?;
         loop {
-            let frame = client.try_hear(30 * SECOND).await?;
+            let frame = client.try_recv(30 * SECOND).await?;
             match frame["type"].as_str() {
                 Some("CONNECTED") => return Some((client, frame)),
                 Some("ERROR") | None => return None,
@@ -190,7 +190,7 @@ impl Shared {
                 let _ = is_over.wait_for(|it| *it).await;
             };
             let received = tokio::select! {
-                received = client.try_hear(PATIENCE) => Some(received),
+                received = client.try_recv(PATIENCE) => Some(received),
                 () = sleep(pause), if asked.is_none() => None,
                 () = over => return "it is over".to_owned(),
             };
@@ -200,10 +200,10 @@ impl Shared {
                 None => {
                     let text = format!("{name}-{number}");
                     *number += 1;
-                    if try_say(client, &input(&text)).await.is_none() {
+                    if try_send(client, &input(&text)).await.is_none() {
                         return "it takes nothing".to_owned();
                     }
-                    asked = Some((lock(&self.diary).says(session, &text), text));
+                    asked = Some((lock(&self.diary).sends(session, &text), text));
                     continue;
                 }
             };
@@ -222,7 +222,7 @@ impl Shared {
                 }
                 Some("OUTPUT") => {
                     let answer = frame["result"].as_str().unwrap_or_default();
-                    diary.hears(stretch, answer);
+                    diary.receives(stretch, answer);
                     if asked
                         .as_ref()
                         .is_some_and(|(_, text)| answer.contains(&**text))
@@ -302,12 +302,12 @@ impl World {
     }
 
     /// Says so much at a host that the store has this many records more, and hears all answers.
-    pub async fn say(&self, slot: usize, records: usize) -> Outcome {
+    pub async fn send(&self, slot: usize, records: usize) -> Outcome {
         // Of each prompt: itself, its events, its answer.
-        let saying = (0..records.div_ceil(3 * PROMPTS))
-            .map(|number| self.say_in(slot, format!("t-{number}").leak()));
-        let said: Vec<Outcome> = join_all(saying).await;
-        said.into_iter().collect::<Outcome>()?;
+        let sending = (0..records.div_ceil(3 * PROMPTS))
+            .map(|number| self.send_in(slot, format!("t-{number}").leak()));
+        let messages: Vec<Outcome> = join_all(sending).await;
+        messages.into_iter().collect::<Outcome>()?;
         let config = LogConfig {
             max_age: Some(Duration::from_secs(14 * 24 * 60 * 60)),
             ..LogConfig::new("onion_log.*")
@@ -319,7 +319,7 @@ impl World {
         })
     }
 
-    async fn say_in(&self, slot: usize, session: &'static str) -> Outcome {
+    async fn send_in(&self, slot: usize, session: &'static str) -> Outcome {
         let shared = &self.shared;
         let entered = shared.enter(slot, session).await;
         let (mut client, _) = entered.ok_or("nobody is let in")?;
@@ -327,11 +327,11 @@ impl World {
         let stretch = lock(&shared.diary).begins(session);
         for number in 0..PROMPTS {
             let text = format!("ann-{number}");
-            lock(&shared.diary).says(session, &text);
-            client.say(&input(&text)).await;
+            lock(&shared.diary).sends(session, &text);
+            client.send(&input(&text)).await;
             let output = client.output().await;
             let answer = output["result"].as_str().unwrap_or_default();
-            lock(&shared.diary).hears(stretch, answer);
+            lock(&shared.diary).receives(stretch, answer);
         }
         lock(&shared.diary).ends(stretch);
         Ok(())
@@ -351,14 +351,14 @@ impl World {
             let looking = (0..HOSTS).map(|slot| async move {
                 let entered = timeout(PATIENCE, shared.enter(slot, session)).await;
                 let (mut client, connected) = entered.ok().flatten()?;
-                let said = said(&connected);
+                let messages = messages(&connected);
                 // All of them serve it.
-                try_say(&mut client, &input("still there?")).await?;
-                Some((client, said))
+                try_send(&mut client, &input("still there?")).await?;
+                Some((client, messages))
             });
             let mut all = Vec::new();
             for (slot, look) in looking.enumerate() {
-                let Some((mut client, said)) = look.await else {
+                let Some((mut client, messages)) = look.await else {
                     return Err(format!("host {slot} does not let anybody into {session}"));
                 };
                 let answer = timeout(PATIENCE, client.output()).await;
@@ -366,13 +366,13 @@ impl World {
                 ensure(answer["result"] == answer_to("still there?"), || {
                     format!("host {slot} answers {answer}")
                 })?;
-                all.push(said);
+                all.push(messages);
             }
             let before = all[0].clone();
             lock(&shared.diary).check(session, &before)?;
-            for said in &all {
-                ensure(said.starts_with(&before), || {
-                    format!("{session} is {said:?} at one host, and {before:?} at another")
+            for messages in &all {
+                ensure(messages.starts_with(&before), || {
+                    format!("{session} is {messages:?} at one host, and {before:?} at another")
                 })?;
             }
         }
@@ -384,7 +384,7 @@ impl World {
 }
 
 /// What was said in a session, and by whom.
-fn said(connected: &Value) -> Vec<(String, String)> {
+fn messages(connected: &Value) -> Vec<(String, String)> {
     let messages = connected["session"]["messages"].as_array();
     let messages = messages.into_iter().flatten();
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{SinkExt, StreamExt as _};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::advance;
@@ -21,7 +21,7 @@ const NIGHT: Duration = Duration::from_secs(8 * 60 * 60);
 
 #[async_trait]
 impl Line for MemTransport {
-    async fn hear(&mut self) -> Option<Value> {
+    async fn recv(&mut self) -> Option<Value> {
         loop {
             match self.next().await? {
                 Ok(Message::Text(text)) => return serde_json::from_str(text.as_str()).ok(),
@@ -31,9 +31,11 @@ impl Line for MemTransport {
         }
     }
 
-    async fn say(&mut self, frame: Value) -> Option<()> {
+    async fn send(&mut self, frame: Value) -> Option<()> {
         let text = frame.to_string();
-        self.send(Outgoing::Text(text.as_str().into())).await.ok()
+        SinkExt::send(self, Outgoing::Text(text.as_str().into()))
+            .await
+            .ok()
     }
 }
 

@@ -153,20 +153,20 @@ pub type SharedEvents<C> = Mutex<Events<<<C as ClientUnderTest>::Protocol as Pro
 #[async_trait]
 pub trait Line: Send {
     /// The next frame of the client; `None` once the line has ended.
-    async fn hear(&mut self) -> Option<Value>;
+    async fn recv(&mut self) -> Option<Value>;
 
     /// Says something; `None` if the line has ended.
-    async fn say(&mut self, frame: Value) -> Option<()>;
+    async fn send(&mut self, frame: Value) -> Option<()>;
 }
 
 #[async_trait]
 impl Line for RawPeer {
-    async fn hear(&mut self) -> Option<Value> {
+    async fn recv(&mut self) -> Option<Value> {
         let text = soon(self.next_text()).await.ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    async fn say(&mut self, frame: Value) -> Option<()> {
+    async fn send(&mut self, frame: Value) -> Option<()> {
         self.text(&frame.to_string()).await.ok()
     }
 }

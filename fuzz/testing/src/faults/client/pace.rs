@@ -80,11 +80,11 @@ struct Slow<'l>(&'l mut RawPeer, Duration);
 
 #[async_trait]
 impl Line for Slow<'_> {
-    async fn hear(&mut self) -> Option<Value> {
-        self.0.hear().await
+    async fn recv(&mut self) -> Option<Value> {
+        self.0.recv().await
     }
 
-    async fn say(&mut self, frame: Value) -> Option<()> {
+    async fn send(&mut self, frame: Value) -> Option<()> {
         let bytes = RawFrame::text(frame.to_string()).into_bytes(Role::Server);
         self.0.trickle(&bytes, self.1).await.ok()
     }

@@ -226,8 +226,8 @@ pub fn check_all<S: ServerUnderTest + 'static>() {
 /// Checks how a connection ended; a reset is as good as an end where nothing was to be said.
 #[track_caller]
 fn check_end(what: &str, end: End, expected: End) {
-    let nothing_said = |end| matches!(end, End::Fin | End::Reset);
-    let holds = end == expected || nothing_said(end) && nothing_said(expected);
+    let is_silent = |end| matches!(end, End::Fin | End::Reset);
+    let holds = end == expected || is_silent(end) && is_silent(expected);
     check(holds, what, &(end, "instead of", expected));
 }
 

@@ -14,7 +14,7 @@ const DELAY: Duration = Duration::from_secs(75);
 const CALL: Duration = Duration::from_secs(80);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Closed {
     /// It is acknowledged.
     Yes,
     /// It is refused: no one hears it.
@@ -26,7 +26,7 @@ pub enum Said {
 struct Call {
     text: String,
     at: Instant,
-    end: Option<(Instant, Said)>,
+    end: Option<(Instant, Closed)>,
 }
 
 /// What a user hears over one connection.
@@ -78,7 +78,7 @@ impl Diary {
         self.stretches.len() - 1
     }
 
-    pub fn hears(&mut self, stretch: usize, text: String) {
+    pub fn receives(&mut self, stretch: usize, text: String) {
         self.stretches[stretch].received.push(text);
     }
 
@@ -89,7 +89,7 @@ impl Diary {
         self.chronicle.note(&note);
     }
 
-    pub fn says(&mut self, text: String) -> usize {
+    pub fn sends(&mut self, text: String) -> usize {
         self.calls.push(Call {
             text,
             at: Instant::now(),
@@ -98,13 +98,13 @@ impl Diary {
         self.calls.len() - 1
     }
 
-    pub fn said(&mut self, call: usize, said: Said) {
-        self.calls[call].end = Some((Instant::now(), said));
+    pub fn answered(&mut self, call: usize, answered: Closed) {
+        self.calls[call].end = Some((Instant::now(), answered));
     }
 
     /// How many calls there were, and how many of them were acknowledged.
     pub fn counts(&self) -> (u64, u64) {
-        let is_acknowledged = |call: &&Call| matches!(call.end, Some((_, Said::Yes)));
+        let is_acknowledged = |call: &&Call| matches!(call.end, Some((_, Closed::Yes)));
         let acknowledged = self.calls.iter().filter(is_acknowledged).count();
         (self.calls.len() as u64, acknowledged as u64)
     }
@@ -119,7 +119,7 @@ impl Diary {
         let losses = self.chronicle.losses();
         for call in &self.calls {
             let text = &call.text;
-            let Some((end, said)) = call.end else {
+            let Some((end, answered)) = call.end else {
                 return Err(format!("{text}: the call never ends"));
             };
             let took = end - call.at;
@@ -133,15 +133,15 @@ impl Diary {
                 ensure(count <= 1, || {
                     format!("doubled: {who} hears {text} {count} times")
                 })?;
-                ensure(said != Said::No || count == 0, || {
+                ensure(answered != Closed::No || count == 0, || {
                     format!("not sent: {who} hears {text}, which was refused")
                 })?;
-                let is_old = said == Said::Yes && due < stretch.start;
+                let is_old = answered == Closed::Yes && due < stretch.start;
                 ensure(!is_old || count == 0, || {
                     format!("old: {who} hears {text}, which was said long before")
                 })?;
                 let is_there = stretch.start < call.at && stretch.end.is_none_or(|end| end > due);
-                let must = said == Said::Yes && is_there && !may_be_lost;
+                let must = answered == Closed::Yes && is_there && !may_be_lost;
                 ensure(!must || count == 1, || {
                     let at = self.chronicle.since(call.at);
                     format!("missing: {who} does not hear {text}, said at {at:?} and acknowledged")
@@ -193,7 +193,9 @@ impl Diary {
     fn moved(&self) -> HashSet<&String> {
         let losses = self.chronicle.losses();
         let is_moved = |call: &&Call| {
-            let end = call.end.filter(|(_, said)| *said != Said::Perhaps);
+            let end = call
+                .end
+                .filter(|(_, answered)| *answered != Closed::Perhaps);
             let is_within = |loss: &Instant| {
                 *loss >= call.at && end.is_none_or(|(end, _)| *loss <= end + DELAY)
             };

@@ -39,7 +39,7 @@ fn behind(messages: usize, queue: usize) {
         live(async || {
             let world = World::with_queue(rng, queue).await;
             world.cluster().pause(0, true);
-            world.say(1, messages, messages < queue).await?;
+            world.send(1, messages, messages < queue).await?;
             world.cluster().pause(0, false);
             world.cluster().rest().await;
             world.end(&mut Tally::default()).await

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::SECOND;
-use super::diary::{Diary, Said};
+use super::diary::{Closed, Diary};
 
 const NODES: usize = 3;
 const USERS: [&str; 4] = ["ann", "bob", "cid", "dan"];
@@ -119,7 +119,7 @@ impl Shared {
         lock(&self.clients)[user] = Some(client);
         let why = loop {
             match received(&mut events).await {
-                Ok(text) => lock(&self.diary).hears(stretch, text),
+                Ok(text) => lock(&self.diary).receives(stretch, text),
                 Err(why) => break why,
             }
         };
@@ -139,23 +139,23 @@ impl Shared {
             let texts = (number..number + many).map(|at| format!("{}-{at}", USERS[user]));
             number += many;
             let is_typed = rng.chance(30);
-            join_all(texts.map(|text| self.say(&client, text, is_typed))).await;
+            join_all(texts.map(|text| self.send(&client, text, is_typed))).await;
         }
     }
 
-    async fn say(&self, client: &Client, text: String, is_typed: bool) {
+    async fn send(&self, client: &Client, text: String, is_typed: bool) {
         if is_typed {
             let partial = format!("{text}~");
             let _ = client.send_message(CHANNEL, &partial, Final::No).await;
         }
-        let call = lock(&self.diary).says(text.clone());
+        let call = lock(&self.diary).sends(text.clone());
         let sending = client.send_message(CHANNEL, &text, Final::Yes);
         let Ok(sent) = timeout(PATIENCE, sending).await else {
             return;
         };
-        let said = sent.as_ref().map_or_else(outcome, |_| Said::Yes);
+        let answered = sent.as_ref().map_or_else(outcome, |_| Closed::Yes);
         let mut diary = lock(&self.diary);
-        diary.said(call, said);
+        diary.answered(call, answered);
         if let Err(error) = sent {
             diary.fails(&text, &error);
         }
@@ -163,13 +163,13 @@ impl Shared {
 }
 
 /// Whether a message that has failed may be heard.
-fn outcome(error: &CallError<RpcError>) -> Said {
+fn outcome(error: &CallError<RpcError>) -> Closed {
     match error {
         CallError::Remote(error) if !error.message().contains("may have been delivered") => {
-            Said::No
+            Closed::No
         }
-        error if error.delivery() == Delivery::NotSent => Said::No,
-        _ => Said::Perhaps,
+        error if error.delivery() == Delivery::NotSent => Closed::No,
+        _ => Closed::Perhaps,
     }
 }
 
@@ -253,7 +253,7 @@ impl World {
     }
 
     /// Lets a user say so much, a few at a time. `is_calm`: no one loses any of it on the way.
-    pub async fn say(&self, user: usize, count: usize, is_calm: bool) -> Outcome {
+    pub async fn send(&self, user: usize, count: usize, is_calm: bool) -> Outcome {
         let shared = &self.shared;
         lock(&shared.diary).is_calm = is_calm;
         let mut number = 0;
@@ -263,8 +263,8 @@ impl World {
                 return Err(format!("the speaker is not connected: {checked:?}"));
             };
             let texts = (number..count.min(number + 16)).map(|at| format!("{}-{at}", USERS[user]));
-            let saying = texts.map(|text| shared.say(&client, text, number % 64 == 0));
-            number += join_all(saying).await.len();
+            let sending = texts.map(|text| shared.send(&client, text, number % 64 == 0));
+            number += join_all(sending).await.len();
             // A server sends those away who say too much at once.
             sleep(SECOND / 50).await;
         }
@@ -286,11 +286,11 @@ impl World {
             complain(format!("only {count} are connected after a long peace"))
         })?;
         let before = lock(&shared.diary).counts();
-        let saying = clients
+        let sending = clients
             .iter()
             .zip(USERS)
-            .map(|(client, name)| shared.say(client, format!("{name} has the last word"), false));
-        join_all(saying).await;
+            .map(|(client, name)| shared.send(client, format!("{name} has the last word"), false));
+        join_all(sending).await;
         sleep(PATIENCE).await;
         let diary = lock(&shared.diary);
         let (calls, acknowledged) = diary.counts();
