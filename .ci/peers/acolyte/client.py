@@ -169,8 +169,7 @@ async def recordings_of_real_servers_are_had_again(library):
         files = list(VECTORS.glob("*noauth-chat-*.jsonl"))
         same(len(files), 5, "the recordings")
         for file in files:
-            lines = json_lines(file.read_text())
-            frames = [line["msg"] for line in lines if (line["dir"], line["kind"]) == ("s2c", "text")]
+            frames = [line["msg"] for line in json_lines(file.read_text()) if (line["dir"], line["kind"]) == ("s2c", "text")]
             # Some ask more behind the chat.
             frames = frames[: next(at for at, frame in enumerate(frames, 1) if frame["type"] == "chat.done")]
             for frame in frames:
@@ -343,8 +342,8 @@ async def each_end_of_a_stream_has_its_exit_code():
         (await ran(program)).ends("aborted")
 
 async def a_recorded_stream_is_had_again():
-    lines = json_lines((VECTORS / "noauth-sse-happy.jsonl").read_text())
-    frames = [line["data"] for line in lines if line["kind"] == "sse"]
+    file = VECTORS / "noauth-sse-happy.jsonl"
+    frames = [line["data"] for line in json_lines(file.read_text()) if line["kind"] == "sse"]
     async with streaming(map(data, frames)) as server:
         found = await run(server, "--sse")
         found.ends("done")

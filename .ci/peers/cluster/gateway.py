@@ -91,8 +91,7 @@ async def the_usage_of_all_nodes_is_printed(cluster, peer):
         async with talk(node, peer) as talking:
             await talking.chat("!slow 2")
     code, said, _ = await output("gateway", "usage", "--nats", f"nats://127.0.0.1:{cluster.nats.port}")
-    entries = json_lines(said)
-    same((code, len(entries)), (0, NODES), "the exit code, and the entries")
+    same((code, len(json_lines(said))), (0, NODES), "the exit code, and the entries")
 
 async def the_budget_is_raced_for_to_its_end(cluster):
     cluster.allowed = math.inf

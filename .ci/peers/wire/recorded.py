@@ -50,8 +50,8 @@ async def all_of_its_frames_are_known(script, folder):
                 problems[problem] += 1
     print(f"      {script}: {len(files)} recordings, {frames} frames", flush=True)
     expect(frames, "no frame was recorded")
-    new = [f"{count} times {problem}" for problem, count in problems.items() if not differs(script, problem)]
-    expect(not new, "\n      ".join(new))
+    new = [problem for problem in problems if not differs(script, problem)]
+    expect(not new, "\n      ".join(f"{problems[problem]} times {problem}" for problem in new))
 
 def problem_of(line):
     """What is unknown or wrong in a frame, if anything."""

@@ -262,7 +262,7 @@ async fn a_flood_of_events_is_read_only_as_fast_as_it_is_consumed() {
     let (chat, mut line) = soon(async { tokio::join!(stage.client.chat(request), server) }).await;
     // To drop it is to hang up.
     drop(chat);
-    assert_ne!(soon(line.http_end()).await, End::Closed(200));
+    assert_ne!(soon(line.http_end()).await, End::Close(200));
     stage.works().await;
 }
 

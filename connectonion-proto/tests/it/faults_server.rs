@@ -180,7 +180,7 @@ impl ServerUnderTest for Subject {
     }
 
     fn stranger(&self) -> Option<End> {
-        Some(End::Closed(1008))
+        Some(End::Close(1008))
     }
 
     fn going(&self) -> u16 {

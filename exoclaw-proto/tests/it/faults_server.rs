@@ -120,7 +120,7 @@ impl ServerUnderTest for Subject {
     }
 
     fn stranger(&self) -> Option<End> {
-        Some(End::Closed(4001))
+        Some(End::Close(4001))
     }
 
     fn going(&self) -> u16 {

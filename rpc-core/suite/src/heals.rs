@@ -44,8 +44,8 @@ impl Rule<'_, dyn Engine + '_> {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn requests_without_a_connection_end_in_time(engine: &dyn Engine) {
-    let promise = "without a connection requests fail with `Unavailable` within the timeout";
-    let rule = Rule::new(engine, "away", promise);
+    let must = "without a connection requests fail with `Unavailable` within the timeout";
+    let rule = Rule::new(engine, "away", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;
@@ -96,9 +96,9 @@ pub(super) async fn requests_without_a_connection_end_in_time(engine: &dyn Engin
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
-    let promise =
+    let must =
         "after a restart records, numbers and ids are there, and subscriptions go on with a gap";
-    let rule = Rule::new(engine, "restart", promise);
+    let rule = Rule::new(engine, "restart", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     let once = with_id("once");
@@ -143,8 +143,8 @@ pub(super) async fn a_restart_keeps_what_is_stored(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
-    let promise = "a lost log is made again, empty, by `ensure` or by the call that finds out";
-    let rule = Rule::new(engine, "lost", promise);
+    let must = "a lost log is made again, empty, by `ensure` or by the call that finds out";
+    let rule = Rule::new(engine, "lost", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;
@@ -186,8 +186,8 @@ pub(super) async fn a_lost_log_is_made_again(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
-    let promise = "a watch of a lost log ends with an error, or brings what the new log has";
-    let rule = Rule::new(engine, "watch_lost", promise);
+    let must = "a watch of a lost log ends with an error, or brings what the new log has";
+    let rule = Rule::new(engine, "watch_lost", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "old").await;
@@ -211,8 +211,8 @@ pub(super) async fn a_watch_of_a_lost_log_ends(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn an_engine_without_data_is_filled_again(engine: &dyn Engine) {
-    let promise = "an engine that has lost its data has the logs again after `ensure`, and works";
-    let rule = Rule::new(engine, "empty", promise);
+    let must = "an engine that has lost its data has the logs again after `ensure`, and works";
+    let rule = Rule::new(engine, "empty", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     rule.append(&*log, "a", "it").await;

@@ -15,14 +15,14 @@ const AT_ONCE: usize = 8;
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn numbers_count_all_records_of_a_log(logs: &dyn Logs) {
-    let promise = "all records of a log are numbered together, from 1";
-    let rule = Rule::new(logs, "numbers", promise);
+    let must = "all records of a log are numbered together, from 1";
+    let rule = Rule::new(logs, "numbers", must);
     let (one, other) = (rule.log().await, rule.log().await);
     for (log, subject, expected) in [(&one, "a", 1), (&other, "b", 2), (&one, "a.c", 3)] {
         let number = rule.append(&**log, subject, "it").await;
         rule.equal("the number of a record", number, expected);
     }
-    let another = Rule::new(logs, "numbers_2", promise);
+    let another = Rule::new(logs, "numbers_2", must);
     let number = another.append(&*another.log().await, "a", "it").await;
     rule.equal("the first number of another log", number, 1);
 }
@@ -32,8 +32,8 @@ pub(super) async fn numbers_count_all_records_of_a_log(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_number_never_comes_again(logs: &dyn Logs) {
-    let promise = "a number never comes again while the log exists, also after a purge";
-    let rule = Rule::new(logs, "again", promise);
+    let must = "a number never comes again while the log exists, also after a purge";
+    let rule = Rule::new(logs, "again", must);
     let log = rule.log().await;
     for _ in 0..3 {
         rule.append(&*log, "a", "it").await;
@@ -51,8 +51,8 @@ pub(super) async fn a_number_never_comes_again(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn one_append_after_a_record_is_stored(logs: &dyn Logs) {
-    let promise = "of several appends with the same `last` at most one is stored";
-    let rule = Rule::new(logs, "judge", promise);
+    let must = "of several appends with the same `last` at most one is stored";
+    let rule = Rule::new(logs, "judge", must);
     let (one, other) = (rule.log().await, rule.log().await);
     let after = |last| Expect {
         last: Some(last),
@@ -95,9 +95,9 @@ pub(super) async fn one_append_after_a_record_is_stored(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn one_append_with_an_id_is_stored(logs: &dyn Logs) {
-    let promise =
+    let must =
         "of several appends with the same id one is stored, and the others are reported its number";
-    let rule = Rule::new(logs, "ids", promise);
+    let rule = Rule::new(logs, "ids", must);
     let (one, other) = (rule.log().await, rule.log().await);
     let with = |id, last| Expect { id: Some(id), last };
     let stored = |sequence, is_duplicate| {
@@ -148,9 +148,9 @@ pub(super) async fn one_append_with_an_id_is_stored(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn ids_are_remembered_for_their_window(logs: &dyn Logs) {
-    let promise =
+    let must =
         "an id is remembered for its window, also if its record is purged, and then forgotten";
-    let rule = Rule::new(logs, "window", promise);
+    let rule = Rule::new(logs, "window", must);
     let mut config = rule.config();
     config.window = Duration::from_secs(4);
     let log = rule.open(config).await;
@@ -181,8 +181,8 @@ pub(super) async fn ids_are_remembered_for_their_window(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn other_texts_than_subjects_are_refused(logs: &dyn Logs) {
-    let promise = "a text that is not a subject of the log is refused with `Config`";
-    let rule = Rule::new(logs, "texts", promise);
+    let must = "a text that is not a subject of the log is refused with `Config`";
+    let rule = Rule::new(logs, "texts", must);
     let log = rule.log().await;
     let outside = ["texts.m", "texts.n.a", "texts.m.*", "texts.m.>", "a"];
     let texts = [

@@ -12,9 +12,8 @@ use rpc_core::store::{Expect, LogConfig, StoreError};
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_purge_removes_what_it_names(logs: &dyn Logs) {
-    let promise =
-        "a purge removes the records that match below a number, no others, and counts them";
-    let rule = Rule::new(logs, "purge", promise);
+    let must = "a purge removes the records that match below a number, no others, and counts them";
+    let rule = Rule::new(logs, "purge", must);
     let log = rule.log().await;
     for subject in ["a", "b", "a", "b", "a", "ab", "a.b"] {
         rule.append(&*log, subject, "it").await;
@@ -43,8 +42,8 @@ pub(super) async fn a_purge_removes_what_it_names(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn bounds_remove_the_first_records(logs: &dyn Logs) {
-    let promise = "`max_per_subject` and `max_records` remove the first records";
-    let rule = Rule::new(logs, "bounds_1", promise);
+    let must = "`max_per_subject` and `max_records` remove the first records";
+    let rule = Rule::new(logs, "bounds_1", must);
     let mut config = rule.config();
     config.max_per_subject = Some(2);
     let log = rule.open(config).await;
@@ -53,7 +52,7 @@ pub(super) async fn bounds_remove_the_first_records(logs: &dyn Logs) {
     }
     let numbers = rule.numbers(&*log, ">").await;
     rule.equal("with at most two per subject", numbers, vec![2, 3, 4]);
-    let rule = Rule::new(logs, "bounds_2", promise);
+    let rule = Rule::new(logs, "bounds_2", must);
     let mut config = rule.config();
     config.max_records = Some(3);
     let log = rule.open(config).await;
@@ -98,8 +97,8 @@ pub(super) async fn a_record_vanishes_at_its_age(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_full_log_refuses_records_and_keeps_what_it_has(logs: &dyn Logs) {
-    let promise = "beyond `max_bytes` appends fail with `Full`, and what is stored stays";
-    let rule = Rule::new(logs, "full", promise);
+    let must = "beyond `max_bytes` appends fail with `Full`, and what is stored stays";
+    let rule = Rule::new(logs, "full", must);
     let mut config = rule.config();
     config.max_bytes = Some(64 * 1024);
     let log = rule.open(config).await;
@@ -135,9 +134,9 @@ pub(super) async fn a_full_log_refuses_records_and_keeps_what_it_has(logs: &dyn 
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_log_keeps_its_configuration(logs: &dyn Logs) {
-    let promise =
+    let must =
         "the configuration of a log stays, and one that keeps records for less time is refused";
-    let rule = Rule::new(logs, "config", promise);
+    let rule = Rule::new(logs, "config", must);
     let hour = Duration::from_secs(3_600);
     let config = LogConfig {
         max_per_subject: Some(1),
@@ -213,8 +212,8 @@ pub(super) async fn a_log_keeps_its_configuration(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn what_is_too_large_is_refused(engine: &dyn Engine) {
-    let promise = "a payload of `max_payload` is stored, and a larger one refused";
-    let rule = Rule::new(engine, "large", promise);
+    let must = "a payload of `max_payload` is stored, and a larger one refused";
+    let rule = Rule::new(engine, "large", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     let largest = Bytes::from(vec![b'x'; store.max_payload()]);
@@ -242,9 +241,9 @@ pub(super) async fn what_is_too_large_is_refused(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn all_logs_are_listed(engine: &dyn Engine) {
-    let promise =
+    let must =
         "the logs that there are are listed, with the configurations that they were made with";
-    let rule = Rule::new(engine, "listed", promise);
+    let rule = Rule::new(engine, "listed", must);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let config = LogConfig {
         feed: Some("list.*.f.*".to_owned()),

@@ -192,23 +192,19 @@ const fn with_id(id: &str) -> Expect<'_> {
 struct Rule<'a, T: ?Sized> {
     engine: &'a T,
     name: &'a str,
-    promise: &'a str,
+    must: &'a str,
 }
 
 impl<'a, T: ?Sized> Rule<'a, T> {
-    const fn new(engine: &'a T, name: &'a str, promise: &'a str) -> Self {
-        Self {
-            engine,
-            name,
-            promise,
-        }
+    const fn new(engine: &'a T, name: &'a str, must: &'a str) -> Self {
+        Self { engine, name, must }
     }
 
     fn broken(&self, how: &str) -> ! {
         // Unlike a panic, it prints nothing.
         resume_unwind(Box::new(Broken(format!(
             "rule broken: {}: {how}",
-            self.promise
+            self.must
         ))))
     }
 

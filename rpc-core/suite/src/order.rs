@@ -18,9 +18,8 @@ const FLOOD: usize = 70_000;
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
-    let promise =
-        "a message reaches all who are subscribed to its subject, in order, and no one else";
-    let rule = Rule::new(engine, "messages", promise);
+    let must = "a message reaches all who are subscribed to its subject, in order, and no one else";
+    let rule = Rule::new(engine, "messages", must);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let mut subscribed = [
         (
@@ -72,8 +71,8 @@ pub(super) async fn messages_reach_all_who_are_subscribed(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_message_is_not_stored(engine: &dyn Engine) {
-    let promise = "a message on a subject of a log, or on none, is refused with `Config`";
-    let rule = Rule::new(engine, "refused", promise);
+    let must = "a message on a subject of a log, or on none, is refused with `Config`";
+    let rule = Rule::new(engine, "refused", must);
     let store = rule.connect().await;
     let log = rule.open(&*store, rule.config()).await;
     let within = Duration::from_secs(1);
@@ -112,9 +111,9 @@ pub(super) async fn a_message_is_not_stored(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_feed_brings_records_and_messages_in_one_order(engine: &dyn Engine) {
-    let promise =
+    let must =
         "a feed brings records, with the numbers before them, and messages to all in one order";
-    let rule = Rule::new(engine, "feed", promise);
+    let rule = Rule::new(engine, "feed", must);
     let config = LogConfig {
         feed: Some("fed.*.f.>".to_owned()),
         ..LogConfig::new(&rule.subject("*.>"))
@@ -216,8 +215,8 @@ async fn until_end(rule: &Rule<'_, dyn Engine + '_>, messages: &mut Messages) ->
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
-    let promise = "a subscription that is read too slowly loses nothing, or a gap is counted";
-    let rule = Rule::new(engine, "gaps", promise);
+    let must = "a subscription that is read too slowly loses nothing, or a gap is counted";
+    let rule = Rule::new(engine, "gaps", must);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let mut messages = rule.subscribe(&*one, "gaps.a").await;
     let mut gaps = one.gaps();
@@ -253,8 +252,8 @@ pub(super) async fn a_loss_is_counted_as_a_gap(engine: &dyn Engine) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine) {
-    let promise = "a question gets an answer, or the reason: no subscriber, or no answer in time";
-    let rule = Rule::new(engine, "ask", promise);
+    let must = "a question gets an answer, or the reason: no subscriber, or no answer in time";
+    let rule = Rule::new(engine, "ask", must);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let within = Duration::from_secs(20);
     let asking = rule.soon("a question", one.ask("ask.a", Bytes::new(), within));
@@ -308,8 +307,8 @@ pub(super) async fn a_question_gets_an_answer_or_the_reason(engine: &dyn Engine)
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn handles_outlive_their_store(engine: &dyn Engine) {
-    let promise = "logs, watches and subscriptions go on after their store is dropped";
-    let rule = Rule::new(engine, "outlive", promise);
+    let must = "logs, watches and subscriptions go on after their store is dropped";
+    let rule = Rule::new(engine, "outlive", must);
     let (one, other) = (rule.connect().await, rule.connect().await);
     let log = rule.open(&*one, rule.config()).await;
     let mut messages = rule.subscribe(&*one, "outlive.f").await;

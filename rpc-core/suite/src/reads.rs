@@ -14,8 +14,8 @@ use rpc_core::store::{Expect, LogState, Record};
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn what_an_append_has_returned_is_read_by_all(logs: &dyn Logs) {
-    let promise = "what an append has returned is read by everyone, as it was";
-    let rule = Rule::new(logs, "durable", promise);
+    let must = "what an append has returned is read by everyone, as it was";
+    let rule = Rule::new(logs, "durable", must);
     let (one, other) = (rule.log().await, rule.log().await);
     let subject = rule.subject("a");
     let all: Vec<u8> = (0..=u8::MAX).collect();
@@ -57,9 +57,9 @@ pub(super) async fn what_an_append_has_returned_is_read_by_all(logs: &dyn Logs) 
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn reads_bring_records_in_order(logs: &dyn Logs) {
-    let promise =
+    let must =
         "a read brings the first records after a number, in order, and fewer only at the end";
-    let rule = Rule::new(logs, "pages", promise);
+    let rule = Rule::new(logs, "pages", must);
     let log = rule.log().await;
     for round in 0..30 {
         let subject = ["a", "b", "c"][round % 3];
@@ -101,8 +101,8 @@ pub(super) async fn reads_bring_records_in_order(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn patterns_match_whole_tokens(logs: &dyn Logs) {
-    let promise = "in a pattern `*` is one whole token, and `>` one or more";
-    let rule = Rule::new(logs, "patterns", promise);
+    let must = "in a pattern `*` is one whole token, and `>` one or more";
+    let rule = Rule::new(logs, "patterns", must);
     let log = rule.log().await;
     for subject in ["a", "ab", "a.b", "a.b.c", "b.b"] {
         rule.append(&*log, subject, "it").await;
@@ -144,8 +144,8 @@ pub(super) async fn patterns_match_whole_tokens(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn heads_are_the_last_records_of_subjects(logs: &dyn Logs) {
-    let promise = "heads are the last record of each subject, in the order of their numbers, without payloads";
-    let rule = Rule::new(logs, "heads", promise);
+    let must = "heads are the last record of each subject, in the order of their numbers, without payloads";
+    let rule = Rule::new(logs, "heads", must);
     let log = rule.log().await;
     for (at, subject) in ["b", "a", "c", "b", "a.x", "c"].iter().enumerate() {
         let id = format!("id {}", at + 1);
@@ -186,8 +186,8 @@ pub(super) async fn heads_are_the_last_records_of_subjects(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn a_watch_tells_what_is_there_then_what_comes(logs: &dyn Logs) {
-    let promise = "a watch tells the last record of each subject, then `None` once, then all that is appended";
-    let rule = Rule::new(logs, "watch", promise);
+    let must = "a watch tells the last record of each subject, then `None` once, then all that is appended";
+    let rule = Rule::new(logs, "watch", must);
     let (log, other) = (rule.log().await, rule.log().await);
     let (mine, all) = (rule.subject("a.*"), rule.subject(">"));
     let mut early = rule.ok("a watch", log.watch(&mine).await);
@@ -228,8 +228,8 @@ pub(super) async fn a_watch_tells_what_is_there_then_what_comes(logs: &dyn Logs)
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn none_of_many_records_is_missed(logs: &dyn Logs) {
-    let promise = "of many records none is missed, and a watch that is read slowly holds no one up";
-    let rule = Rule::new(logs, "many", promise);
+    let must = "of many records none is missed, and a watch that is read slowly holds no one up";
+    let rule = Rule::new(logs, "many", must);
     let (log, other) = (rule.log().await, rule.log().await);
     let all = rule.subject("*");
     let mut watch = rule.ok("a watch", log.watch(&all).await);
@@ -273,8 +273,8 @@ pub(super) async fn none_of_many_records_is_missed(logs: &dyn Logs) {
 /// # Cancel safety
 /// Dropping the future ends the test.
 pub(super) async fn times_are_seconds_of_one_clock(logs: &dyn Logs) {
-    let promise = "times are seconds since 1970, by the engine's clock for all nodes";
-    let rule = Rule::new(logs, "times", promise);
+    let must = "times are seconds since 1970, by the engine's clock for all nodes";
+    let rule = Rule::new(logs, "times", must);
     let (one, other) = (rule.log().await, rule.log().await);
     for (log, subject) in [(&one, "a"), (&other, "b")] {
         rule.append(&**log, subject, "it").await;

@@ -142,10 +142,10 @@ async fn a_plugin_registers_again_after_any_disconnect() {
     let mut line = plugin.registered().await;
     works(&mut line).await;
     line.frame(RawFrame::close(1001)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Closed(1001));
+    assert_eq!(soon(line.end()).await, End::Close(1001));
     let mut line = plugin.registered().await;
     line.frame(RawFrame::text("{}").masked(true)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Closed(1002));
+    assert_eq!(soon(line.end()).await, End::Close(1002));
     // In the middle of the registration, too.
     let mut line = plugin.accept().await;
     recv(&mut line).await;

@@ -178,10 +178,10 @@ async fn a_bot_logs_in_again_after_any_disconnect() {
     let mut line = bot.logged_in().await;
     works(&mut line).await;
     line.frame(RawFrame::close(1001)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Closed(1001));
+    assert_eq!(soon(line.end()).await, End::Close(1001));
     let mut line = bot.logged_in().await;
     line.frame(RawFrame::text("{}").masked(true)).await.unwrap();
-    assert_eq!(soon(line.end()).await, End::Closed(1002));
+    assert_eq!(soon(line.end()).await, End::Close(1002));
     // In the middle of the login, too.
     let mut line = bot.accept().await;
     recv(&mut line).await;

@@ -25,7 +25,7 @@ pub fn upgrade_request(path: &str, headers: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// With a Close of this code (1005 if it had none), or with an HTTP answer of this status.
-    Closed(u16),
+    Close(u16),
     /// The line ended, and nothing was said.
     Fin,
     /// The line was reset, and nothing was said.
@@ -272,7 +272,7 @@ impl RawPeer {
         let status = answer
             .strip_prefix("HTTP/1.1 ")
             .and_then(|rest| rest.get(..3)?.parse().ok());
-        status.map_or(ended, End::Closed)
+        status.map_or(ended, End::Close)
     }
 
     /// Cuts the connection with a reset, as a machine does that knows it no longer.
@@ -360,7 +360,7 @@ async fn end_of(line: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> En
     let mut code = None;
     loop {
         while let Some((frame, len)) = Received::parse(buffer) {
-            code = frame.close_code().map(End::Closed).or(code);
+            code = frame.close_code().map(End::Close).or(code);
             buffer.drain(..len);
         }
         match line.read_buf(buffer).await {
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(server.next_text().await.unwrap(), "hello");
         server.frame(RawFrame::close(1001)).await.unwrap();
         drop(server);
-        assert_eq!(client.end().await, End::Closed(1001));
+        assert_eq!(client.end().await, End::Close(1001));
     }
 
     #[tokio::test]

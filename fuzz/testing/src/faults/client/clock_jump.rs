@@ -32,10 +32,8 @@ impl Line for MemTransport {
     }
 
     async fn send(&mut self, frame: Value) -> Option<()> {
-        let text = frame.to_string();
-        SinkExt::send(self, Outgoing::Text(text.as_str().into()))
-            .await
-            .ok()
+        let text = Outgoing::Text(frame.to_string().into());
+        SinkExt::send(self, text).await.ok()
     }
 }
 

@@ -16,12 +16,12 @@ pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
     let terms = Terms::new();
     for code in [1000, 1001, 1011, 4000] {
         let why = |why: &CloseReason| matches!(why, CloseReason::Peer(frame) if frame.code == code);
-        let end = Some(End::Closed(code));
+        let end = Some(End::Close(code));
         befall(test, &terms, why, &[Fault::Close(code)], end).await;
     }
     let lost = |why: &CloseReason| *why == CloseReason::Lost;
     let without = Fault::Frames(vec![RawFrame::new(0x88, "")]);
-    befall(test, &terms, lost, &[without], Some(End::Closed(1005))).await;
+    befall(test, &terms, lost, &[without], Some(End::Close(1005))).await;
 }
 
 /// It does not answer the client's Close.
@@ -32,7 +32,7 @@ pub(super) async fn unanswered<C: ClientUnderTest>(test: &C) {
     harness.link().close();
     harness.gave_up(|why| *why == CloseReason::Local).await;
     let end = soon(line.end()).await;
-    check(end == End::Closed(1000), "a close says 1000", &end);
+    check(end == End::Close(1000), "a close says 1000", &end);
 }
 
 /// The client drains with a call in flight.
@@ -138,6 +138,6 @@ pub(super) async fn task_dropped<C: ClientUnderTest>(test: &C) {
         soon(line.end()).await
     };
     let end = harness.call_ends(gone, server).await;
-    check(end != End::Closed(1000), "no Close was said", &end);
+    check(end != End::Close(1000), "no Close was said", &end);
     harness.gave_up(gone).await;
 }

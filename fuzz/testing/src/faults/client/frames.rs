@@ -24,7 +24,7 @@ pub(super) async fn breach<C: ClientUnderTest>(test: &C, breach: Breach) {
         ),
     };
     let faults = breach.faults(Role::Server, MAX_MESSAGE);
-    let end = Some(End::Closed(breach.code()));
+    let end = Some(End::Close(breach.code()));
     befall(test, &Terms::new(), &why, &faults, end).await;
 }
 

@@ -82,7 +82,7 @@ pub(super) async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
     check(report.aborted == 0, "nobody has to be cut", &report);
     for peer in &mut peers {
         let end = soon(peer.end()).await;
-        check_end("the server says so", end, End::Closed(server.going()));
+        check_end("the server says so", end, End::Close(server.going()));
     }
     for peer in &mut strangers {
         check_end("a stranger is hung up on", peer.http_end().await, End::Fin);
@@ -123,7 +123,7 @@ pub(super) async fn a_drain_past_a_peer_that_ignores_the_close<S: ServerUnderTes
     check_report(report, 1);
     check(report.aborted == 0, "nobody has to be cut", &report);
     let end = peer.end().await;
-    check_end("it says that it goes", end, End::Closed(server.going()));
+    check_end("it says that it goes", end, End::Close(server.going()));
 }
 
 fn check_report(report: DrainReport, open: usize) {

@@ -28,7 +28,7 @@ pub(super) async fn breach<S: ServerUnderTest>(breach: Breach) {
                 };
                 let (kept, end) = peer.inject(fault).await;
                 let end = end.unwrap_or(End::Fin);
-                check_end("a wrong frame is answered", end, End::Closed(breach.code()));
+                check_end("a wrong frame is answered", end, End::Close(breach.code()));
                 // Its name has to be free for the next one.
                 drop(kept);
                 until_open(server, 1).await;
@@ -44,7 +44,7 @@ pub(super) async fn a_flood_of_messages<S: ServerUnderTest>() {
         let mut peer = client(server, "flood").await;
         let message = RawFrame::text(server.small_text());
         let end = peer.flood(message, 100_000).await;
-        check_end("a flood ends", end, End::Closed(1008));
+        check_end("a flood ends", end, End::Close(1008));
     })
     .await;
 }
@@ -99,11 +99,7 @@ pub(super) async fn a_flood_of_pings<S: ServerUnderTest>() {
         }
         is_served(server, &mut peer, "pinging").await;
         let end = peer.flood(RawFrame::ping("p"), 100_000).await;
-        check_end(
-            "more pings than messages are allowed",
-            end,
-            End::Closed(1008),
-        );
+        check_end("more pings than messages are taken", end, End::Close(1008));
     })
     .await;
     survives(Terms::with_pings(), async |server: &S| {

@@ -31,7 +31,7 @@ pub(super) async fn a_stranger_that_says_nothing<S: ServerUnderTest>() {
 pub(super) async fn a_peer_that_answers_no_ping<S: ServerUnderTest>() {
     survives(Terms::with_pings(), async |server: &S| {
         let mut peer = client(server, "silent").await;
-        check_end("it is given up", peer.end().await, End::Closed(1001));
+        check_end("it is given up", peer.end().await, End::Close(1001));
     })
     .await;
 }
@@ -128,7 +128,7 @@ pub(super) async fn an_end_inside_a_frame<S: ServerUnderTest>() {
         let peer = client(server, "polite").await;
         let (_, end) = peer.inject(&Fault::Close(1000)).await;
         let end = end.unwrap_or(End::Fin);
-        check_end("a Close is answered", end, End::Closed(1000));
+        check_end("a Close is answered", end, End::Close(1000));
     })
     .await;
 }
