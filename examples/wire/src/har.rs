@@ -5,13 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use rpc_core::testing::Side;
 use rpc_core::{Limits, sse, timestamp};
 use serde_json::{Value, json};
 
 use crate::head::{Head, split};
 use crate::secrets::{self, Shown};
-use crate::transcript::{Entry, Header, Item, Kind, Reader, hex};
+use crate::transcript::{Entry, Header, Item, Kind, Reader};
 
 /// Returns whether a file that begins with these bytes is one of HTTP archives.
 pub(crate) fn is_har(begin: &[u8]) -> bool {
@@ -61,7 +62,7 @@ pub(crate) fn transcript(har: &str) -> io::Result<String> {
             let data = text(message, "/data");
             let bytes = || STANDARD.decode(data).unwrap_or_default();
             match message.get("opcode").and_then(Value::as_u64) {
-                Some(2) => add(at, from, Kind::Binary, hex(&bytes()), None),
+                Some(2) => add(at, from, Kind::Binary, HEXLOWER.encode(&bytes()), None),
                 Some(8) => add(at, from, Kind::Close, String::new(), None),
                 _ => add(at, from, Kind::Text, data.to_owned(), None),
             }

@@ -121,7 +121,7 @@ pub(crate) struct Bound {
 }
 
 /// Where a value does not match.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     /// The steps of the path, such as `.data[0].uid`.
     path: String,
@@ -229,8 +229,7 @@ impl<'a> Walk<'a> {
             path: step,
             found: Some(found.to_owned()),
             expected: "no such member".to_owned(),
-            recorded: None,
-            at: 0,
+            ..Mismatch::default()
         });
     }
 }
@@ -273,11 +272,9 @@ impl Pattern {
             (true, _) => self.walk(Some(text.trim()), &mut walk),
             (false, false) => self.walk(Some(text), &mut walk),
             (false, true) => Err(Mismatch {
-                path: String::new(),
                 found: Some(text.to_owned()),
                 expected: self.expected(),
-                recorded: None,
-                at: 0,
+                ..Mismatch::default()
             }),
         };
         walk.differs.extend(outcome.err());
@@ -362,11 +359,11 @@ impl Pattern {
         let is_recorded = walk.variables.is_some();
         let differs = || {
             Err(Mismatch {
-                path: String::new(),
                 found: found.map(str::to_owned),
                 expected: self.expected(),
                 recorded: is_recorded.then(|| self.text.clone()),
                 at: place,
+                ..Mismatch::default()
             })
         };
         let string = || found.filter(|raw| raw.starts_with('"')).and_then(scalar);

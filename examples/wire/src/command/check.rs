@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::check::report::{Report, evidence};
 use crate::check::{Outcome, Row, Suite, Verdict, run};
-use crate::cli::{self, Failure, say};
+use crate::cli::{self, Failure, Urls, say};
 use crate::play::{Command, Dial as _, Peer, Settings, Variables};
 use crate::secrets::within;
 use crate::text::{Colour, paint, printable, printable_lines};
 use crate::{Protocol, side};
 use clap::Subcommand;
+use rpc_core::CloseReason;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::testing::Side;
 
@@ -103,8 +104,12 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
             let protocol = super::protocol(options.protocol, &url)?;
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
-                let dialed = dialing.map_err(|_| Failure::refused("the server does not answer"))?;
-                dialed.map_err(Failure::refused)?;
+                let after = options.timeout;
+                let late = |_| CloseReason::HandshakeTimeout { after };
+                let dialed = dialing.map_err(late);
+                let dialed = dialed.and_then(|it| it.map_err(|error| CloseReason::from(&error)));
+                let (service, to) = (super::service(protocol), Urls::from(url.clone()));
+                dialed.map_err(|reason| cli::unreached(&service, &to, &reason))?;
             }
             let peer = Peer::Server(Arc::new(remote), url.clone());
             report(protocol, Side::Server, &within(&url), &peer, options).await
@@ -210,16 +215,9 @@ async fn report(
             counts.fail_must
         )));
     }
-    let blocked = outcomes.iter().find_map(|outcome| match &outcome.verdict {
-        Verdict::Blocked { reason } => Some(reason.as_str()),
-        _ => None,
-    });
-    if let Some(reason) = blocked {
-        let words = format!(
-            "{} rows could not begin: {}",
-            counts.blocked,
-            printable(reason)
-        );
+    let mut blocked = outcomes.iter().filter(|it| it.verdict == Verdict::Blocked);
+    if let Some(why) = blocked.next().and_then(Outcome::why) {
+        let words = format!("{} rows {}", counts.blocked, printable(&why));
         return Err(match counts.pass {
             0 => Failure::refused(words),
             _ => Failure::new(words),
@@ -235,17 +233,17 @@ async fn report(
 }
 
 fn tell(row: &Row, outcome: &Outcome, colour: bool) {
-    let colour_of = match &outcome.verdict {
+    let colour_of = match outcome.verdict {
         Verdict::Pass => Colour::Green,
-        Verdict::Fail { .. } => Colour::Red,
-        Verdict::Late { .. } | Verdict::Blocked { .. } => Colour::Yellow,
-        Verdict::NotApplicable { .. } => Colour::Dim,
+        Verdict::Fail => Colour::Red,
+        Verdict::Late | Verdict::Blocked => Colour::Yellow,
+        Verdict::NotApplicable => Colour::Dim,
     };
     let word = paint(colour, colour_of, &format!("{:4}", outcome.verdict.word()));
     let Row { id, says, .. } = row;
     say(format!("  {word} {:6} {id}: {says}", row.level.name()));
-    let mut text = outcome.verdict.why().unwrap_or_default() + "\n";
-    if outcome.verdict.is_failure() {
+    let mut text = outcome.why().unwrap_or_default() + "\n";
+    if outcome.is_failure() {
         text += &evidence(&outcome.evidence);
     }
     for line in printable_lines(text.trim_end()).lines() {

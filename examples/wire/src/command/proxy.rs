@@ -138,16 +138,10 @@ fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     if plan.is_empty() {
         return Ok(None);
     }
-    let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
+    let seed = args.seed.unwrap_or_else(|| rpc_core::net::entropy() >> 32);
     complain(format_args!("faults with --seed {seed}"));
     let plan = Arc::new(plan);
     Ok(Some(Faults { plan, seed }))
-}
-
-/// A seed that differs from run to run.
-fn rand_seed() -> u32 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| now.subsec_nanos())
 }
 
 fn announce(args: &Args, local: SocketAddr, is_public: bool) {

@@ -4,7 +4,6 @@
 //! the protocols, [`Run`] makes the calls, [`Report`] sums them up.
 
 mod alarm;
-mod client;
 mod connection;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -59,10 +59,7 @@ pub(crate) fn read(text: &str, plays: Side, options: &Options) -> Result<Suite, 
             steps: steps.collect(),
             ..Row::default()
         }],
-        protocol: None,
-        path: String::new(),
-        gets: Vec::new(),
-        lets: Vec::new(),
+        ..Suite::default()
     })
 }
 

@@ -28,7 +28,7 @@ fn transcripts_round_trip() {
         let entry = entry(Some(Side::Client), Kind::Text, text).into_owned();
         transcript.entries.push(entry);
     }
-    let payload = hex(&[0, 0x7f, 0xff]);
+    let payload = data_encoding::HEXLOWER.encode(&[0, 0x7f, 0xff]);
     transcript.entries.extend([
         entry(Some(Side::Server), Kind::Ping, &payload).into_owned(),
         entry(None, Kind::Note, "a remark").into_owned(),

@@ -6,11 +6,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
+
 use rpc_core::Json;
 use rpc_core::json::each_member;
 use rpc_core::testing::Side;
 
-use crate::transcript::{BadLine, Entry, Header, Item, Kind, Reader, Transcript, hex};
+use crate::transcript::{BadLine, Entry, Header, Item, Kind, Reader, Transcript};
 
 /// Parses a recording of either form.
 ///
@@ -167,7 +169,7 @@ fn frame(members: &Members<'_>) -> Option<(Kind, String)> {
     Some(match kind.as_deref() {
         None | Some("text") => {
             if let Some(bytes) = members.text("binary") {
-                return Some((Kind::Binary, hex(bytes.as_bytes())));
+                return Some((Kind::Binary, HEXLOWER.encode(bytes.as_bytes())));
             }
             let raw = members.raw("frame").or_else(|| members.raw("msg"));
             let text = raw.map(str::to_owned);
