@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::frame::{Fault, Frame};
 use super::head::{Head, split};
-use super::order::{Answers, Observed, Order};
+use super::order::{Answers, Observed, Order, Relations};
 use super::secrets::Shown;
 use super::{Protocol, secrets};
 
@@ -28,21 +28,9 @@ pub(crate) struct Explained {
     /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
     /// characters.
     pub words: String,
-    /// The id of the call that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// Whether it begins the call.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub asks: bool,
-    /// The line that it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answers: Option<Answers>,
-    /// Whether more answers follow.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub partial: bool,
-    /// Whether it says that something has failed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub failed: bool,
+    /// Its place among the others.
+    #[serde(flatten)]
+    pub relations: Relations,
     /// Whether the kind is not known, which the protocol may allow.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown_kind: bool,
@@ -52,9 +40,6 @@ pub(crate) struct Explained {
     /// Why it is not a frame of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// What is wrong with its place among the other frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<String>,
     /// What went wrong, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -297,11 +282,12 @@ impl Explainer {
         let Observed {
             frame,
             judged,
-            relations: placed,
+            mut relations,
         } = connection.order.observe(whose, text, line, entry.at);
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
         let closed = closed.and_then(|it| connection.order.once("", it));
+        relations.wrong = relations.wrong.or(closed);
         let fault = judged.fault;
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),
@@ -311,12 +297,7 @@ impl Explainer {
             (shown, Some(_)) => shown.to_string(),
         };
         Explained {
-            call: placed.call,
-            asks: placed.asks,
-            answers: placed.answers,
-            order: placed.wrong.or(closed),
-            partial: placed.partial,
-            failed: placed.failed,
+            relations,
             unknown_kind: fault.is_none() && !judged.is_known,
             unknown: judged.unknown,
             problem: judged.stray,
@@ -368,10 +349,10 @@ impl Connection {
     /// Returns what is wrong with an entry, in a few words.
     fn problem(&self, entry: &Entry<'_>, explained: &Explained) -> Option<String> {
         match entry.kind {
-            Kind::Text | Kind::Sse => match (&explained.fault, &explained.order) {
+            Kind::Text | Kind::Sse => match (&explained.fault, &explained.relations.wrong) {
                 (Some(fault), _) => Some(format!("not a valid frame: {}", fault.error)),
                 (_, Some(order)) => Some(order.clone()),
-                _ if explained.failed => Some("says that it failed".to_owned()),
+                _ if explained.relations.failed => Some("says that it failed".to_owned()),
                 _ => explained.problem.clone(),
             },
             Kind::Http if entry.from == Some(Side::Server) => {

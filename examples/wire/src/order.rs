@@ -73,18 +73,25 @@ struct ObservedFrame<'a> {
 }
 
 /// The place of a frame among the others.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Relations {
     /// The id of the call that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<String>,
     /// Whether it begins the call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) asks: bool,
+    /// The line that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answers: Option<Answers>,
     /// Whether more answers follow.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) partial: bool,
     /// Whether it says that something has failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) failed: bool,
     /// What is wrong with its place.
+    #[serde(rename = "order", skip_serializing_if = "Option::is_none")]
     pub(crate) wrong: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::transcript::{Entry, Kind, Transcript, VERSION};
+use crate::transcript::{Transcript, VERSION};
 
 use super::*;
 
@@ -205,54 +205,6 @@ fn with_json_each_line_is_an_object() {
     assert_eq!(lines[1]["unknown"][0], "mood");
     assert_eq!(lines[2]["answers"]["line"], 3);
     assert!(lines[3]["fault"]["at"].is_u64(), "{text}");
-}
-
-#[test]
-fn numbers_and_kinds_are_aligned() {
-    let colours = Words {
-        colour: true,
-        ..Words::default()
-    };
-    for mut words in [Words::default(), colours] {
-        for (line, seconds, micros, conn) in [
-            (1, 0, 0, 1),
-            (99_999, 999, 999_999, 999),
-            (123_456, 1_000, 10, 4_294_967_295),
-        ] {
-            for kind in ["ping", "é", "chat.event/tool-result-of-many"] {
-                let at = Duration::new(seconds, micros * 1000);
-                let entry = Entry::new(at, conn, Some(Side::Client), Kind::Text, "");
-                let mut explained = Explainer::new(None, Shown::all()).explain(1, &entry);
-                (explained.kind, explained.words) = (kind.to_owned(), "said".to_owned());
-                let place = format!("{line:>5} {seconds:>3}.{micros:06} {conn:>3}");
-                let padded = format!("{kind:<20}");
-                let expected = match words.colour {
-                    true => format!(
-                        "{} -> {} said\n",
-                        Colour::Dim.paint(&place),
-                        Colour::Cyan.paint(&padded)
-                    ),
-                    false => format!("{place} -> {padded} said\n"),
-                };
-                assert_eq!(
-                    words.of(&Row::new(line, &entry, explained), false),
-                    expected
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn milliseconds_match_their_fractions() {
-    for micros in (0..5000).chain([999_949, 999_950, 999_951, 86_400_123_450]) {
-        for nanos in [0, 1, 450, 999] {
-            let time = Duration::from_micros(micros) + Duration::from_nanos(nanos);
-            let mut words = Words::default();
-            words.millis(time);
-            assert_eq!(words.text, format!("{:.1}", time.as_secs_f64() * 1000.0));
-        }
-    }
 }
 
 /// The recordings among the test data of all protocols.

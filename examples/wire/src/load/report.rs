@@ -114,18 +114,10 @@ impl Report {
 
     /// Returns the report in words.
     pub(crate) fn words(&self) -> String {
-        let Self {
-            protocol,
-            scenario,
-            connections,
-            rate,
-            seconds,
-            ok,
-            sent,
-            per_second,
-            ..
-        } = self;
         let stopped = if self.stopped { ", stopped early" } else { "" };
+        let (protocol, scenario) = (&self.protocol, &self.scenario);
+        let (connections, rate, seconds) = (self.connections, self.rate, self.seconds);
+        let (ok, sent, per_second) = (self.ok, self.sent, self.per_second);
         let mut text = format!(
             "{protocol} {scenario}: {connections} connections, {rate} calls/s for {seconds:.1} s{stopped}\n\n\
              answered  {ok} of {sent} sent, {per_second:.0} a second\n"

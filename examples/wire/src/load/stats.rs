@@ -14,6 +14,8 @@ use crate::text::{printable, shortened};
 /// How many kinds of errors are told apart, and how long their names are.
 const MAX_KINDS: usize = 32;
 const MAX_NAME: usize = 80;
+/// Calls are due in groups, at most so often, in nanoseconds: to wake for each one would cost more than the call.
+const GROUP: u32 = 500_000;
 /// What leaves later than this is late.
 pub(super) const LATE: Duration = Duration::from_millis(2);
 
@@ -50,6 +52,7 @@ impl Schedule {
     pub(crate) fn due(&self, number: u64) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
         let due = Duration::try_from_secs_f64(number as f64 / self.rate).ok()?;
+        let due = Duration::new(due.as_secs(), due.subsec_nanos() / GROUP * GROUP);
         (due < self.end()).then_some(due)
     }
 
