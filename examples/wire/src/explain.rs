@@ -17,6 +17,8 @@ use super::{Protocol, secrets};
 
 /// Most connections that are followed at once.
 const MAX_CONNECTIONS: usize = 4096;
+/// The most bytes of a Ping, a Pong or a Close (RFC 6455, section 5.5).
+const MAX_CONTROL: usize = 125;
 /// The codes of a Close that need no explanation; no code is one of them.
 const USUAL: [u16; 3] = [1000, 1001, 1005];
 
@@ -348,6 +350,7 @@ impl Connection {
 
     /// Returns what is wrong with an entry, in a few words.
     fn problem(&self, entry: &Entry<'_>, explained: &Explained) -> Option<String> {
+        let too_long = || Some(format!("carries more than {MAX_CONTROL} bytes"));
         match entry.kind {
             Kind::Text | Kind::Sse => match (&explained.fault, &explained.relations.wrong) {
                 (Some(fault), _) => Some(format!("not a valid frame: {}", fault.error)),
@@ -368,6 +371,9 @@ impl Connection {
                 }
             }
             Kind::Binary => Some("a binary message: only text is allowed".to_owned()),
+            Kind::Ping | Kind::Pong if entry.data.len() > 2 * MAX_CONTROL => too_long(),
+            // Two bytes are its code.
+            Kind::Close if entry.data.len() > MAX_CONTROL - 2 => too_long(),
             Kind::Close => {
                 let code = entry.code.filter(|code| !USUAL.contains(code))?;
                 Some(format!("closed with {code}"))

@@ -27,12 +27,18 @@ mod transcript;
 mod view;
 
 use std::borrow::Cow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::testing::Side;
 use switchboard_cli::{self as cli, text, web};
 
 use self::frame::last;
 use self::pattern::members_of;
+
+/// Locks what no panic leaves half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Returns the direction of what this side sends, as in transcripts.
 #[must_use]

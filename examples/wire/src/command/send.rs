@@ -1,7 +1,7 @@
 //! `switchboard wire send`: frames by hand, behind the login of the protocol.
 
 use std::io::{self, BufRead as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::Protocol;
@@ -9,6 +9,7 @@ use crate::cli::{self, Failure, LineArgs, Stdout, Urls, wants_colour};
 use crate::client::{Client, Happened};
 use crate::decode::{Options, Printer};
 use crate::load::{Caller, Kind};
+use crate::lock;
 use crate::secrets::Shown;
 use crate::transcript::{Entry, Kind as EntryKind};
 use rpc_core::net::{Dialer as _, Direction, Driver, DriverConfig, Frame};
@@ -75,10 +76,6 @@ impl Passed {
             self.printed = self.printer.line(self.n, &line, &mut Stdout, &mut |_| {});
         }
     }
-}
-
-fn lock(passed: &Mutex<Passed>) -> MutexGuard<'_, Passed> {
-    passed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) async fn run(mut args: Args) -> Result<(), Failure> {

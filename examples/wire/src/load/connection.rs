@@ -1,6 +1,6 @@
 //! One connection of a run: it is opened, makes the calls that are due on it, and is opened again if it ends.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use futures_util::stream::FuturesUnordered;
 use rpc_core::net::ws::WsStream;
 use rpc_core::net::{Dialer as _, Driver};
 use rpc_core::{CloseReason, Instant, Machine as _};
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use super::run::{Shared, lock};
+use super::run::Shared;
 use super::scenario::Kind;
 use super::stats::Call;
 use crate::Protocol;
 use crate::client::{Client, Happened, why};
+use crate::lock;
 use crate::play::http;
 
 /// What becomes of a call that takes too long.
@@ -111,8 +111,7 @@ pub(super) async fn keep(shared: Arc<Shared>, index: usize, tried: oneshot::Send
                 shared: &shared,
                 connection: index as u64,
                 line,
-                waiting: BTreeMap::new(),
-                ids: FxHashMap::default(),
+                waiting: VecDeque::new(),
                 posts: FuturesUnordered::new(),
             };
             match serving.run(&mut turns).await {
@@ -212,10 +211,8 @@ struct Serving<'s> {
     shared: &'s Shared,
     connection: u64,
     line: Line,
-    /// The calls that wait, by their numbers.
-    waiting: BTreeMap<u64, Waiting>,
-    /// Their numbers, by those of their ids.
-    ids: FxHashMap<u64, u64>,
+    /// The first one is due first.
+    waiting: VecDeque<Waiting>,
     posts: FuturesUnordered<Pin<Box<dyn Future<Output = (u64, Result<(), String>)> + Send + 's>>>,
 }
 
@@ -224,26 +221,19 @@ impl Serving<'_> {
     async fn run(&mut self, turns: &mut Turns<'_>) -> Option<String> {
         let Self { shared, .. } = *self;
         let load = &shared.load;
-        // The server may work at a call that nobody waits for any more, and the next prompt would wait, or be taken for
-        // a word in between.
-        let is_alone = load.scenario.kind == Kind::Chat
-            && matches!(
-                load.scenario.protocol,
-                Protocol::ConnectOnion | Protocol::Acolyte
-            );
-        // When the first call may have taken too long.
-        let mut limit = std::pin::pin!(sleep(load.patience));
         loop {
             let now = shared.now();
             while self.waiting.len() < load.in_flight
                 && let Some(call) = turns.take(now)
             {
-                self.begin(call, now, limit.as_mut());
+                self.begin(call, now);
             }
             let is_over = turns.leave();
-            if self.waiting.is_empty() && is_over {
+            let first = self.waiting.front();
+            if first.is_none() && is_over {
                 return None;
             }
+            let limit = first.map_or(now, |it| it.call.due) + load.patience;
             tokio::select! {
                 biased;
                 happened = self.line.next() => {
@@ -252,11 +242,13 @@ impl Serving<'_> {
                         return Some(why);
                     }
                 }
-                Some((number, posted)) = self.posts.next() => self.came(number, posted),
+                Some((number, posted)) = self.posts.next() => {
+                    self.came(|it| it.call.number == number, posted);
+                }
                 () = turns.wait(), if !is_over => {}
-                () = limit.as_mut(), if !self.waiting.is_empty() => {
-                    let is_late = self.time_out(shared.now(), limit.as_mut());
-                    if is_late && is_alone {
+                () = sleep(limit.saturating_sub(now)), if !self.waiting.is_empty() => {
+                    self.came(|_| true, Err(TIMED_OUT.to_owned()));
+                    if load.scenario.is_alone() {
                         return Some("left after a timeout".to_owned());
                     }
                 }
@@ -264,13 +256,15 @@ impl Serving<'_> {
         }
     }
 
-    fn begin(&mut self, call: Call, now: Duration, limit: Pin<&mut Sleep>) {
+    fn begin(&mut self, call: Call, now: Duration) {
         let (shared, connection) = (self.shared, self.connection);
         let scenario = &shared.load.scenario;
         lock(&shared.stats).sent(call, now);
         let (number, due, run) = (call.number, call.due.as_nanos(), scenario.run);
-        let is_chat = scenario.kind == Kind::Chat;
-        let mark = match is_chat {
+        // What was sent is to come back.
+        let comes_back = matches!(scenario.protocol, Protocol::Snek | Protocol::SmartHole)
+            && scenario.kind == Kind::Chat;
+        let mark = match comes_back {
             true => format!("#{run:x}.{connection}.{number}.{due}"),
             false => String::new(),
         };
@@ -279,54 +273,37 @@ impl Serving<'_> {
             Ok(id) => id,
             Err(why) => return lock(&shared.stats).failed(call, &why),
         };
-        self.ids.insert(id, number);
         if scenario.protocol == Protocol::SmartHole {
             let text = format!("{}: call {mark}", client.name);
-            self.posts
-                .push(Box::pin(async move { (number, post(shared, &text).await) }));
+            let posting = async move { (number, post(shared, &text).await) };
+            self.posts.push(Box::pin(posting));
         }
-        // What was sent is to come back.
-        let comes_back = matches!(scenario.protocol, Protocol::Snek | Protocol::SmartHole);
-        let waiting = Waiting {
+        self.waiting.push_back(Waiting {
             call,
             id,
             sent: now,
-            missing: 1 + u8::from(is_chat && comes_back),
+            missing: 1 + u8::from(comes_back),
             has_text: false,
-        };
-        self.waiting.insert(number, waiting);
-        let until =
-            tokio::time::Instant::now() + (call.due + shared.load.patience).saturating_sub(now);
-        if self.waiting.len() == 1 || until < limit.deadline() {
-            limit.reset(until);
-        }
+        });
     }
 
     /// Takes what has happened. Returns why the connection has ended, if it has.
     fn happened(&mut self, happened: Happened) -> Option<String> {
         match happened {
-            Happened::Ended(id, result) => {
-                if let Some(number) = self.ids.get(&id) {
-                    self.came(*number, result);
-                }
-            }
+            Happened::Ended(id, result) => self.came(|it| it.id == id, result),
             Happened::Text(id) => {
-                let waiting = self.ids.get(&id).and_then(|it| self.waiting.get_mut(it));
-                if let Some(waiting) = waiting.filter(|it| !it.has_text) {
-                    waiting.has_text = true;
-                    lock(&self.shared.stats).marked(waiting.call.due, self.shared.now());
+                let mut waiting = self.waiting.iter_mut();
+                if let Some(it) = waiting.find(|it| it.id == id && !it.has_text) {
+                    it.has_text = true;
+                    lock(&self.shared.stats).marked(it.call.due, self.shared.now());
                 }
             }
             Happened::Message(text) => self.message(&text),
-            Happened::Failed(why) => {
-                if let Some(number) = self.waiting.keys().next().copied() {
-                    self.came(number, Err(why.to_owned()));
-                }
-            }
+            Happened::Failed(why) => self.came(|_| true, Err(why.to_owned())),
             Happened::Closed(reason) => {
                 let why = why(&reason);
-                while let Some(number) = self.waiting.keys().next().copied() {
-                    self.came(number, Err(why.clone()));
+                while !self.waiting.is_empty() {
+                    self.came(|_| true, Err(why.clone()));
                 }
                 return Some(why);
             }
@@ -335,18 +312,21 @@ impl Serving<'_> {
         None
     }
 
-    /// Takes a part of the answer to a call, or that it has failed.
-    fn came(&mut self, number: u64, part: Result<(), String>) {
-        let Some(waiting) = self.waiting.get_mut(&number) else {
+    /// Takes a part of the answer to the first call that it is, or that it has failed.
+    fn came(&mut self, is_it: impl Fn(&Waiting) -> bool, part: Result<(), String>) {
+        let Some(at) = self.waiting.iter().position(is_it) else {
             return;
         };
-        waiting.missing -= 1;
-        if waiting.missing > 0 && part.is_ok() {
+        if let Some(waiting) = self.waiting.get_mut(at)
+            && part.is_ok()
+            && waiting.missing > 1
+        {
+            waiting.missing -= 1;
             return;
         }
-        let Waiting { call, sent, id, .. } = *waiting;
-        self.waiting.remove(&number);
-        self.ids.remove(&id);
+        let Some(Waiting { call, sent, .. }) = self.waiting.remove(at) else {
+            return;
+        };
         let mut stats = lock(&self.shared.stats);
         match part {
             Ok(()) => stats.answered(call, sent, self.shared.now()),
@@ -369,25 +349,8 @@ impl Serving<'_> {
             lock(&self.shared.stats).marked(Duration::from_nanos(due), self.shared.now());
         }
         if connection == self.connection {
-            self.came(number, Ok(()));
+            self.came(|it| it.call.number == number, Ok(()));
         }
-    }
-
-    /// Fails the calls that take too long, and waits for the next one. Returns whether there were some.
-    fn time_out(&mut self, now: Duration, limit: Pin<&mut Sleep>) -> bool {
-        let patience = self.shared.load.patience;
-        let mut is_late = false;
-        while let Some((number, waiting)) = self.waiting.first_key_value() {
-            let until = waiting.call.due + patience;
-            if until > now {
-                limit.reset(tokio::time::Instant::now() + (until - now));
-                break;
-            }
-            let number = *number;
-            self.came(number, Err(TIMED_OUT.to_owned()));
-            is_late = true;
-        }
-        is_late
     }
 }
 

@@ -124,6 +124,13 @@ impl Scenario {
         }
     }
 
+    /// Returns whether a connection is of no use after a call that takes too long: the server may work at it, and the
+    /// next prompt would wait, or be taken for a word in between.
+    pub(crate) fn is_alone(&self) -> bool {
+        let works = matches!(self.protocol, Protocol::ConnectOnion | Protocol::Acolyte);
+        works && self.kind == Kind::Chat
+    }
+
     /// Returns how many calls a connection has in flight at most.
     pub(crate) fn in_flight(&self) -> usize {
         match (self.protocol, self.kind) {

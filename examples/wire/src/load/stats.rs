@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// When calls are due.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Schedule {
-    /// Calls a second, of all connections together.
+    /// Calls a second, of all connections together. Of more than 2,000, several are due at once.
     #[arg(long, value_name = "R", default_value = "100", value_parser = rate)]
     pub rate: f64,
     /// How long to make calls that count.
