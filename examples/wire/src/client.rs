@@ -80,9 +80,12 @@ impl Client {
     ///
     /// # Errors
     /// What it would say is not valid.
-    pub(crate) fn new(scenario: &Scenario, connection: u64, now: Instant) -> Result<Self, String> {
-        let name = format!("{NAME}-{:x}-{connection}", scenario.run);
-        let seed = scenario.run ^ connection;
+    pub(crate) fn new(
+        scenario: &Scenario,
+        name: String,
+        seed: u64,
+        now: Instant,
+    ) -> Result<Self, String> {
         let conn = match scenario.protocol {
             Protocol::Snek => Conn::Snek(snek::ClientConn::new(scenario.snek(), seed, now)),
             Protocol::Exoclaw => {

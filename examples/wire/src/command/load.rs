@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Service, Signals, Urls, complain, say};
-use crate::load::{Caller, Finished, Kind, Load, Report, Run, RunError, Scenario, Schedule};
+use crate::load::{Caller, Finished, Kind, Load, Run, RunError, Scenario, Schedule};
 use crate::text::counted;
 use connectonion_proto::net::find_with;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -73,28 +73,25 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         RunError::NotConnected(_) => Failure::refused(format_args!("{error}; {step}")),
         RunError::Io(_) => Failure::new(error),
     })?;
-    let report = Report::new(&args.url.to_string(), &load, &finished);
-    if args.json {
-        say(serde_json::to_string(&report).map_err(Failure::new)?);
-    } else {
-        say(report.words().trim_end());
+    match args.json {
+        true => say(finished.json(&args.url.to_string(), &load)),
+        false => say(finished.words(&load).trim_end()),
     }
     if is_stopped {
         return Err(Failure::aborted_with("stopped before the time"));
     }
-    match (report.ok, report.opened) {
+    let (stats, failed) = (&finished.stats, finished.stats.failed.total());
+    match (stats.ok, stats.opened) {
         (0, 0) => Err(Failure::refused(format_args!(
             "no connection could be opened; {step}"
         ))),
         (0, _) => Err(Failure::new("no call was answered")),
-        _ if report.failed.total() > args.max_failed => Err(Failure::new(format_args!(
-            "{} failed: --max-failed allows {}",
-            counted(
-                usize::try_from(report.failed.total()).unwrap_or(usize::MAX),
-                "call"
-            ),
-            args.max_failed
-        ))),
+        _ if failed > args.max_failed => {
+            let count = counted(usize::try_from(failed).unwrap_or(usize::MAX), "call");
+            let allowed = args.max_failed;
+            let why = format_args!("{count} failed: --max-failed allows {allowed}");
+            Err(Failure::new(why))
+        }
         _ => Ok(()),
     }
 }

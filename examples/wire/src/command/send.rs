@@ -138,7 +138,8 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
             lock(&seen).show(from, EntryKind::Text, &text, None);
         }
     };
-    let client = Client::new(&scenario, 0, now.into_std()).map_err(Failure::usage)?;
+    let client = Client::new(&scenario, "send".to_owned(), scenario.run, now.into_std());
+    let client = client.map_err(Failure::usage)?;
     let service = super::service(protocol);
     let unreached = |reason: &CloseReason| cli::unreached(&service, &args.url, reason);
     let dialed = dialer.dial().await;

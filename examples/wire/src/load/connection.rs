@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::run::Shared;
-use super::scenario::Kind;
+use super::scenario::{Kind, NAME};
 use super::stats::Call;
 use crate::Protocol;
 use crate::client::{Client, Happened, why};
@@ -172,7 +172,12 @@ async fn open(shared: &Shared, connection: u64) -> Result<Line, String> {
         let _permit = shared.dials.acquire().await;
         let ws = shared.load.dialer.dial().await;
         let ws = ws.map_err(|error| why(&CloseReason::from(&error)))?;
-        let client = Client::new(&shared.load.scenario, connection, Instant::now())?;
+        let scenario = &shared.load.scenario;
+        let (name, seed) = (
+            format!("{NAME}-{:x}-{connection}", scenario.run),
+            scenario.run ^ connection,
+        );
+        let client = Client::new(scenario, name, seed, Instant::now())?;
         let mut line = Driver::new(client, ws);
         loop {
             match line.next().await {

@@ -208,6 +208,11 @@ impl Stats {
         }
     }
 
+    /// Returns how many had to wait because no connection was free, also of the warmup.
+    pub(crate) const fn blocked(&self) -> u64 {
+        self.late.saturating_sub(self.overslept)
+    }
+
     /// A call is due, as this process notices now.
     pub(crate) fn woken(&mut self, due: Duration, now: Duration) {
         let is_late = now.saturating_sub(due) > LATE;
