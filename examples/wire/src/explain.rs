@@ -1,7 +1,6 @@
 //! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what is wrong with it.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::time::Duration;
 
 use crate::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
@@ -9,7 +8,7 @@ use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::frame::{Fault, Frame};
+use super::frame::{Fault, Frame, is_one};
 use super::head::{Head, split};
 use super::order::{Answers, Observed, Order, Relations};
 use super::secrets::Shown;
@@ -84,7 +83,7 @@ pub(crate) enum Line<'l> {
 }
 
 /// What is known of a connection beside the order of its frames.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Connection {
     order: Order,
     is_socket: bool,
@@ -97,6 +96,7 @@ struct Connection {
 }
 
 /// An explainer of the lines of a transcript, in their order.
+#[derive(Debug, Default)]
 pub(crate) struct Explainer {
     /// The protocol that the user named.
     named: Option<Protocol>,
@@ -114,11 +114,8 @@ impl Explainer {
     pub(crate) fn new(protocol: Option<Protocol>, shown: Shown) -> Self {
         Self {
             named: protocol,
-            found: None,
             shown,
-            connections: FxHashMap::default(),
-            shortens: false,
-            reader: Reader::new(),
+            ..Self::default()
         }
     }
 
@@ -236,15 +233,12 @@ impl Explainer {
             true => head.to_owned(),
             false => secrets::head(head),
         };
-        let mut lines = shown.lines();
-        let mut words = lines.next().unwrap_or_default().to_owned();
-        for line in lines {
-            let lower = line.to_ascii_lowercase();
-            if ["sec-websocket-protocol:", "origin:", "location:"]
-                .iter()
-                .any(|it| lower.starts_with(it))
-            {
-                words = format!("{words}; {line}");
+        let told = Head::of(&shown);
+        let mut words = told.first.clone();
+        for (name, value) in told.headers() {
+            let telling = "sec-websocket-protocol origin location";
+            if is_one(&name.to_ascii_lowercase(), telling) {
+                words += &format!("; {name}: {value}");
             }
         }
         if !body.is_empty() {
@@ -395,15 +389,6 @@ fn subprotocols(head: &Head) -> impl Iterator<Item = &str> {
     let headers = head.headers();
     let headers = headers.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
     headers.flat_map(|(_, value)| value.split(',').map(str::trim))
-}
-
-impl fmt::Debug for Explainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Explainer")
-            .field("protocol", &self.protocol())
-            .field("connections", &self.connections.len())
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ pub(crate) struct Har {
 impl Har {
     /// Begins another recording.
     pub(crate) fn begin(&mut self) {
-        self.reader = Reader::new();
+        self.reader = Reader::default();
         self.last.clear();
     }
 

@@ -1,9 +1,5 @@
 //! Tests of the lines of `decode`.
 
-use std::path::Path;
-
-use crate::transcript::{Transcript, VERSION};
-
 use super::*;
 
 fn decoded(text: &str, options: &Options) -> String {
@@ -205,51 +201,4 @@ fn with_json_each_line_is_an_object() {
     assert_eq!(lines[1]["unknown"][0], "mood");
     assert_eq!(lines[2]["answers"]["line"], 3);
     assert!(lines[3]["fault"]["at"].is_u64(), "{text}");
-}
-
-/// The recordings among the test data of all protocols.
-fn recordings(folder: &Path, found: &mut Vec<Transcript>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            recordings(&path, found);
-        } else if path.extension().is_some_and(|it| it == "jsonl") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            // Some files are none.
-            found.extend(crate::transcript::tests::recordings::parse(&text));
-        }
-    }
-}
-
-#[test]
-fn recordings_are_decoded_the_same_in_whatever_form_they_are_written() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut found = Vec::new();
-    for protocol in ["acolyte", "connectonion", "exoclaw"] {
-        let tests = root.join(format!("{protocol}-proto/tests"));
-        recordings(&tests.join("vectors"), &mut found);
-        recordings(&tests.join("transcripts"), &mut found);
-    }
-    assert!(found.len() > 80, "{}", found.len());
-    for (index, mut recording) in found.into_iter().enumerate() {
-        recording.header.transcript = VERSION;
-        let written = recording.to_string();
-        // White space that says nothing.
-        let other = written.replace("{\"at\":", "{ \"at\":");
-        let (shows, full, json) = [
-            (false, false, false),
-            (true, true, false),
-            (false, false, true),
-        ][index % 3];
-        let options = Options {
-            shown: match shows {
-                true => Shown::all(),
-                false => Shown::default(),
-            },
-            full,
-            json,
-            ..Options::default()
-        };
-        assert_eq!(decoded(&written, &options), decoded(&other, &options));
-    }
 }

@@ -1,12 +1,11 @@
 //! One connection of a run: it is opened, makes the calls that are due on it, and is opened again if it ends.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use rpc_core::net::ws::WsStream;
 use rpc_core::net::{Dialer as _, Driver};
@@ -218,7 +217,7 @@ struct Serving<'s> {
     line: Line,
     /// The first one is due first.
     waiting: VecDeque<Waiting>,
-    posts: FuturesUnordered<Pin<Box<dyn Future<Output = (u64, Result<(), String>)> + Send + 's>>>,
+    posts: FuturesUnordered<BoxFuture<'s, (u64, Result<(), String>)>>,
 }
 
 impl Serving<'_> {

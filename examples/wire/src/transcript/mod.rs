@@ -245,11 +245,6 @@ struct Line<'a> {
 }
 
 impl Reader {
-    /// Creates a reader.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns the number of the last line, from 1.
     pub(crate) const fn line_number(&self) -> usize {
         self.line
@@ -341,7 +336,7 @@ impl Transcript {
     /// # Errors
     /// The first invalid line.
     pub(crate) fn parse(text: &str) -> Result<Self, BadLine> {
-        let (mut this, mut reader) = (Self::default(), Reader::new());
+        let (mut this, mut reader) = (Self::default(), Reader::default());
         for line in text.lines() {
             match reader.read(line)? {
                 Some(Item::Header(header)) => this.header = header,

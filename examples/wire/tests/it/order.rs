@@ -24,7 +24,7 @@ pub(crate) fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, Strin
 }
 
 /// Decodes a recording with two lines in front of the frames.
-fn found(recording: &str) -> Vec<(usize, String)> {
+pub(crate) fn found(recording: &str) -> Vec<(usize, String)> {
     let options = Options {
         json: true,
         problems: true,
@@ -119,8 +119,6 @@ fn snek() {
     );
     let retyped = SNEK.replace("< {\"callId\":\"2\"", "< {\"callId\":2");
     assert_wrong(Snek, &retyped, 4, "in another type");
-    // Who asks with a number is at fault, and not who answers with it.
-    assert_eq!(wrong(Snek, &SNEK.replace("\"2\"", "2")).len(), 1);
 }
 
 #[test]
@@ -599,23 +597,4 @@ fn nothing_comes_behind_the_close_of_the_same_side() {
     assert_eq!(found(&format!("{header}{}{ping}", close("c2s"))), []);
     let behind = found(&format!("{header}{}{ping}", close("s2c")));
     assert!(behind[0].1.contains("after the Close"), "{behind:?}");
-}
-
-#[test]
-fn a_control_frame_is_short() {
-    let header = "{\"transcript\":1,\"protocol\":\"exoclaw\"}\n";
-    for (kind, data, most) in [
-        ("ping", "00", 125),
-        ("pong", "00", 125),
-        ("close", "x", 123),
-    ] {
-        for (count, problems) in [(most, 0), (most + 1, 1)] {
-            let data = data.repeat(count);
-            let line = format!(
-                "{{\"at\":1,\"conn\":1,\"dir\":\"s2c\",\"kind\":\"{kind}\",\"data\":\"{data}\"}}\n"
-            );
-            let found = found(&format!("{header}{line}"));
-            assert_eq!(found.len(), problems, "{kind} {count}: {found:?}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ fn entry(from: Option<Side>, kind: Kind, data: &str) -> Entry<'_> {
 }
 
 fn one(line: &str) -> Entry<'static> {
-    match Reader::new().read(line) {
+    match Reader::default().read(line) {
         Ok(Some(Item::Entry(entry))) => entry.into_owned(),
         other => panic!("{other:?}"),
     }
@@ -134,7 +134,7 @@ fn a_line_reads_the_same_in_every_form() {
                     format!(r#"{{"at":{at},"conn":{conn}{dir},"kind":"{kind}"{code}{data}{end}"#);
                 // White space that says nothing, and is not what is written.
                 let other = line.replacen("\"at\":", "\"at\": ", 1);
-                let results = [&line, &other].map(|it| Reader::new().read(it).ok());
+                let results = [&line, &other].map(|it| Reader::default().read(it).ok());
                 let [quick, slow] = &results;
                 assert_eq!(quick, slow, "{line}");
                 read += usize::from(written::entry(&line).is_some());
