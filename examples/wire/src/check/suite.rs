@@ -73,13 +73,6 @@ pub(crate) struct Row {
 /// The script in front of every row.
 const READY: &str = "ready";
 
-impl Row {
-    /// Returns the variables that have to be set for it, if there are any.
-    pub(crate) fn needs(&self) -> Option<String> {
-        (!self.needs.is_empty()).then(|| self.needs.join(", "))
-    }
-}
-
 impl Suite {
     /// Returns the suite of a protocol and role.
     ///

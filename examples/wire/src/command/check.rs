@@ -139,21 +139,16 @@ async fn report(
     }
     if options.list {
         for row in &suite.rows {
-            let needs = row
-                .needs()
-                .map_or_else(String::new, |needs| format!(" (needs --set {needs})"));
-            say(format!(
-                "{:6} {}: {}{needs}",
-                row.level.name(),
-                row.id,
-                row.says
-            ));
+            let (level, Row { id, says, .. }) = (row.level.name(), row);
+            let needs = match row.needs.join(", ") {
+                none if none.is_empty() => none,
+                needs => format!(" (needs --set {needs})"),
+            };
+            say(format!("{level:6} {id}: {says}{needs}"));
         }
         let (needed, defaults) = suite.variables();
-        say(format!(
-            "\nVariables without a default: {}",
-            needed.join(", ")
-        ));
+        let needed = needed.join(", ");
+        say(format!("\nVariables without a default: {needed}"));
         for (name, value) in defaults {
             say(format!("Default: {name}={value}"));
         }
@@ -189,11 +184,9 @@ async fn report(
         outcomes = run(&suite, peer, &settings, told) => outcomes,
     };
     if let Some(other) = outcomes.iter().find_map(|outcome| outcome.foreign) {
+        let (role, other) = (side(role), other.name());
         return Err(Failure::refused(format!(
-            "this is no {name} {}: its first frame is of {}; say --protocol {}",
-            side(role),
-            other.name(),
-            other.name()
+            "this is no {name} {role}: its first frame is of {other}; say --protocol {other}"
         )));
     }
     let report = Report::new(protocol, role, target, &suite, &settings, &outcomes);
@@ -210,10 +203,9 @@ async fn report(
         say(format!("\n{counts}"));
     }
     if counts.fail_must > 0 {
-        return Err(Failure::new(format!(
-            "{} rows fail that the specification demands",
-            counts.fail_must
-        )));
+        let count = counts.fail_must;
+        let why = format!("{count} rows fail that the specification demands");
+        return Err(Failure::new(why));
     }
     let mut blocked = outcomes.iter().filter(|it| it.verdict == Verdict::Blocked);
     if let Some(why) = blocked.next().and_then(Outcome::why) {

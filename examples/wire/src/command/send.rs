@@ -61,7 +61,6 @@ struct Passed {
     n: usize,
     start: Instant,
     last: Instant,
-    printed: io::Result<()>,
 }
 
 impl Passed {
@@ -72,9 +71,8 @@ impl Passed {
         Entry::new(self.start.elapsed(), 1, Some(from), kind, data)
             .with_code(code)
             .write(&mut line);
-        if self.printed.is_ok() {
-            self.printed = self.printer.line(self.n, &line, &mut Stdout, &mut |_| {});
-        }
+        // What cannot be written ends the command: the output keeps that.
+        let _lost = self.printer.line(self.n, &line, &mut Stdout, &mut |_| {});
     }
 }
 
@@ -126,7 +124,6 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
         n: 0,
         start: now,
         last: now,
-        printed: Ok(()),
     }));
     let seen = Arc::clone(&passed);
     let observer = move |frame: &Frame<'_>| {
@@ -151,11 +148,11 @@ async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Fail
     let mut line = Driver::with_config(client, ws, config);
     let (mut is_ready, mut has_ended) = (false, false);
     loop {
-        let last = {
-            let mut passed = lock(&passed);
-            std::mem::replace(&mut passed.printed, Ok(())).map_err(Failure::new)?;
-            passed.last
-        };
+        // The reader has seen enough, or the error is reported.
+        if cli::is_output_lost() {
+            return Ok(());
+        }
+        let last = lock(&passed).last;
         let limit = match (is_ready, has_ended) {
             (false, _) => now + LOGIN_TIME,
             // While frames may be typed, nothing is waited for.

@@ -123,7 +123,7 @@ impl Player<'_> {
     fn matches(&mut self, pattern: &Pattern, text: &str) -> Result<(), Vec<Mismatch>> {
         let bound = pattern.matches_all(text, &self.variables)?;
         self.variables.bind(bound);
-        text.clone_into(&mut self.last);
+        text.clone_into(&mut self.found.last);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Player<'_> {
             Frame::Pong(_) => "(pong)".to_owned(),
             Frame::Close(code, _) => {
                 if !sent {
-                    self.close = Some(*code);
+                    self.found.close = Some(*code);
                 }
                 format!("(close {code})")
             }
