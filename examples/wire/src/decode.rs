@@ -17,10 +17,6 @@ use crate::text::{Colour, printable};
 
 /// The longest description of a frame, in characters, unless all is wanted.
 const WIDTH: usize = 100;
-/// As many as kinds have characters at least.
-const BLANKS: &str = "                    ";
-/// The most tenths of a millisecond that are exact as a fraction.
-const MAX_TENTHS: u64 = 1 << 40;
 
 /// What is shown of a transcript, and how.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -191,40 +187,18 @@ struct Words {
 impl Words {
     /// Returns the lines of one entry, each with its end.
     fn of(&mut self, row: &Row, full: bool) -> &str {
-        let Row {
-            n,
-            at,
-            conn,
-            from,
-            explained,
-            place,
-            ..
-        } = row;
+        let Row { at, explained, .. } = row;
         self.text.clear();
-        self.begin(Colour::Dim);
-        self.number(u64::try_from(*n).unwrap_or(u64::MAX), 5, b' ');
-        self.text.push(' ');
-        self.number(at.as_secs(), 3, b' ');
-        self.text.push('.');
-        self.number(at.subsec_micros().into(), 6, b'0');
-        self.text.push(' ');
-        self.number((*conn).into(), 3, b' ');
-        self.end();
-        self.text.push_str(match from {
+        let (n, seconds, micros, conn) = (row.n, at.as_secs(), at.subsec_micros(), row.conn);
+        let place = format_args!("{n:>5} {seconds:>3}.{micros:06} {conn:>3}");
+        self.paint(Colour::Dim, place);
+        self.text.push_str(match row.from {
             Some(Side::Client) => " -> ",
             Some(Side::Server) => " <- ",
             None => "  * ",
         });
-        self.begin(Colour::Cyan);
         let kind = printable(&explained.kind);
-        self.text.push_str(&kind);
-        let width = if kind.is_ascii() {
-            kind.len()
-        } else {
-            kind.chars().count()
-        };
-        self.text.push_str(BLANKS.get(width..).unwrap_or_default());
-        self.end();
+        self.paint(Colour::Cyan, format_args!("{kind:20}"));
         self.text.push(' ');
         // A character takes one place or more: those behind are not looked at.
         let head = match full {
@@ -239,16 +213,10 @@ impl Words {
             }
             _ => self.text.push_str(words.trim_start()),
         }
-        if let Some(asked) = &explained.answers {
-            self.begin(Colour::Dim);
-            self.text.push_str("  [");
-            self.text.push_str(&printable(&asked.kind));
-            self.text.push_str(" of line ");
-            self.number(u64::try_from(asked.line).unwrap_or(u64::MAX), 1, b' ');
-            self.text.push_str(", ");
-            self.millis(asked.after);
-            self.text.push_str(" ms]");
-            self.end();
+        if let Some(Answers { line, kind, after }) = &explained.relations.answers {
+            let (kind, millis) = (printable(kind), after.as_secs_f64() * 1000.0);
+            let answers = format_args!("  [{kind} of line {line}, {millis:.1} ms]");
+            self.paint(Colour::Dim, answers);
         }
         if explained.unknown_kind {
             self.below(Colour::Yellow, "? the kind is not known");
@@ -260,13 +228,13 @@ impl Words {
                 &format!("? the member `{path}` is not known"),
             );
         }
-        if let Some(order) = &explained.order {
+        if let Some(order) = &explained.relations.wrong {
             self.below(Colour::Red, &format!("! {order}"));
         }
         self.unanswered(&explained.unanswered);
         if let Some(fault) = &explained.fault {
             self.below(Colour::Red, &format!("! {}", printable(&fault.error)));
-            if let Some((place, column)) = place {
+            if let Some((place, column)) = &row.place {
                 self.below(Colour::Dim, &format!("  {place}"));
                 self.below(Colour::Red, &format!("  {}^", " ".repeat(*column)));
             }
@@ -297,55 +265,13 @@ impl Words {
     }
 
     fn paint(&mut self, colour: Colour, words: fmt::Arguments<'_>) {
-        self.begin(colour);
-        // Writing to a string does not fail.
-        let _ = self.text.write_fmt(words);
-        self.end();
-    }
-
-    fn begin(&mut self, colour: Colour) {
         if self.colour {
             colour.begin(&mut self.text);
         }
-    }
-
-    fn end(&mut self) {
+        // Writing to a string does not fail.
+        let _ = self.text.write_fmt(words);
         if self.colour {
             Colour::end(&mut self.text);
-        }
-    }
-
-    /// Adds a number that takes at least so many places, up to 20.
-    fn number(&mut self, mut number: u64, width: usize, filler: u8) {
-        let mut digits = [filler; 20];
-        let mut len = 0;
-        for digit in digits.iter_mut().rev() {
-            *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
-            number /= 10;
-            len += 1;
-            if number == 0 {
-                break;
-            }
-        }
-        let from = digits.len().saturating_sub(len.max(width));
-        let digits = str::from_utf8(digits.get(from..).unwrap_or_default());
-        self.text.push_str(digits.unwrap_or_default());
-    }
-
-    /// Adds a time in milliseconds, with one digit behind the point.
-    fn millis(&mut self, time: Duration) {
-        let (tenths, rest) = (time.as_nanos() / 100_000, time.as_nanos() % 100_000);
-        match u64::try_from(tenths) {
-            // In the middle, what a fraction is nearest to decides.
-            Ok(tenths) if rest.abs_diff(50_000) > 100 && tenths < MAX_TENTHS => {
-                let tenths = tenths + u64::from(rest > 50_000);
-                self.number(tenths / 10, 1, b' ');
-                self.text.push('.');
-                self.number(tenths % 10, 1, b' ');
-            }
-            _ => {
-                let _ = write!(self.text, "{:.1}", time.as_secs_f64() * 1000.0);
-            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! [`Explainer`]: the lines of a transcript in words: what each frame is, what it belongs to, and what is wrong with it.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::time::Duration;
 
 use crate::transcript::{BadLine, Entry, Header, Item, Kind, Reader};
@@ -9,14 +8,16 @@ use rpc_core::testing::Side;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::frame::{Fault, Frame};
+use super::frame::{Fault, Frame, is_one};
 use super::head::{Head, split};
-use super::order::{Answers, Observed, Order};
+use super::order::{Answers, Observed, Order, Relations};
 use super::secrets::Shown;
 use super::{Protocol, secrets};
 
 /// Most connections that are followed at once.
 const MAX_CONNECTIONS: usize = 4096;
+/// The most bytes of a Ping, a Pong or a Close (RFC 6455, section 5.5).
+const MAX_CONTROL: usize = 125;
 /// The codes of a Close that need no explanation; no code is one of them.
 const USUAL: [u16; 3] = [1000, 1001, 1005];
 
@@ -28,21 +29,9 @@ pub(crate) struct Explained {
     /// What it says, in a few words, or its text. Without secrets, unless they are wanted; may hold any
     /// characters.
     pub words: String,
-    /// The id of the call that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// Whether it begins the call.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub asks: bool,
-    /// The line that it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answers: Option<Answers>,
-    /// Whether more answers follow.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub partial: bool,
-    /// Whether it says that something has failed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub failed: bool,
+    /// Its place among the others.
+    #[serde(flatten)]
+    pub relations: Relations,
     /// Whether the kind is not known, which the protocol may allow.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown_kind: bool,
@@ -52,9 +41,6 @@ pub(crate) struct Explained {
     /// Why it is not a frame of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// What is wrong with its place among the other frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<String>,
     /// What went wrong, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -97,7 +83,7 @@ pub(crate) enum Line<'l> {
 }
 
 /// What is known of a connection beside the order of its frames.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Connection {
     order: Order,
     is_socket: bool,
@@ -110,6 +96,7 @@ struct Connection {
 }
 
 /// An explainer of the lines of a transcript, in their order.
+#[derive(Debug, Default)]
 pub(crate) struct Explainer {
     /// The protocol that the user named.
     named: Option<Protocol>,
@@ -127,11 +114,8 @@ impl Explainer {
     pub(crate) fn new(protocol: Option<Protocol>, shown: Shown) -> Self {
         Self {
             named: protocol,
-            found: None,
             shown,
-            connections: FxHashMap::default(),
-            shortens: false,
-            reader: Reader::new(),
+            ..Self::default()
         }
     }
 
@@ -249,15 +233,12 @@ impl Explainer {
             true => head.to_owned(),
             false => secrets::head(head),
         };
-        let mut lines = shown.lines();
-        let mut words = lines.next().unwrap_or_default().to_owned();
-        for line in lines {
-            let lower = line.to_ascii_lowercase();
-            if ["sec-websocket-protocol:", "origin:", "location:"]
-                .iter()
-                .any(|it| lower.starts_with(it))
-            {
-                words = format!("{words}; {line}");
+        let told = Head::of(&shown);
+        let mut words = told.first.clone();
+        for (name, value) in told.headers() {
+            let telling = "sec-websocket-protocol origin location";
+            if is_one(&name.to_ascii_lowercase(), telling) {
+                words += &format!("; {name}: {value}");
             }
         }
         if !body.is_empty() {
@@ -297,11 +278,12 @@ impl Explainer {
         let Observed {
             frame,
             judged,
-            relations: placed,
+            mut relations,
         } = connection.order.observe(whose, text, line, entry.at);
         let is_closed = connection.closed.contains(&from);
         let closed = is_closed.then(|| "comes after the Close of the same side".to_owned());
         let closed = closed.and_then(|it| connection.order.once("", it));
+        relations.wrong = relations.wrong.or(closed);
         let fault = judged.fault;
         let words = match (&shown, &fault) {
             (Cow::Borrowed(_), None) => frame.words(self.shortens),
@@ -311,12 +293,7 @@ impl Explainer {
             (shown, Some(_)) => shown.to_string(),
         };
         Explained {
-            call: placed.call,
-            asks: placed.asks,
-            answers: placed.answers,
-            order: placed.wrong.or(closed),
-            partial: placed.partial,
-            failed: placed.failed,
+            relations,
             unknown_kind: fault.is_none() && !judged.is_known,
             unknown: judged.unknown,
             problem: judged.stray,
@@ -367,11 +344,12 @@ impl Connection {
 
     /// Returns what is wrong with an entry, in a few words.
     fn problem(&self, entry: &Entry<'_>, explained: &Explained) -> Option<String> {
+        let too_long = || Some(format!("carries more than {MAX_CONTROL} bytes"));
         match entry.kind {
-            Kind::Text | Kind::Sse => match (&explained.fault, &explained.order) {
+            Kind::Text | Kind::Sse => match (&explained.fault, &explained.relations.wrong) {
                 (Some(fault), _) => Some(format!("not a valid frame: {}", fault.error)),
                 (_, Some(order)) => Some(order.clone()),
-                _ if explained.failed => Some("says that it failed".to_owned()),
+                _ if explained.relations.failed => Some("says that it failed".to_owned()),
                 _ => explained.problem.clone(),
             },
             Kind::Http if entry.from == Some(Side::Server) => {
@@ -387,6 +365,9 @@ impl Connection {
                 }
             }
             Kind::Binary => Some("a binary message: only text is allowed".to_owned()),
+            Kind::Ping | Kind::Pong if entry.data.len() > 2 * MAX_CONTROL => too_long(),
+            // Two bytes are its code.
+            Kind::Close if entry.data.len() > MAX_CONTROL - 2 => too_long(),
             Kind::Close => {
                 let code = entry.code.filter(|code| !USUAL.contains(code))?;
                 Some(format!("closed with {code}"))
@@ -408,15 +389,6 @@ fn subprotocols(head: &Head) -> impl Iterator<Item = &str> {
     let headers = head.headers();
     let headers = headers.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
     headers.flat_map(|(_, value)| value.split(',').map(str::trim))
-}
-
-impl fmt::Debug for Explainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Explainer")
-            .field("protocol", &self.protocol())
-            .field("connections", &self.connections.len())
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use rpc_core::testing::Side;
 use rpc_core::{Limits, sse, timestamp};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use crate::head::{Head, split};
 use crate::secrets::{self, Shown};
-use crate::transcript::{Entry, Header, Item, Kind, Reader, hex};
+use crate::transcript::{Entry, Header, Item, Kind, Reader};
 
 /// Returns whether a file that begins with these bytes is one of HTTP archives.
 pub(crate) fn is_har(begin: &[u8]) -> bool {
@@ -26,14 +28,9 @@ pub(crate) fn transcript(har: &str) -> io::Result<String> {
     let har = har.strip_prefix('\u{feff}').unwrap_or(har);
     let har: Value = serde_json::from_str(har)
         .map_err(|error| wrong(format!("this HAR file cannot be read: {error}")))?;
-    let mut entries = Vec::new();
-    let mut conn = 0;
-    for exchange in har
-        .pointer("/log/entries")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    let (mut entries, mut conn) = (Vec::new(), 0);
+    let exchanges = har.pointer("/log/entries").and_then(Value::as_array);
+    for exchange in exchanges.into_iter().flatten() {
         let messages = exchange.get("_webSocketMessages").and_then(Value::as_array);
         let is_sse = text(exchange, "/response/content/mimeType").starts_with("text/event-stream");
         if messages.is_none() && !is_sse {
@@ -54,14 +51,11 @@ pub(crate) fn transcript(har: &str) -> io::Result<String> {
                 "send" => Side::Client,
                 _ => Side::Server,
             };
-            let at = message
-                .get("time")
-                .and_then(Value::as_f64)
-                .unwrap_or(started);
+            let at = message["time"].as_f64().unwrap_or(started);
             let data = text(message, "/data");
             let bytes = || STANDARD.decode(data).unwrap_or_default();
-            match message.get("opcode").and_then(Value::as_u64) {
-                Some(2) => add(at, from, Kind::Binary, hex(&bytes()), None),
+            match message["opcode"].as_u64() {
+                Some(2) => add(at, from, Kind::Binary, HEXLOWER.encode(&bytes()), None),
                 Some(8) => add(at, from, Kind::Close, String::new(), None),
                 _ => add(at, from, Kind::Text, data.to_owned(), None),
             }
@@ -105,14 +99,9 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 fn heads(exchange: &Value) -> (String, String) {
     let url = text(exchange, "/request/url");
     let target = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let target = target
-        .find('/')
-        .and_then(|at| target.get(at..))
-        .unwrap_or("/");
-    let status = exchange
-        .pointer("/response/status")
-        .and_then(Value::as_u64)
-        .unwrap_or(0);
+    let target = target.find('/').and_then(|at| target.get(at..));
+    let target = target.unwrap_or("/");
+    let status = exchange["response"]["status"].as_u64().unwrap_or(0);
     let head = |first: String, path: &str| {
         let headers = exchange.pointer(path).and_then(Value::as_array);
         let lines = headers.into_iter().flatten().filter_map(|header| {
@@ -123,11 +112,10 @@ fn heads(exchange: &Value) -> (String, String) {
         });
         format!("{first}\r\n{}\r\n", lines.collect::<String>())
     };
+    let method = text(exchange, "/request/method");
+    let request = head(format!("{method} {target} HTTP/1.1"), "/request/headers");
     (
-        head(
-            format!("{} {target} HTTP/1.1", text(exchange, "/request/method")),
-            "/request/headers",
-        ),
+        request,
         head(format!("HTTP/1.1 {status}"), "/response/headers"),
     )
 }
@@ -138,15 +126,16 @@ pub(crate) struct Har {
     reader: Reader,
     /// When the recording began.
     start: Duration,
-    /// The exchanges, with the number of the connection, which is 0 behind the end of its recording.
-    exchanges: Vec<(u32, Value)>,
+    exchanges: Vec<Value>,
+    /// The place of the last one of each connection of the recording.
+    last: FxHashMap<u32, usize>,
 }
 
 impl Har {
     /// Begins another recording.
     pub(crate) fn begin(&mut self) {
-        self.reader = Reader::new();
-        self.exchanges.iter_mut().for_each(|(conn, _)| *conn = 0);
+        self.reader = Reader::default();
+        self.last.clear();
     }
 
     /// Adds a line of a recording. What is no line is left out.
@@ -164,41 +153,26 @@ impl Har {
         let at = self.start + entry.at;
         let is_client = entry.from == Some(Side::Client);
         let is_opening = entry.kind == Kind::Open || entry.kind == Kind::Http && is_client;
-        if is_opening || !self.exchanges.iter().any(|(conn, _)| *conn == entry.conn) {
-            self.exchanges
-                .iter_mut()
-                .filter(|(conn, _)| *conn == entry.conn)
-                .for_each(|(conn, _)| *conn = 0);
+        let last = self.last.get(&entry.conn).filter(|_| !is_opening);
+        let place = last.copied().unwrap_or(self.exchanges.len());
+        if place == self.exchanges.len() {
             let head = match entry.kind {
                 Kind::Http => secrets::head(split(&entry.data).0),
                 Kind::Open => format!("GET {} HTTP/1.1", secrets::within(&entry.data)),
                 _ => "GET / HTTP/1.1".to_owned(),
             };
-            self.exchanges
-                .push((entry.conn, exchange(at, &Head::of(&head))));
-            if is_opening {
-                return;
-            }
+            self.exchanges.push(exchange(at, &Head::of(&head)));
+            self.last.insert(entry.conn, place);
         }
-        let open = self
-            .exchanges
-            .iter_mut()
-            .rev()
-            .find(|(conn, _)| *conn == entry.conn);
-        if let Some((_, exchange)) = open {
+        if let Some(exchange) = self.exchanges.get_mut(place).filter(|_| !is_opening) {
             add(exchange, &entry, at, shown);
         }
     }
 
     /// Returns the archive.
     pub(crate) fn text(self) -> String {
-        let entries: Vec<_> = self
-            .exchanges
-            .into_iter()
-            .map(|(_, exchange)| exchange)
-            .collect();
         let creator = json!({ "name": "switchboard wire", "version": env!("CARGO_PKG_VERSION") });
-        let log = json!({ "version": "1.2", "creator": creator, "entries": entries });
+        let log = json!({ "version": "1.2", "creator": creator, "entries": self.exchanges });
         json!({ "log": log }).to_string()
     }
 }
@@ -206,35 +180,23 @@ impl Har {
 /// Returns an exchange that begins with this request.
 fn exchange(at: Duration, head: &Head) -> Value {
     let target = head.target();
-    let host = head.header("host").unwrap_or("localhost");
-    let scheme = if head.is_upgrade() || head.header("host").is_none() {
-        "ws"
-    } else {
-        "http"
-    };
     // Whether it was answered, only what is recorded of HTTP says.
-    let status = if head.header("host").is_none() {
-        101
-    } else {
-        0
-    };
-    let message = |more: Value| {
-        let mut message = json!({ "httpVersion": "HTTP/1.1", "cookies": [], "headers": [], "headersSize": -1, "bodySize": -1 });
-        if let (Some(message), Value::Object(more)) = (message.as_object_mut(), more) {
-            message.extend(more);
-        }
-        message
-    };
-    let request = json!({
-        "method": head.method(), "url": format!("{scheme}://{host}{target}"), "queryString": [], "headers": headers(head),
-    });
+    let (host, status) = head
+        .header("host")
+        .map_or(("localhost", 101), |host| (host, 0));
+    let is_socket = head.is_upgrade() || status == 101;
+    let scheme = if is_socket { "ws" } else { "http" };
     json!({
         "startedDateTime": timestamp::format(SystemTime::UNIX_EPOCH + at),
         "time": 0,
-        "request": message(request),
-        "response": message(json!({
-            "status": status, "statusText": "", "redirectURL": "", "content": { "size": 0, "mimeType": "" },
-        })),
+        "request": {
+            "method": head.method(), "url": format!("{scheme}://{host}{target}"), "httpVersion": "HTTP/1.1",
+            "cookies": [], "headers": headers(head), "queryString": [], "headersSize": -1, "bodySize": -1,
+        },
+        "response": {
+            "status": status, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [], "headers": [],
+            "content": { "size": 0, "mimeType": "" }, "redirectURL": "", "headersSize": -1, "bodySize": -1,
+        },
         "cache": {},
         "timings": { "send": 0, "wait": 0, "receive": 0 },
         "_webSocketMessages": [],
@@ -250,59 +212,40 @@ fn headers(head: &Head) -> Vec<Value> {
 
 /// Adds what came behind the request.
 fn add(exchange: &mut Value, entry: &Entry<'_>, at: Duration, shown: &Shown) {
-    let message = |opcode: u8, data: &str| {
-        let kind = if entry.from == Some(Side::Client) {
-            "send"
-        } else {
-            "receive"
-        };
-        json!({ "type": kind, "time": at.as_secs_f64(), "opcode": opcode, "data": data })
-    };
-    let (place, value) = match entry.kind {
+    let shown_text = || secrets::frame(&entry.data, shown);
+    let (opcode, data) = match entry.kind {
         Kind::Http => {
             let head = Head::of(&secrets::head(split(&entry.data).0));
-            let (status, kind) = (
-                head.status(),
-                head.header("content-type").unwrap_or_default(),
-            );
-            if let Some(response) = exchange.get_mut("response") {
-                response["status"] = status.into();
-                response["headers"] = headers(&head).into();
-                response["content"]["mimeType"] = kind.into();
-            }
+            let kind = head.header("content-type").unwrap_or_default();
+            let response = &mut exchange["response"];
+            response["status"] = head.status().into();
+            response["headers"] = headers(&head).into();
+            response["content"]["mimeType"] = kind.into();
             return;
         }
         Kind::Sse => {
-            let lines = secrets::frame(&entry.data, shown);
-            let event: String = lines
-                .lines()
-                .map(|line| format!("data: {line}\n"))
-                .collect();
-            if let Some(content) = exchange.pointer_mut("/response/content") {
-                let text = content
-                    .get("text")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                content["text"] = format!("{text}{event}\n").into();
+            let content = &mut exchange["response"]["content"];
+            let mut text = content["text"].as_str().unwrap_or_default().to_owned();
+            for line in shown_text().lines() {
+                text += &format!("data: {line}\n");
             }
+            content["text"] = (text + "\n").into();
             return;
         }
-        Kind::Text => (
-            "/_webSocketMessages",
-            message(1, &secrets::frame(&entry.data, shown)),
-        ),
+        Kind::Text => (1, shown_text().into_owned()),
         Kind::Binary => {
-            let payload = entry
-                .payload()
-                .filter(|_| shown.is_all())
-                .unwrap_or_default();
-            ("/_webSocketMessages", message(2, &STANDARD.encode(payload)))
+            let payload = entry.payload().filter(|_| shown.is_all());
+            (2, STANDARD.encode(payload.unwrap_or_default()))
         }
-        Kind::Close => ("/_webSocketMessages", message(8, "")),
+        Kind::Close => (8, String::new()),
         _ => return,
     };
-    if let Some(list) = exchange.pointer_mut(place).and_then(Value::as_array_mut) {
-        list.push(value);
+    let is_client = entry.from == Some(Side::Client);
+    let kind = if is_client { "send" } else { "receive" };
+    if let Some(messages) = exchange["_webSocketMessages"].as_array_mut() {
+        messages.push(
+            json!({ "type": kind, "time": at.as_secs_f64(), "opcode": opcode, "data": data }),
+        );
     }
 }
 

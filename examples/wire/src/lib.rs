@@ -5,6 +5,7 @@
 )]
 
 mod check;
+mod client;
 pub mod command;
 pub mod decode;
 mod explain;
@@ -26,12 +27,18 @@ mod transcript;
 mod view;
 
 use std::borrow::Cow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rpc_core::testing::Side;
 use switchboard_cli::{self as cli, text, web};
 
 use self::frame::last;
 use self::pattern::members_of;
+
+/// Locks what no panic leaves half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Returns the direction of what this side sends, as in transcripts.
 #[must_use]
@@ -51,42 +58,26 @@ pub const fn side(side: Side) -> &'static str {
     }
 }
 
-/// A protocol of this workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Protocol {
-    /// Snek, a chat platform.
-    Snek,
-    /// Exoclaw, a gateway to language models.
-    Exoclaw,
-    /// SmartHole, a router of spoken messages.
-    #[value(name = "smarthole")]
-    SmartHole,
-    /// ConnectOnion, sessions with agents.
-    #[value(name = "connectonion")]
-    ConnectOnion,
-    /// Acolyte, a coding agent.
-    Acolyte,
+rpc_core::words! {
+    /// A protocol of this workspace.
+    #[derive(clap::ValueEnum)]
+    pub enum Protocol {
+        /// Snek, a chat platform.
+        "snek" => Snek,
+        /// Exoclaw, a gateway to language models.
+        "exoclaw" => Exoclaw,
+        /// SmartHole, a router of spoken messages.
+        #[value(name = "smarthole")]
+        "smarthole" => SmartHole,
+        /// ConnectOnion, sessions with agents.
+        #[value(name = "connectonion")]
+        "connectonion" => ConnectOnion,
+        /// Acolyte, a coding agent.
+        "acolyte" => Acolyte,
+    }
 }
 
 impl Protocol {
-    /// Returns the name in lower case, as in transcripts.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Snek => "snek",
-            Self::Exoclaw => "exoclaw",
-            Self::SmartHole => "smarthole",
-            Self::ConnectOnion => "connectonion",
-            Self::Acolyte => "acolyte",
-        }
-    }
-
-    /// Returns the protocol of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        <Self as clap::ValueEnum>::from_str(name, false).ok()
-    }
-
     /// Returns the protocol whose servers have this path; `None` if none has it, or several have.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {

@@ -9,7 +9,7 @@ use rpc_core::testing::Side;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Serialize, Serializer};
 
-use self::calls::{about, ends, fits, has_ids, is_optional, is_strict, link, stage};
+use self::calls::{about, ends, fits, has_ids, is_numbered, is_optional, is_strict, link, stage};
 use self::chat::{Chat, Tools};
 use self::turn::Gate;
 use super::Protocol;
@@ -73,18 +73,25 @@ struct ObservedFrame<'a> {
 }
 
 /// The place of a frame among the others.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Relations {
     /// The id of the call that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<String>,
     /// Whether it begins the call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) asks: bool,
+    /// The line that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answers: Option<Answers>,
     /// Whether more answers follow.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) partial: bool,
     /// Whether it says that something has failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) failed: bool,
     /// What is wrong with its place.
+    #[serde(rename = "order", skip_serializing_if = "Option::is_none")]
     pub(crate) wrong: Option<String>,
 }
 
@@ -153,6 +160,8 @@ struct Asked {
     is_aborted: bool,
     /// Whether nobody need answer: the caller may not wait.
     is_optional: bool,
+    /// Whether its id is a number.
+    is_numbered: bool,
     /// The id of what it asks about.
     about: Option<String>,
     chat: Option<Box<Chat>>,
@@ -374,6 +383,7 @@ impl Order {
             open: open.saturating_add(1),
             about: about(seen).map(Cow::into_owned),
             is_optional: is_optional(seen),
+            is_numbered: is_numbered(seen),
             ..Asked::new(seen)
         };
         if self.asked.len() >= MAX_ASKED {
@@ -484,7 +494,10 @@ impl Order {
         let late = is_late.then(|| format!("comes after the end of what line {line} asked"));
         let of = asked.about.as_ref().filter(|_| is_alone);
         let known = of.and_then(|of| about(seen).filter(|it| of != it));
+        let retyped = (is_alone && asked.is_numbered != is_numbered(seen))
+            .then(|| format!("has the id of line {line} in another type"));
         let wrong = late
+            .or(retyped)
             .or_else(|| asked.within(seen, running))
             .or(queue)
             .or_else(|| known.map(|it| format!("is about {it:?}, which line {line} did not name")))

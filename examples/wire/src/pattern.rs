@@ -18,7 +18,6 @@
 //! | `$data:N` | base 64, alone or as a data URL, of at most N bytes |
 //! | `$bind:NAME`, `$bind:NAME:REGEX` | any value, or a string in which the expression is found, which `${NAME}` stands for in later lines |
 //! | `["$each", P]`, `["$has", P]` | an array of which every element, or one, matches |
-//! | `["$begin", P, ..]` | an array whose first elements match, as far as there are some |
 //! | `["$all", P, ..]`, `["$or", P, ..]` | what matches all of these, or one |
 //! | `["$if", P, Q]` | what matches the second if it matches the first |
 
@@ -53,7 +52,8 @@ pub(crate) struct Pattern {
 enum Kind {
     Value(Value),
     Object(Vec<(String, bool, Pattern)>, Option<Exact>),
-    Items(Vec<Pattern>, Length),
+    /// As many items; of what was recorded, each difference is noted.
+    Items(Vec<Pattern>, bool),
     Each(Box<Pattern>),
     Has(Box<Pattern>),
     All(Vec<Pattern>),
@@ -98,16 +98,6 @@ impl Exact {
     }
 }
 
-/// How many items an array has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Length {
-    Same,
-    /// More may follow, and some be missing.
-    Any,
-    /// As many, and each difference is noted.
-    Recorded,
-}
-
 /// What a pattern has bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
@@ -121,7 +111,7 @@ pub(crate) struct Bound {
 }
 
 /// Where a value does not match.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     /// The steps of the path, such as `.data[0].uid`.
     path: String,
@@ -229,8 +219,7 @@ impl<'a> Walk<'a> {
             path: step,
             found: Some(found.to_owned()),
             expected: "no such member".to_owned(),
-            recorded: None,
-            at: 0,
+            ..Mismatch::default()
         });
     }
 }
@@ -273,11 +262,9 @@ impl Pattern {
             (true, _) => self.walk(Some(text.trim()), &mut walk),
             (false, false) => self.walk(Some(text), &mut walk),
             (false, true) => Err(Mismatch {
-                path: String::new(),
                 found: Some(text.to_owned()),
                 expected: self.expected(),
-                recorded: None,
-                at: 0,
+                ..Mismatch::default()
             }),
         };
         walk.differs.extend(outcome.err());
@@ -362,11 +349,11 @@ impl Pattern {
         let is_recorded = walk.variables.is_some();
         let differs = || {
             Err(Mismatch {
-                path: String::new(),
                 found: found.map(str::to_owned),
                 expected: self.expected(),
                 recorded: is_recorded.then(|| self.text.clone()),
                 at: place,
+                ..Mismatch::default()
             })
         };
         let string = || found.filter(|raw| raw.starts_with('"')).and_then(scalar);
@@ -400,23 +387,17 @@ impl Pattern {
                 }
                 true
             }
-            Kind::Items(patterns, length) => {
-                let fits =
-                    |items: &Vec<_>| *length != Length::Same || items.len() == patterns.len();
+            Kind::Items(patterns, is_recorded) => {
+                let fits = |items: &Vec<_>| *is_recorded || items.len() == patterns.len();
                 let Some(items) = items().filter(fits) else {
                     return differs();
                 };
-                let is_recorded = *length == Length::Recorded;
                 for (n, pattern) in patterns.iter().enumerate() {
                     let item = items.get(n).map(|item| item.get());
-                    if is_recorded || item.is_some() {
-                        walk.below((format_args!("[{n}]"), 0), is_recorded, pattern, item)?;
-                    }
+                    walk.below((format_args!("[{n}]"), 0), *is_recorded, pattern, item)?;
                 }
                 for (n, item) in items.iter().enumerate().skip(patterns.len()) {
-                    if is_recorded {
-                        walk.more(format!("[{n}]"), item.get());
-                    }
+                    walk.more(format!("[{n}]"), item.get());
                 }
                 true
             }
@@ -548,7 +529,7 @@ impl Pattern {
             Kind::To(most) => format!("{most} or less"),
             Kind::Max(most) => format!("a length of at most {most}"),
             Kind::Data(most) => format!("at most {most} bytes"),
-            Kind::Items(patterns, Length::Same) => format!("{} elements", patterns.len()),
+            Kind::Items(patterns, false) => format!("{} elements", patterns.len()),
             Kind::Has(pattern) => format!("an element like {}", pattern.text),
             Kind::Recorded(..) => self.text.clone(),
             _ => short(&self.text),

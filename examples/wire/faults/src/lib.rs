@@ -8,5 +8,5 @@ mod frame;
 mod lane;
 mod parse;
 
-pub use frame::{RawFrame, Received};
+pub use frame::{RawFrame, Received, mask};
 pub use lane::{Action, Fault, Frame, Lane, Plan};

@@ -70,7 +70,14 @@ impl<'a> Report<'a> {
     ) -> Self {
         let mut counts = Counts::default();
         let rows = suite.rows.iter().zip(outcomes).map(|(row, outcome)| {
-            counts.add(row, &outcome.verdict);
+            *match (outcome.verdict, row.level) {
+                (Verdict::Pass, _) => &mut counts.pass,
+                (Verdict::Fail, Level::Must) => &mut counts.fail_must,
+                (Verdict::Fail, Level::Should) => &mut counts.fail_should,
+                (Verdict::Late, _) => &mut counts.late,
+                (Verdict::Blocked, _) => &mut counts.blocked,
+                (Verdict::NotApplicable, _) => &mut counts.not_applicable,
+            } += 1;
             ReportRow { row, outcome }
         });
         let rows = rows.collect();
@@ -93,22 +100,18 @@ impl<'a> Report<'a> {
     pub(crate) fn junit(&self) -> Result<String, String> {
         let mut suite = TestSuite::new(format!("{} {}", self.protocol, self.role));
         for ReportRow { row, outcome } in &self.rows {
-            let verdict = &outcome.verdict;
-            let mut status = match (verdict, row.level) {
-                (Verdict::Pass | Verdict::Late { .. }, _) => TestCaseStatus::success(),
-                (Verdict::Fail { .. }, Level::Must) => {
+            let mut status = match (outcome.verdict, row.level) {
+                (Verdict::Pass | Verdict::Late, _) => TestCaseStatus::success(),
+                (Verdict::Fail, Level::Must) => {
                     TestCaseStatus::non_success(NonSuccessKind::Failure)
                 }
-                (Verdict::Blocked { .. }, _) => TestCaseStatus::non_success(NonSuccessKind::Error),
+                (Verdict::Blocked, _) => TestCaseStatus::non_success(NonSuccessKind::Error),
                 _ => TestCaseStatus::skipped(),
             };
-            if let Some(why) = verdict
-                .why()
-                .filter(|_| !matches!(verdict, Verdict::Late { .. }))
-            {
+            if let Some(why) = outcome.why().filter(|_| outcome.verdict != Verdict::Late) {
                 status.set_message(format!("{}: {why}", row.says));
             }
-            if verdict.is_failure() {
+            if outcome.is_failure() {
                 status.set_description(evidence(&outcome.evidence));
             }
             let mut case = TestCase::new(&*row.id, status);
@@ -135,7 +138,7 @@ impl<'a> Report<'a> {
             escaped(&self.settings),
             title = escaped(&title),
         );
-        let is_failure = |row: &&ReportRow<'_>| row.outcome.verdict.is_failure();
+        let is_failure = |row: &&ReportRow<'_>| row.outcome.is_failure();
         let failures: Vec<_> = self.rows.iter().filter(is_failure).collect();
         if !failures.is_empty() {
             page.push_str("<h2>What fails</h2>\n");
@@ -156,19 +159,18 @@ impl<'a> Report<'a> {
 impl ReportRow<'_> {
     fn html(&self) -> String {
         let Self { row, outcome } = self;
-        let verdict = &outcome.verdict;
-        let class = match verdict {
+        let class = match outcome.verdict {
             Verdict::Pass => "pass",
-            Verdict::Late { .. } | Verdict::NotApplicable { .. } => "na",
+            Verdict::Late | Verdict::NotApplicable => "na",
             _ => "fail",
         };
-        let why = verdict.why().unwrap_or_default();
+        let why = outcome.why().unwrap_or_default();
         format!(
             "<details class={class} id=\"{id}\"{open}><summary><b>{word}</b> {level} {says} <small>{section}, <code>{id}</code></small>\
              </summary>\n<p>{why}</p>\n<pre>{evidence}</pre></details>\n",
             id = escaped(&row.id),
             open = if class == "fail" { " open" } else { "" },
-            word = verdict.word(),
+            word = outcome.verdict.word(),
             level = row.level.name(),
             says = escaped(&row.says),
             section = escaped(&row.section),
@@ -185,71 +187,49 @@ b{display:inline-block;min-width:3.2rem}.fail b{color:#b3261e}.pass b{color:#1f6
 overflow-wrap:anywhere;background:#f3f3f3;padding:.5rem}@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}\
 pre{background:#262626}.fail b{color:#ff8a80}.pass b{color:#81c784}}";
 
-impl Counts {
-    fn add(&mut self, row: &Row, verdict: &Verdict) {
-        *match (verdict, row.level) {
-            (Verdict::Pass, _) => &mut self.pass,
-            (Verdict::Fail { .. }, Level::Must) => &mut self.fail_must,
-            (Verdict::Fail { .. }, Level::Should) => &mut self.fail_should,
-            (Verdict::Late { .. }, _) => &mut self.late,
-            (Verdict::Blocked { .. }, _) => &mut self.blocked,
-            (Verdict::NotApplicable { .. }, _) => &mut self.not_applicable,
-        } += 1;
-    }
-}
-
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            pass,
-            fail_must,
-            fail_should,
-            late,
-            blocked,
-            not_applicable,
-        } = self;
+        let (musts, shoulds) = (self.fail_must, self.fail_should);
         write!(
             f,
-            "{pass} hold, {fail_must} MUST and {fail_should} SHOULD fail, {late} late, {blocked} could not begin, {not_applicable} not applicable"
-        )
+            "{} hold, {musts} MUST and {shoulds} SHOULD fail, ",
+            self.pass
+        )?;
+        write!(f, "{} late, {} could not begin, ", self.late, self.blocked)?;
+        write!(f, "{} not applicable", self.not_applicable)
     }
 }
 
-impl Verdict {
+impl Outcome {
     /// Returns why the row does not hold, or was not checked.
     pub(crate) fn why(&self) -> Option<String> {
-        match self {
-            Self::Pass => None,
-            Self::Fail { step, reason } => Some(format!("at the step {step}: {reason}")),
-            Self::Late { step, reason } => Some(format!("late at the step {step}: {reason}")),
-            Self::Blocked { reason } => Some(format!("could not begin: {reason}")),
-            Self::NotApplicable { reason } => Some(reason.clone()),
-        }
+        let reason = self.reason.as_ref()?;
+        let words = match self.verdict {
+            Verdict::Pass | Verdict::NotApplicable => "",
+            Verdict::Fail => "at the step ",
+            Verdict::Late => "late at the step ",
+            Verdict::Blocked => "could not begin: ",
+        };
+        let step = self.step.as_ref();
+        let step = step.map_or_else(String::new, |step| format!("{step}: "));
+        Some(format!("{words}{step}{reason}"))
     }
 
     /// Returns whether the row does not hold, or could not begin.
     pub(crate) const fn is_failure(&self) -> bool {
-        matches!(self, Self::Fail { .. } | Self::Blocked { .. })
-    }
-
-    /// Returns the word for it.
-    pub(crate) const fn word(&self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail { .. } => "FAIL",
-            Self::Late { .. } => "late",
-            Self::Blocked { .. } => "stop",
-            Self::NotApplicable { .. } => "n/a",
-        }
+        matches!(self.verdict, Verdict::Fail | Verdict::Blocked)
     }
 }
 
-impl Level {
-    /// Returns the word for it.
-    pub(crate) const fn name(self) -> &'static str {
+impl Verdict {
+    /// Returns the word for it at a terminal.
+    pub(crate) const fn word(self) -> &'static str {
         match self {
-            Self::Must => "MUST",
-            Self::Should => "SHOULD",
+            Self::Pass => "pass",
+            Self::Fail => "FAIL",
+            Self::Late => "late",
+            Self::Blocked => "stop",
+            Self::NotApplicable => "n/a",
         }
     }
 }
@@ -296,16 +276,7 @@ mod tests {
     use super::*;
 
     fn outcomes(suite: &Suite) -> Vec<Outcome> {
-        let verdicts = [
-            Verdict::Pass,
-            Verdict::Fail {
-                step: "< {}".to_owned(),
-                reason: "<script>alert(1)</script>\u{1b}[2J\u{fffe}".to_owned(),
-            },
-            Verdict::NotApplicable {
-                reason: "no token".to_owned(),
-            },
-        ];
+        let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::NotApplicable];
         let entry = Entry {
             millis: 3,
             connection: 1,
@@ -315,11 +286,10 @@ mod tests {
         let verdicts = verdicts.iter().cycle().take(suite.rows.len());
         verdicts
             .map(|verdict| Outcome {
-                verdict: verdict.clone(),
+                verdict: *verdict,
+                reason: Some("<script>alert(1)</script>\u{1b}[2J\u{fffe}".to_owned()),
                 evidence: vec![entry.clone()],
-                millis: 7,
-                disorder: None,
-                foreign: None,
+                ..Outcome::default()
             })
             .collect()
     }

@@ -9,45 +9,35 @@ use super::suite::{Row, Suite};
 use crate::Protocol;
 use crate::play::{Entry, NEEDS, Peer, Player, Settings, Variables, signed};
 
-/// What a row has found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// It holds.
-    #[default]
-    Pass,
-    /// It does not hold.
-    Fail {
-        /// The step of the script that failed.
-        step: String,
-        /// Why.
-        reason: String,
-    },
-    /// It holds, but took longer than it may.
-    Late {
-        /// The step that was late.
-        step: String,
-        /// How late.
-        reason: String,
-    },
-    /// What has to come before it failed, so that it could not begin.
-    Blocked {
-        /// Why.
-        reason: String,
-    },
-    /// It does not apply.
-    NotApplicable {
-        /// Why.
-        reason: String,
-    },
+rpc_core::words! {
+    /// What a row has found.
+    #[derive(Default)]
+    pub enum Verdict {
+        /// It holds.
+        #[default]
+        "pass" => Pass,
+        /// It does not hold.
+        "fail" => Fail,
+        /// It holds, but took longer than it may.
+        "late" => Late,
+        /// What has to come before it failed, so that it could not begin.
+        "blocked" => Blocked,
+        /// It does not apply.
+        "not-applicable" => NotApplicable,
+    }
 }
 
 /// The outcome of a row.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Outcome {
     /// What was found.
-    #[serde(flatten)]
     pub verdict: Verdict,
+    /// The step of the script that failed, or was late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Why the row does not hold, was late, or was not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// How long it took, in milliseconds.
     pub millis: u64,
     /// What was sent and received.
@@ -82,7 +72,7 @@ pub(crate) async fn run(
             disorder =
                 disorder.or_else(|| Some(format!("{}: {}", row.id, outcome.disorder.as_ref()?)));
             if row.steps.is_empty() {
-                outcome.verdict = in_order(&all, disorder.take());
+                (outcome.verdict, outcome.step, outcome.reason) = in_order(&all, disorder.take());
             }
             tell(row, &outcome);
         }
@@ -95,27 +85,27 @@ pub(crate) async fn run(
     all
 }
 
+/// What was found, the step that it is of, and why.
+type Found = (Verdict, Option<String>, Option<String>);
+
 /// Judges the order of the frames of all rows.
-fn in_order(all: &[Outcome], disorder: Option<String>) -> Verdict {
-    let step = "in the row".to_owned();
+fn in_order(all: &[Outcome], disorder: Option<String>) -> Found {
+    let holds = |it: &Outcome| matches!(it.verdict, Verdict::Pass | Verdict::Late);
     match disorder {
-        Some(reason) => Verdict::Fail { step, reason },
-        None if all
-            .iter()
-            .any(|it| matches!(it.verdict, Verdict::Pass | Verdict::Late { .. })) =>
-        {
-            Verdict::Pass
+        Some(_) => (Verdict::Fail, Some("in the row".to_owned()), disorder),
+        None if all.iter().any(holds) => (Verdict::Pass, None, None),
+        None => {
+            let why = "no row could be checked".to_owned();
+            (Verdict::NotApplicable, None, Some(why))
         }
-        None => Verdict::NotApplicable {
-            reason: "no row could be checked".to_owned(),
-        },
     }
 }
 
 /// Returns what a script knows at its beginning, and what is wrong with it.
 pub(super) fn prepared(suite: &Suite, settings: &Settings) -> (Variables, Result<(), String>) {
     let mut variables = settings.variables.clone();
-    let nonce = nonce();
+    // No other row and no other run has it.
+    let nonce = format!("{:016x}", rpc_core::net::entropy());
     variables.set("hex", rpc_core::text::beginning(&nonce, 6));
     variables.set("nonce", nonce);
     let signed = match suite.protocol == Some(Protocol::ConnectOnion) {
@@ -141,17 +131,20 @@ pub(super) async fn row_of(
         (None, Some(name)) => Some(format!("only without {name}")),
         (None, None) => set.err(),
     };
-    if let Some(reason) = reason {
+    if reason.is_some() {
         return Outcome {
-            verdict: Verdict::NotApplicable { reason },
+            verdict: Verdict::NotApplicable,
+            reason,
             ..Outcome::default()
         };
     }
     let mut player = Player::new(suite, peer, settings, variables);
-    let verdict = verdict(&mut player, row).await;
+    let (verdict, step, reason) = verdict(&mut player, row).await;
     let found = player.found;
     Outcome {
         verdict,
+        step,
+        reason,
         disorder: found.misshapen.or(found.disorder),
         foreign: found.foreign,
         evidence: found.evidence,
@@ -160,9 +153,9 @@ pub(super) async fn row_of(
 }
 
 /// Plays the steps of a row up to the first one that fails.
-async fn verdict(player: &mut Player<'_>, row: &Row) -> Verdict {
+async fn verdict(player: &mut Player<'_>, row: &Row) -> Found {
     if let Err(reason) = player.start().await {
-        return Verdict::Blocked { reason };
+        return (Verdict::Blocked, None, Some(reason));
     }
     let preamble = row.before.iter().map(|step| (step, true));
     for (step, before) in preamble.chain(row.steps.iter().map(|step| (step, false))) {
@@ -178,26 +171,16 @@ async fn verdict(player: &mut Player<'_>, row: &Row) -> Verdict {
             reason = wrong.clone();
         }
         let reason = player.redacted(&reason);
-        let with_step = format!("{}: {reason}", step.line);
-        return match (before, step.soft) {
-            _ if reason.starts_with(NEEDS) => Verdict::NotApplicable { reason },
-            (true, _) => Verdict::Blocked { reason: with_step },
-            (false, true) if !player.found.violated => Verdict::NotApplicable { reason: with_step },
-            (false, _) => Verdict::Fail {
-                step: step.line.clone(),
-                reason,
-            },
+        let verdict = match before {
+            _ if reason.starts_with(NEEDS) => return (Verdict::NotApplicable, None, Some(reason)),
+            true => Verdict::Blocked,
+            false if step.soft && !player.found.violated => Verdict::NotApplicable,
+            false => Verdict::Fail,
         };
+        return (verdict, Some(step.line.clone()), Some(reason));
     }
     match player.found.late.take() {
-        Some((step, reason)) => Verdict::Late { step, reason },
-        None => Verdict::Pass,
+        Some((step, reason)) => (Verdict::Late, Some(step), Some(reason)),
+        None => (Verdict::Pass, None, None),
     }
-}
-
-/// A text that no other row and no other run has.
-fn nonce() -> String {
-    use std::hash::BuildHasher as _;
-    let random = std::hash::RandomState::new().hash_one(Instant::now());
-    format!("{random:016x}")
 }

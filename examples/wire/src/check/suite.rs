@@ -15,7 +15,7 @@
 //! | `bare`, `after NAME` | a condition: no script, or another script than `ready` is in front of this row |
 //! | anything else | a [step](crate::play::script) |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rpc_core::testing::Side;
 use serde::Serialize;
@@ -23,19 +23,20 @@ use serde::Serialize;
 use crate::play::{Step, Variables, script};
 use crate::{Protocol, side};
 
-/// How much a row weighs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum Level {
-    /// The specification demands it.
-    #[default]
-    Must,
-    /// The specification suggests it, or leaves it open and the known programs agree.
-    Should,
+rpc_core::words! {
+    /// How much a row weighs.
+    #[derive(Default)]
+    pub enum Level {
+        /// The specification demands it.
+        #[default]
+        "MUST" => Must,
+        /// The specification suggests it, or leaves it open and the known programs agree.
+        "SHOULD" => Should,
+    }
 }
 
 /// The rows for one protocol and role.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Suite {
     /// The rows, in the order of the specification.
     pub rows: Vec<Row>,
@@ -71,13 +72,6 @@ pub(crate) struct Row {
 
 /// The script in front of every row.
 const READY: &str = "ready";
-
-impl Row {
-    /// Returns the variables that have to be set for it, if there are any.
-    pub(crate) fn needs(&self) -> Option<String> {
-        (!self.needs.is_empty()).then(|| self.needs.join(", "))
-    }
-}
 
 impl Suite {
     /// Returns the suite of a protocol and role.
@@ -117,15 +111,9 @@ impl Suite {
 
     /// Returns the variables that rows need, and those with a default, which stands behind it.
     pub(crate) fn variables(&self) -> (Vec<&str>, &[(String, String)]) {
-        let mut needed: Vec<_> = self
-            .rows
-            .iter()
-            .flat_map(|row| &row.needs)
-            .map(String::as_str)
-            .collect();
-        needed.sort_unstable();
-        needed.dedup();
-        (needed, &self.lets)
+        let needed = self.rows.iter().flat_map(|row| &row.needs);
+        let needed: BTreeSet<_> = needed.map(String::as_str).collect();
+        (needed.into_iter().collect(), &self.lets)
     }
 
     fn read(text: &str, protocol: Protocol, prefix: &str) -> Result<Self, String> {
@@ -156,6 +144,7 @@ impl Suite {
 }
 
 /// A file that is being read.
+#[derive(Default)]
 struct Reader {
     suite: Suite,
     prefix: String,
@@ -169,22 +158,13 @@ struct Reader {
 
 impl Reader {
     fn new(protocol: Protocol, prefix: &str) -> Self {
-        let suite = Suite {
-            rows: Vec::new(),
-            protocol: Some(protocol),
-            path: String::new(),
-            gets: Vec::new(),
-            lets: Vec::new(),
-        };
-        let variables = Variables::lenient();
-        Self {
-            suite,
+        let mut reader = Self {
             prefix: prefix.to_owned(),
-            section: String::new(),
-            scripts: BTreeMap::new(),
-            script: None,
-            variables,
-        }
+            variables: Variables::lenient(),
+            ..Self::default()
+        };
+        reader.suite.protocol = Some(protocol);
+        reader
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
@@ -196,6 +176,9 @@ impl Reader {
             let script = self.scripts.entry(name.clone()).or_default();
             script.push(line.to_owned());
             return Ok(());
+        }
+        if let Some(level) = Level::parse(word) {
+            return self.row(level, rest);
         }
         match word {
             "path" if self.suite.rows.is_empty() => {
@@ -216,8 +199,6 @@ impl Reader {
                 self.script = None;
                 rest.clone_into(&mut self.section);
             }
-            "MUST" => self.row(Level::Must, rest)?,
-            "SHOULD" => self.row(Level::Should, rest)?,
             "needs" => self.last()?.needs.push(rest.to_owned()),
             "unless" => self.last()?.unless.push(rest.to_owned()),
             "bare" => self.last()?.before.clear(),

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::check::report::{Report, evidence};
 use crate::check::{Outcome, Row, Suite, Verdict, run};
-use crate::cli::{self, Failure, say};
+use crate::cli::{self, Failure, Urls, say};
 use crate::play::{Command, Dial as _, Peer, Settings, Variables};
 use crate::secrets::within;
 use crate::text::{Colour, paint, printable, printable_lines};
 use crate::{Protocol, side};
 use clap::Subcommand;
+use rpc_core::CloseReason;
 use rpc_core::net::ws::WsDialer;
 use rpc_core::testing::Side;
 
@@ -103,8 +104,12 @@ pub(crate) async fn check(args: CheckArgs) -> Result<(), Failure> {
             let protocol = super::protocol(options.protocol, &url)?;
             if !options.list {
                 let dialing = tokio::time::timeout(options.timeout, remote.dial()).await;
-                let dialed = dialing.map_err(|_| Failure::refused("the server does not answer"))?;
-                dialed.map_err(Failure::refused)?;
+                let after = options.timeout;
+                let late = |_| CloseReason::HandshakeTimeout { after };
+                let dialed = dialing.map_err(late);
+                let dialed = dialed.and_then(|it| it.map_err(|error| CloseReason::from(&error)));
+                let (service, to) = (super::service(protocol), Urls::from(url.clone()));
+                dialed.map_err(|reason| cli::unreached(&service, &to, &reason))?;
             }
             let peer = Peer::Server(Arc::new(remote), url.clone());
             report(protocol, Side::Server, &within(&url), &peer, options).await
@@ -134,21 +139,16 @@ async fn report(
     }
     if options.list {
         for row in &suite.rows {
-            let needs = row
-                .needs()
-                .map_or_else(String::new, |needs| format!(" (needs --set {needs})"));
-            say(format!(
-                "{:6} {}: {}{needs}",
-                row.level.name(),
-                row.id,
-                row.says
-            ));
+            let (level, Row { id, says, .. }) = (row.level.name(), row);
+            let needs = match row.needs.join(", ") {
+                none if none.is_empty() => none,
+                needs => format!(" (needs --set {needs})"),
+            };
+            say(format!("{level:6} {id}: {says}{needs}"));
         }
         let (needed, defaults) = suite.variables();
-        say(format!(
-            "\nVariables without a default: {}",
-            needed.join(", ")
-        ));
+        let needed = needed.join(", ");
+        say(format!("\nVariables without a default: {needed}"));
         for (name, value) in defaults {
             say(format!("Default: {name}={value}"));
         }
@@ -184,11 +184,9 @@ async fn report(
         outcomes = run(&suite, peer, &settings, told) => outcomes,
     };
     if let Some(other) = outcomes.iter().find_map(|outcome| outcome.foreign) {
+        let (role, other) = (side(role), other.name());
         return Err(Failure::refused(format!(
-            "this is no {name} {}: its first frame is of {}; say --protocol {}",
-            side(role),
-            other.name(),
-            other.name()
+            "this is no {name} {role}: its first frame is of {other}; say --protocol {other}"
         )));
     }
     let report = Report::new(protocol, role, target, &suite, &settings, &outcomes);
@@ -205,21 +203,13 @@ async fn report(
         say(format!("\n{counts}"));
     }
     if counts.fail_must > 0 {
-        return Err(Failure::new(format!(
-            "{} rows fail that the specification demands",
-            counts.fail_must
-        )));
+        let count = counts.fail_must;
+        let why = format!("{count} rows fail that the specification demands");
+        return Err(Failure::new(why));
     }
-    let blocked = outcomes.iter().find_map(|outcome| match &outcome.verdict {
-        Verdict::Blocked { reason } => Some(reason.as_str()),
-        _ => None,
-    });
-    if let Some(reason) = blocked {
-        let words = format!(
-            "{} rows could not begin: {}",
-            counts.blocked,
-            printable(reason)
-        );
+    let mut blocked = outcomes.iter().filter(|it| it.verdict == Verdict::Blocked);
+    if let Some(why) = blocked.next().and_then(Outcome::why) {
+        let words = format!("{} rows {}", counts.blocked, printable(&why));
         return Err(match counts.pass {
             0 => Failure::refused(words),
             _ => Failure::new(words),
@@ -235,17 +225,17 @@ async fn report(
 }
 
 fn tell(row: &Row, outcome: &Outcome, colour: bool) {
-    let colour_of = match &outcome.verdict {
+    let colour_of = match outcome.verdict {
         Verdict::Pass => Colour::Green,
-        Verdict::Fail { .. } => Colour::Red,
-        Verdict::Late { .. } | Verdict::Blocked { .. } => Colour::Yellow,
-        Verdict::NotApplicable { .. } => Colour::Dim,
+        Verdict::Fail => Colour::Red,
+        Verdict::Late | Verdict::Blocked => Colour::Yellow,
+        Verdict::NotApplicable => Colour::Dim,
     };
     let word = paint(colour, colour_of, &format!("{:4}", outcome.verdict.word()));
     let Row { id, says, .. } = row;
     say(format!("  {word} {:6} {id}: {says}", row.level.name()));
-    let mut text = outcome.verdict.why().unwrap_or_default() + "\n";
-    if outcome.verdict.is_failure() {
+    let mut text = outcome.why().unwrap_or_default() + "\n";
+    if outcome.is_failure() {
         text += &evidence(&outcome.evidence);
     }
     for line in printable_lines(text.trim_end()).lines() {

@@ -1,16 +1,16 @@
 //! `switchboard wire load`: calls at a fixed rate, and what callers see of them.
 
-use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use crate::Protocol;
-use crate::cli::{self, Failure, LineArgs, Signals, Urls, complain, say};
-use crate::load::{Caller, Finished, Kind, Load, Report, Run, RunError, Scenario, Schedule};
+use crate::cli::{self, Failure, LineArgs, Service, Signals, Urls, complain, say};
+use crate::load::{Caller, Finished, Kind, Load, Run, RunError, Scenario, Schedule};
 use crate::text::counted;
 use connectonion_proto::net::find_with;
 use indicatif::{ProgressBar, ProgressStyle};
 use rpc_core::net::ws::WsDialer;
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 const EXAMPLES: &str = "\
 Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is installed):
@@ -66,26 +66,32 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     // Each connection needs a file.
     let _ = cli::raise_file_limit(u64::from(args.connections) * 2 + cli::SOME_FILES);
     let (finished, is_stopped) = make(&run, &args).await?;
-    let report = Report::new(&args.url.to_string(), &load, &finished);
-    if args.json {
-        say(serde_json::to_string(&report).map_err(Failure::new)?);
-    } else {
-        say(report.words().trim_end());
+    let Service { name, start, .. } = super::service(load.scenario.protocol);
+    let step = format!("check host and port, or start {name} with '{start}'");
+    let finished = finished.map_err(|error| match error {
+        RunError::NotConnected(_) if is_stopped => Failure::aborted(),
+        RunError::NotConnected(_) => Failure::refused(format_args!("{error}; {step}")),
+        RunError::Io(_) => Failure::new(error),
+    })?;
+    match args.json {
+        true => say(finished.json(&args.url.to_string(), &load)),
+        false => say(finished.words(&load).trim_end()),
     }
     if is_stopped {
         return Err(Failure::aborted_with("stopped before the time"));
     }
-    match (report.ok, report.opened) {
-        (0, 0) => Err(Failure::refused("no connection could be opened")),
-        (0, _) => Err(Failure::new("no call was answered")),
-        _ if report.failed.total() > args.max_failed => Err(Failure::new(format_args!(
-            "{} failed: --max-failed allows {}",
-            counted(
-                usize::try_from(report.failed.total()).unwrap_or(usize::MAX),
-                "call"
-            ),
-            args.max_failed
+    let (stats, failed) = (&finished.stats, finished.stats.failed.total());
+    match (stats.ok, stats.opened) {
+        (0, 0) => Err(Failure::refused(format_args!(
+            "no connection could be opened; {step}"
         ))),
+        (0, _) => Err(Failure::new("no call was answered")),
+        _ if failed > args.max_failed => {
+            let count = counted(usize::try_from(failed).unwrap_or(usize::MAX), "call");
+            let allowed = args.max_failed;
+            let why = format_args!("{count} failed: --max-failed allows {allowed}");
+            Err(Failure::new(why))
+        }
         _ => Ok(()),
     }
 }
@@ -138,23 +144,12 @@ pub(super) async fn prepare(
 }
 
 /// Runs on a thread of its own, so that nothing else is on its processor's time.
-async fn make(run: &Run, args: &Args) -> Result<(Finished, bool), Failure> {
-    let mut signals = Signals::listen();
-    let (stop, stopped) = oneshot::channel::<()>();
-    // It goes with this future, and the calls with it: the process waits for their thread.
-    let (_alive, gone) = oneshot::channel::<()>();
+async fn make(run: &Run, args: &Args) -> Result<Made, Failure> {
     let running = run.clone();
     let mut running = tokio::task::spawn_blocking(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        runtime.enable_all().build()?.block_on(async {
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            tokio::select! {
-                finished = running.go(stopped) => finished,
-                _ = gone => Err(RunError::Io(io::ErrorKind::Interrupted.into())),
-            }
-        })
+        let runtime = runtime.enable_all().build().map_err(Failure::new)?;
+        runtime.block_on(until_stopped(&running))
     });
     let (rate, time) = (args.schedule.rate, args.schedule.duration.as_secs_f64());
     complain(format_args!(
@@ -163,25 +158,32 @@ async fn make(run: &Run, args: &Args) -> Result<(Finished, bool), Failure> {
     ));
     let bar = bar(args);
     let mut ticks = tokio::time::interval(SHOWN);
-    let (result, is_stopped) = loop {
+    let made = loop {
         tokio::select! {
-            result = &mut running => break (result, false),
-            () = signals.asked() => {
-                let _ = stop.send(());
-                complain("waiting for the last answers; once more ends at once");
-                break (signals.finish(running).await?, true);
-            }
+            made = &mut running => break made,
             _ = ticks.tick() => show(&bar, run),
         }
     };
     bar.finish_and_clear();
-    let result = result.map_err(Failure::new)?;
-    let finished = result.map_err(|error| match error {
-        RunError::NotConnected(_) if is_stopped => Failure::aborted(),
-        RunError::NotConnected(_) => Failure::refused(error),
-        RunError::Io(_) => Failure::new(error),
-    })?;
-    Ok((finished, is_stopped))
+    made.map_err(Failure::new)?
+}
+
+/// What has become of a run, and whether it was stopped.
+type Made = (Result<Finished, RunError>, bool);
+
+/// Makes the calls, up to the first signal.
+async fn until_stopped(run: &Run) -> Result<Made, Failure> {
+    let mut signals = Signals::listen();
+    let stop = Notify::new();
+    let mut going = pin!(run.go(stop.notified()));
+    tokio::select! {
+        finished = &mut going => Ok((finished, false)),
+        () = signals.asked() => {
+            stop.notify_one();
+            complain("waiting for the last answers; once more ends at once");
+            Ok((signals.finish(going).await?, true))
+        }
+    }
 }
 
 /// A bar on standard error, if that is a terminal.

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::Protocol;
-use crate::cli::{EXIT_CODES, Failure, cannot_listen, complain};
+use crate::cli::{EXIT_CODES, Failure, Service, cannot_listen, complain};
 use crate::text::printable;
 use clap::Subcommand;
 use rpc_core::net::server::Listener;
@@ -57,6 +57,26 @@ fn protocol(named: Option<Protocol>, url: &str) -> Result<Protocol, Failure> {
     };
     let unknown = || Failure::usage("the protocol is not known: add --protocol NAME");
     named.or_else(of_url).ok_or_else(unknown)
+}
+
+/// Returns what a server of a protocol is called, how one is started, and where its credentials come from.
+fn service(protocol: Protocol) -> Service {
+    let (name, start, credentials) = match protocol {
+        Protocol::Snek => (
+            "a Snek server",
+            "switchboard bot serve --open",
+            "SNEK_PASSWORD",
+        ),
+        Protocol::Exoclaw => ("a gateway", "switchboard gateway", "EXOCLAW_TOKEN"),
+        Protocol::SmartHole => ("a router", "switchboard router", ""),
+        Protocol::ConnectOnion => ("an agent host", "switchboard agent host", "--key"),
+        Protocol::Acolyte => ("a daemon", "switchboard daemon serve", "ACOLYTE_API_KEY"),
+    };
+    Service {
+        name,
+        start,
+        credentials: credentials.into(),
+    }
 }
 
 /// Creates a file that nobody else can read: frames may be private even without their secrets.

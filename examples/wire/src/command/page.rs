@@ -9,11 +9,12 @@ use std::time::Duration;
 use crate::Protocol;
 use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
 use crate::explain::Explainer;
+use crate::lock;
 use crate::page::{Site, http_config, offline};
 use crate::recording;
 use crate::secrets::Shown;
 use crate::text::{counted, printable};
-use crate::view::{Shared, View, lock, open};
+use crate::view::{Shared, View, open};
 use rpc_core::net::server::{Accepted, HttpConfig, ProtocolServer, ServerProtocol};
 use serde_json::json;
 

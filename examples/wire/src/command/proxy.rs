@@ -3,6 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -22,7 +23,7 @@ use rpc_core::net::ws::redact_urls;
 use rpc_core::timestamp;
 use serde_json::json;
 use switchboard_faults::Plan;
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// As many files as are asked for, of which each connection needs two.
@@ -138,16 +139,10 @@ fn faults(args: &Args) -> Result<Option<Faults>, Failure> {
     if plan.is_empty() {
         return Ok(None);
     }
-    let seed = args.seed.unwrap_or_else(|| u64::from(rand_seed()));
+    let seed = args.seed.unwrap_or_else(|| rpc_core::net::entropy() >> 32);
     complain(format_args!("faults with --seed {seed}"));
     let plan = Arc::new(plan);
     Ok(Some(Faults { plan, seed }))
-}
-
-/// A seed that differs from run to run.
-fn rand_seed() -> u32 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| now.subsec_nanos())
 }
 
 fn announce(args: &Args, local: SocketAddr, is_public: bool) {
@@ -219,33 +214,25 @@ async fn serve(
     json: bool,
 ) -> Result<(), Failure> {
     let recorder = proxy.recorder.clone();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let stopped = async {
-        let _ = stopped.await;
-    };
+    let stop = Notify::new();
     let warn = move |words: String| {
         let about = json!({ "message": &words });
         cli::tell(json, "warning", about, printable(&words));
     };
-    let mut serving = Box::pin(proxy.run(listener, stopped, drain, warn));
+    let mut serving = pin!(proxy.run(listener, stop.notified(), drain, warn));
     let ended = tokio::select! {
         biased;
-        () = signals.asked() => None,
-        ended = &mut serving => Some(ended),
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            let _ = stop.send(());
+        () = signals.asked() => {
+            stop.notify_one();
             complain("finishing what is under way; once more ends at once");
             let finished = signals.finish(serving).await;
-            if finished.is_err()
-                && let Some(recorder) = recorder
-            {
+            if let (Err(_), Some(recorder)) = (&finished, recorder) {
+                // That it ends at once is said.
                 let _ = recorder.flush();
             }
             finished?
         }
+        ended = &mut serving => ended,
     };
     let report = ended.map_err(|error| Failure::new(format_args!("--record: {error}")))?;
     let (connections, cut) = (report.connections, report.cut);

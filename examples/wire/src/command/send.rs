@@ -1,24 +1,20 @@
 //! `switchboard wire send`: frames by hand, behind the login of the protocol.
 
 use std::io::{self, BufRead as _};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::Protocol;
 use crate::cli::{self, Failure, LineArgs, Stdout, Urls, wants_colour};
+use crate::client::{Client, Happened};
 use crate::decode::{Options, Printer};
 use crate::load::{Caller, Kind};
+use crate::lock;
 use crate::secrets::Shown;
 use crate::transcript::{Entry, Kind as EntryKind};
-use acolyte_proto::client as acolyte;
-use connectonion_proto::client as connectonion;
-use exoclaw_proto::client as exoclaw;
-use futures_util::{SinkExt as _, StreamExt as _};
-use rpc_core::net::ws::WsStream;
-use rpc_core::net::{Dialer as _, Message};
+use rpc_core::net::{Dialer as _, Direction, Driver, DriverConfig, Frame};
 use rpc_core::testing::Side;
-use rpc_core::{CloseFrame, CloseReason, Incoming, Machine, Outgoing, Text};
-use smarthole_proto::client as smarthole;
-use snek_proto::client as snek;
+use rpc_core::{CloseFrame, CloseReason, Machine as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -59,60 +55,24 @@ pub(super) struct Args {
 /// How long a person may take.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
 
-/// A connection whose frames are printed.
-struct Session {
-    ws: WsStream,
+/// What has passed, which is printed.
+struct Passed {
     printer: Printer,
     n: usize,
     start: Instant,
-    /// How long nothing has to come after the last frame.
-    wait: Duration,
+    last: Instant,
 }
 
-impl Session {
-    fn show(
-        &mut self,
-        from: Side,
-        kind: EntryKind,
-        data: &str,
-        code: Option<u16>,
-    ) -> Result<(), Failure> {
-        let mut line = String::new();
+impl Passed {
+    fn show(&mut self, from: Side, kind: EntryKind, data: &str, code: Option<u16>) {
+        self.last = Instant::now();
         self.n += 1;
+        let mut line = String::new();
         Entry::new(self.start.elapsed(), 1, Some(from), kind, data)
             .with_code(code)
             .write(&mut line);
-        let shown = self.printer.line(self.n, &line, &mut Stdout, &mut |_| {});
-        shown.map_err(Failure::new)
-    }
-
-    async fn send(&mut self, text: Text) -> Result<(), Failure> {
-        self.show(Side::Client, EntryKind::Text, text.as_str(), None)?;
-        self.ws
-            .send(Outgoing::Text(text))
-            .await
-            .map_err(Failure::new)
-    }
-
-    /// Returns the next text; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Text>, Failure> {
-        loop {
-            match self.ws.next().await {
-                Some(Ok(Message::Text(text))) => {
-                    self.show(Side::Server, EntryKind::Text, text.as_str(), None)?;
-                    return Ok(Some(text));
-                }
-                Some(Ok(Message::Close(frame))) => {
-                    let (code, reason) =
-                        frame.map_or((None, String::new()), |it| (Some(it.code), it.reason));
-                    self.show(Side::Server, EntryKind::Close, &reason, code)?;
-                    return Ok(None);
-                }
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(Failure::new(error)),
-                None => return Ok(None),
-            }
-        }
+        // What cannot be written ends the command: the output keeps that.
+        let _lost = self.printer.line(self.n, &line, &mut Stdout, &mut |_| {});
     }
 }
 
@@ -144,7 +104,8 @@ fn frames(given: Vec<String>) -> io::Result<mpsc::Receiver<String>> {
     Ok(receiver)
 }
 
-async fn talk(args: Args, frames: mpsc::Receiver<String>) -> Result<(), Failure> {
+/// Sends frames behind the login of a client, and answers what it answers.
+async fn talk(args: Args, mut frames: mpsc::Receiver<String>) -> Result<(), Failure> {
     let protocol = super::protocol(args.protocol, args.url.expose())?;
     let kind = (protocol != Protocol::SmartHole).then_some(Kind::Echo);
     let (scenario, dialer) =
@@ -157,114 +118,88 @@ async fn talk(args: Args, frames: mpsc::Receiver<String>) -> Result<(), Failure>
         colour: wants_colour(&io::stdout()),
         ..Options::default()
     };
-    let session = Session {
-        ws: dialer.dial().await.map_err(Failure::refused)?,
+    let now = Instant::now();
+    let passed = Arc::new(Mutex::new(Passed {
         printer: Printer::new(&options),
         n: 0,
-        start: Instant::now(),
-        wait: args.wait,
+        start: now,
+        last: now,
+    }));
+    let seen = Arc::clone(&passed);
+    let observer = move |frame: &Frame<'_>| {
+        let from = match frame.direction() {
+            Direction::In => Side::Server,
+            Direction::Out => Side::Client,
+        };
+        if let Some(text) = frame.text() {
+            lock(&seen).show(from, EntryKind::Text, &text, None);
+        }
     };
-    let (seed, now) = (scenario.run, Instant::now().into_std());
-    macro_rules! by {
-        ($module:ident, $machine:expr) => {{
-            let end = |event| match event {
-                $module::ClientEvent::Closed(reason) => Some(reason),
-                _ => None,
-            };
-            let is_ready = |it: &_| $module::ClientConn::state(it) == $module::ClientState::Ready;
-            session.talk($machine, is_ready, end, frames).await
-        }};
-    }
-    match protocol {
-        Protocol::Snek => by!(snek, snek::ClientConn::new(scenario.snek(), seed, now)),
-        Protocol::Exoclaw => by!(
-            exoclaw,
-            exoclaw::ClientConn::new(scenario.exoclaw(), seed, now)
-        ),
-        Protocol::SmartHole => {
-            let config = scenario
-                .smarthole("send".to_owned())
-                .map_err(Failure::new)?;
-            by!(smarthole, smarthole::ClientConn::new(config, now))
+    let client = Client::new(&scenario, "send".to_owned(), scenario.run, now.into_std());
+    let client = client.map_err(Failure::usage)?;
+    let service = super::service(protocol);
+    let unreached = |reason: &CloseReason| cli::unreached(&service, &args.url, reason);
+    let dialed = dialer.dial().await;
+    let ws = dialed.map_err(|error| unreached(&CloseReason::from(&error)))?;
+    let config = DriverConfig {
+        observer: Some(Arc::new(observer)),
+        ..DriverConfig::default()
+    };
+    let mut line = Driver::with_config(client, ws, config);
+    let (mut is_ready, mut has_ended) = (false, false);
+    loop {
+        // The reader has seen enough, or the error is reported.
+        if cli::is_output_lost() {
+            return Ok(());
         }
-        Protocol::ConnectOnion => {
-            let connect = scenario.connect(seed).map_err(Failure::new)?;
-            let config = scenario.connectonion();
-            by!(
-                connectonion,
-                connectonion::ClientConn::new(config, &connect, seed, now)
-            )
-        }
-        Protocol::Acolyte => {
-            let config = scenario.acolyte().map_err(Failure::usage)?;
-            by!(acolyte, acolyte::ClientConn::new(config, seed, now))
-        }
-    }
-}
-
-impl Session {
-    /// Sends frames behind the login of a client, and answers what it answers.
-    async fn talk<M: Machine>(
-        mut self,
-        mut client: M,
-        is_ready: impl Fn(&M) -> bool,
-        end: impl Fn(M::Event) -> Option<CloseReason>,
-        mut frames: mpsc::Receiver<String>,
-    ) -> Result<(), Failure> {
-        let (mut was_ready, mut has_ended) = (false, false);
-        let mut until = Instant::now() + LOGIN_TIME;
-        loop {
-            was_ready |= is_ready(&client);
-            while let Some(event) = client.poll_event() {
-                if let Some(why) = end(event).filter(|_| !was_ready) {
-                    return Err(Failure::refused(why));
-                }
-            }
-            while let Some(frame) = client.poll_transmit() {
-                if let Outgoing::Text(text) = frame {
-                    self.send(text).await?;
-                }
-            }
+        let last = lock(&passed).last;
+        let limit = match (is_ready, has_ended) {
+            (false, _) => now + LOGIN_TIME,
             // While frames may be typed, nothing is waited for.
-            let limit = match has_ended || !was_ready {
-                true => until,
-                false => Instant::now() + FOR_EVER,
-            };
-            let next = tokio::select! {
-                frame = frames.recv(), if was_ready && !has_ended => {
-                    match frame {
-                        Some(frame) => self.send(frame.into()).await?,
-                        None => has_ended = true,
-                    }
-                    until = Instant::now() + self.wait;
-                    continue;
+            (true, false) => Instant::now() + FOR_EVER,
+            (true, true) => last + args.wait,
+        };
+        tokio::select! {
+            frame = frames.recv(), if is_ready && !has_ended => match frame {
+                Some(frame) => line.machine_mut().send(frame.into()),
+                None => {
+                    has_ended = true;
+                    lock(&passed).last = Instant::now();
                 }
-                next = timeout_at(limit, self.next()) => next,
-            };
-            match next {
-                Ok(next) => match next? {
-                    Some(text) => {
-                        let now = Instant::now().into_std();
-                        client.handle_message(Incoming::Text(text.as_str()), now);
+            },
+            happened = timeout_at(limit, line.next()) => match happened {
+                Ok(Some(Happened::Ready)) => is_ready = true,
+                Ok(Some(Happened::Failed(why))) if !is_ready => {
+                    let message = why.to_owned();
+                    return Err(unreached(&CloseReason::Violation { message }));
+                }
+                Ok(Some(Happened::Closed(CloseReason::Peer(frame)))) => {
+                    lock(&passed).show(Side::Server, EntryKind::Close, &frame.reason, Some(frame.code));
+                    if !is_ready {
+                        return Err(unreached(&CloseReason::Peer(frame)));
                     }
-                    None => return Ok(()),
-                },
-                Err(_) if has_ended => break,
-                Err(_) if was_ready => continue,
-                Err(_) => return Err(Failure::refused("no answer to the login")),
-            }
-            if has_ended {
-                until = Instant::now() + self.wait;
-            }
+                }
+                Ok(Some(Happened::Closed(reason))) if is_ready => {
+                    let why = format_args!("{reason}; see whether {} still runs", service.name);
+                    return Err(Failure::new(why));
+                }
+                Ok(Some(Happened::Closed(reason))) => return Err(unreached(&reason)),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(_) if !is_ready => {
+                    let after = LOGIN_TIME;
+                    return Err(unreached(&CloseReason::HandshakeTimeout { after }));
+                }
+                Err(_) if lock(&passed).last > last => {}
+                Err(_) => break,
+            },
         }
-        self.show(Side::Client, EntryKind::Close, "", Some(CloseFrame::NORMAL))?;
-        let close = CloseFrame::new(CloseFrame::NORMAL, "");
-        self.ws
-            .send(Outgoing::Close(close))
-            .await
-            .map_err(Failure::new)?;
-        // The server may answer, or not.
-        let _closed = timeout_at(Instant::now() + self.wait, self.ws.next()).await;
-        Ok(())
     }
+    let close = CloseFrame::NORMAL;
+    lock(&passed).show(Side::Client, EntryKind::Close, "", Some(close));
+    line.machine_mut().close(Instant::now().into_std());
+    let closed = async { while line.next().await.is_some() {} };
+    // The server may answer, or not.
+    let _closed = timeout_at(Instant::now() + args.wait, closed).await;
+    Ok(())
 }

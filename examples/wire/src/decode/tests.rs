@@ -1,9 +1,5 @@
 //! Tests of the lines of `decode`.
 
-use std::path::Path;
-
-use crate::transcript::{Entry, Kind, Transcript, VERSION};
-
 use super::*;
 
 fn decoded(text: &str, options: &Options) -> String {
@@ -205,99 +201,4 @@ fn with_json_each_line_is_an_object() {
     assert_eq!(lines[1]["unknown"][0], "mood");
     assert_eq!(lines[2]["answers"]["line"], 3);
     assert!(lines[3]["fault"]["at"].is_u64(), "{text}");
-}
-
-#[test]
-fn numbers_and_kinds_are_aligned() {
-    let colours = Words {
-        colour: true,
-        ..Words::default()
-    };
-    for mut words in [Words::default(), colours] {
-        for (line, seconds, micros, conn) in [
-            (1, 0, 0, 1),
-            (99_999, 999, 999_999, 999),
-            (123_456, 1_000, 10, 4_294_967_295),
-        ] {
-            for kind in ["ping", "é", "chat.event/tool-result-of-many"] {
-                let at = Duration::new(seconds, micros * 1000);
-                let entry = Entry::new(at, conn, Some(Side::Client), Kind::Text, "");
-                let mut explained = Explainer::new(None, Shown::all()).explain(1, &entry);
-                (explained.kind, explained.words) = (kind.to_owned(), "said".to_owned());
-                let place = format!("{line:>5} {seconds:>3}.{micros:06} {conn:>3}");
-                let padded = format!("{kind:<20}");
-                let expected = match words.colour {
-                    true => format!(
-                        "{} -> {} said\n",
-                        Colour::Dim.paint(&place),
-                        Colour::Cyan.paint(&padded)
-                    ),
-                    false => format!("{place} -> {padded} said\n"),
-                };
-                assert_eq!(
-                    words.of(&Row::new(line, &entry, explained), false),
-                    expected
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn milliseconds_match_their_fractions() {
-    for micros in (0..5000).chain([999_949, 999_950, 999_951, 86_400_123_450]) {
-        for nanos in [0, 1, 450, 999] {
-            let time = Duration::from_micros(micros) + Duration::from_nanos(nanos);
-            let mut words = Words::default();
-            words.millis(time);
-            assert_eq!(words.text, format!("{:.1}", time.as_secs_f64() * 1000.0));
-        }
-    }
-}
-
-/// The recordings among the test data of all protocols.
-fn recordings(folder: &Path, found: &mut Vec<Transcript>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            recordings(&path, found);
-        } else if path.extension().is_some_and(|it| it == "jsonl") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            // Some files are none.
-            found.extend(crate::transcript::tests::recordings::parse(&text));
-        }
-    }
-}
-
-#[test]
-fn recordings_are_decoded_the_same_in_whatever_form_they_are_written() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut found = Vec::new();
-    for protocol in ["acolyte", "connectonion", "exoclaw"] {
-        let tests = root.join(format!("{protocol}-proto/tests"));
-        recordings(&tests.join("vectors"), &mut found);
-        recordings(&tests.join("transcripts"), &mut found);
-    }
-    assert!(found.len() > 80, "{}", found.len());
-    for (index, mut recording) in found.into_iter().enumerate() {
-        recording.header.transcript = VERSION;
-        let written = recording.to_string();
-        // White space that says nothing.
-        let other = written.replace("{\"at\":", "{ \"at\":");
-        let (shows, full, json) = [
-            (false, false, false),
-            (true, true, false),
-            (false, false, true),
-        ][index % 3];
-        let options = Options {
-            shown: match shows {
-                true => Shown::all(),
-                false => Shown::default(),
-            },
-            full,
-            json,
-            ..Options::default()
-        };
-        assert_eq!(decoded(&written, &options), decoded(&other, &options));
-    }
 }

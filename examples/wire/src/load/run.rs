@@ -1,6 +1,6 @@
 //! [`Run`]: opens the connections, and says when calls are due.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,6 +13,7 @@ use super::alarm::Alarm;
 use super::connection::keep;
 use super::scenario::Scenario;
 use super::stats::{Counts, Schedule, Stats};
+use crate::lock;
 
 /// How many connections are opened at the same time.
 const MAX_DIALS: usize = 64;
@@ -72,10 +73,6 @@ pub(super) struct Shared {
     pub(super) wakes: Vec<Notify>,
     pub(super) ended: OnceLock<Ended>,
     start: OnceLock<Instant>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

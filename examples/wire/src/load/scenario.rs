@@ -1,7 +1,7 @@
 //! [`Scenario`]: which calls are made to which server, and as whom.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use acolyte_proto::auth::ApiKey;
 use acolyte_proto::client as acolyte;
@@ -10,9 +10,7 @@ use connectonion_proto::client as connectonion;
 use connectonion_proto::frame::Connect;
 use exoclaw_proto::client as exoclaw;
 use rpc_core::Secret;
-use rpc_core::net::LinkConfig;
 use rpc_core::net::ws::{ConnectError, WsDialer};
-use rpc_core::reconnect::ReconnectPolicy;
 use smarthole_proto::client as smarthole;
 use smarthole_proto::frame::Registration;
 use snek_proto::client as snek;
@@ -20,29 +18,20 @@ use snek_proto::client as snek;
 use crate::Protocol;
 
 /// The name that calls have at servers.
-pub(super) const NAME: &str = "load";
+pub(crate) const NAME: &str = "load";
 /// The time that a client gives a server: a run has limits of its own.
 const FOR_EVER: Duration = Duration::MAX;
 
-/// What calls are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Kind {
-    /// The smallest question that the server answers.
-    Echo,
-    /// A message or a prompt, until its answer is complete.
-    Chat,
-    /// A new connection with its login, for each call.
-    Connect,
-}
-
-impl Kind {
-    /// Returns the name, as on the command line.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Echo => "echo",
-            Self::Chat => "chat",
-            Self::Connect => "connect",
-        }
+rpc_core::words! {
+    /// What calls are made of.
+    #[derive(clap::ValueEnum)]
+    pub enum Kind {
+        /// The smallest question that the server answers.
+        "echo" => Echo,
+        /// A message or a prompt, until its answer is complete.
+        "chat" => Chat,
+        /// A new connection with its login, for each call.
+        "connect" => Connect,
     }
 }
 
@@ -88,14 +77,6 @@ fn key(file: &str) -> Result<Signer, String> {
     Signer::load(file).map_err(|error| error.to_string())
 }
 
-/// What is lost is opened again by the run, which counts it.
-fn once() -> LinkConfig {
-    LinkConfig {
-        reconnect: ReconnectPolicy::off(),
-        ..LinkConfig::default()
-    }
-}
-
 /// The calls of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
@@ -103,7 +84,7 @@ pub(crate) struct Scenario {
     pub protocol: Protocol,
     /// What the calls are made of.
     pub kind: Kind,
-    pub(super) caller: Arc<Caller>,
+    pub(crate) caller: Arc<Caller>,
     /// Tells this run from others.
     pub(crate) run: u64,
 }
@@ -126,13 +107,11 @@ impl Scenario {
                 "{name} has no scenario 'echo'; it has: chat, connect"
             ));
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let run = now.map_or(0, |now| now.as_nanos() & u128::from(u64::MAX));
         Ok(Self {
             protocol,
             kind,
             caller: Arc::new(caller),
-            run: u64::try_from(run).unwrap_or_default(),
+            run: rpc_core::net::entropy(),
         })
     }
 
@@ -143,6 +122,13 @@ impl Scenario {
             (Protocol::SmartHole, _) | (_, Kind::Echo | Kind::Connect) => None,
             (_, Kind::Chat) => Some("first text"),
         }
+    }
+
+    /// Returns whether a connection is of no use after a call that takes too long: the server may work at it, and the
+    /// next prompt would wait, or be taken for a word in between.
+    pub(crate) fn is_alone(&self) -> bool {
+        let works = matches!(self.protocol, Protocol::ConnectOnion | Protocol::Acolyte);
+        works && self.kind == Kind::Chat
     }
 
     /// Returns how many calls a connection has in flight at most.
@@ -162,7 +148,6 @@ impl Scenario {
             insecure: self.caller.insecure,
             call_timeout: FOR_EVER,
             handshake_timeout: None,
-            link: once(),
             ..snek::ClientConfig::new(username.clone(), password.clone())
         }
     }
@@ -175,7 +160,6 @@ impl Scenario {
             tokenless_handshake_timeout: FOR_EVER,
             call_timeout: FOR_EVER,
             chat_idle_timeout: None,
-            link: once(),
             ..Default::default()
         }
     }
@@ -185,7 +169,6 @@ impl Scenario {
         let config = smarthole::ClientConfig::new(registration);
         Ok(smarthole::ClientConfig {
             handshake_timeout: None,
-            link: once(),
             ..config.map_err(|error| error.to_string())?
         })
     }
@@ -195,7 +178,6 @@ impl Scenario {
             host: self.caller.host,
             handshake_timeout: None,
             answer_timeout: None,
-            link: once(),
             ..Default::default()
         };
         config.insecure |= self.caller.insecure;
@@ -213,7 +195,7 @@ impl Scenario {
         signed.map(Connect::new).map_err(|error| error.to_string())
     }
 
-    pub(super) fn signer(&self) -> Result<Signer, String> {
+    fn signer(&self) -> Result<Signer, String> {
         let signer = self.caller.key.clone().map_or_else(Signer::generate, Ok);
         signer.map_err(|error| error.to_string())
     }
@@ -225,7 +207,6 @@ impl Scenario {
             insecure: self.caller.insecure,
             call_timeout: FOR_EVER,
             chat_idle_timeout: None,
-            link: once(),
             ..Default::default()
         })
     }

@@ -14,6 +14,8 @@ use crate::text::{printable, shortened};
 /// How many kinds of errors are told apart, and how long their names are.
 const MAX_KINDS: usize = 32;
 const MAX_NAME: usize = 80;
+/// Calls are due in groups, at most so often, in nanoseconds: to wake for each one would cost more than the call.
+const GROUP: u32 = 500_000;
 /// What leaves later than this is late.
 pub(super) const LATE: Duration = Duration::from_millis(2);
 
@@ -23,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// When calls are due.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Schedule {
-    /// Calls a second, of all connections together.
+    /// Calls a second, of all connections together. Of more than 2,000, several are due at once.
     #[arg(long, value_name = "R", default_value = "100", value_parser = rate)]
     pub rate: f64,
     /// How long to make calls that count.
@@ -50,6 +52,7 @@ impl Schedule {
     pub(crate) fn due(&self, number: u64) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 calls")]
         let due = Duration::try_from_secs_f64(number as f64 / self.rate).ok()?;
+        let due = Duration::new(due.as_secs(), due.subsec_nanos() / GROUP * GROUP);
         (due < self.end()).then_some(due)
     }
 
@@ -203,6 +206,11 @@ impl Stats {
             schedule,
             ..Self::default()
         }
+    }
+
+    /// Returns how many had to wait because no connection was free, also of the warmup.
+    pub(crate) const fn blocked(&self) -> u64 {
+        self.late.saturating_sub(self.overslept)
     }
 
     /// A call is due, as this process notices now.

@@ -12,7 +12,7 @@ use snek_proto::net::{MemoryBackend, Server, ServerOptions};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::{Caller, Finished, Kind, Load, Report, Run, RunError, Scenario, Schedule};
+use super::{Caller, Finished, Kind, Load, Run, RunError, Scenario, Schedule};
 use crate::Protocol;
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -106,10 +106,14 @@ async fn every_call_to_a_good_server_is_answered() {
     assert_eq!((stats.ok, stats.sent, stats.opened), (30, 30, 3));
     assert_eq!((stats.failed.total(), stats.lost.total()), (0, 0));
     assert_eq!(stats.unsent, 0);
-    let report = Report::new("ws://x/rpc.ws", &load, &finished);
-    assert_eq!((report.ok, report.url.as_str()), (30, "ws://x/rpc.ws"));
-    assert_eq!(report.latency.count, 30);
-    assert!(report.service.p50 <= report.latency.max);
+    let report = finished.json("ws://x/rpc.ws", &load);
+    assert_eq!(report["url"], "ws://x/rpc.ws");
+    assert_eq!(
+        (&report["ok"], &report["latency"]["count"]),
+        (&30.into(), &30.into())
+    );
+    let (service, latency) = (&report["service"]["p50"], &report["latency"]["max"]);
+    assert!(service.as_f64() <= latency.as_f64());
 }
 
 #[tokio::test]
@@ -184,7 +188,7 @@ async fn a_run_that_is_stopped_has_a_result() {
     };
     let finished = timeout(DEADLINE, run.go(answered)).await.unwrap().unwrap();
     assert!(finished.stats.ok >= 5 && finished.stats.failed.total() == 0);
-    assert!(Report::new("", &load, &finished).stopped);
+    assert!(finished.is_stopped(&load));
 }
 
 #[tokio::test]

@@ -93,6 +93,12 @@ pub(super) fn about<'a>(seen: &ObservedFrame<'a>) -> Option<Cow<'a, str>> {
     .filter(|id| !id.is_empty())
 }
 
+/// Returns whether the id of a call is a number, which an answer has to have as one, too.
+pub(super) fn is_numbered(seen: &ObservedFrame<'_>) -> bool {
+    let id = seen.frame.raw("callId");
+    id.is_some_and(|raw| !raw.starts_with('"'))
+}
+
 /// Returns whether a caller need not wait for an answer: a colour, or a text that is not final.
 pub(super) fn is_optional(seen: &ObservedFrame<'_>) -> bool {
     let is_partial = || {

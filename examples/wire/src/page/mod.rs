@@ -15,11 +15,11 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::Protocol;
 use super::explain::Explainer;
 use super::recording::{self, MAX_HAR};
 use super::secrets::Shown;
-use super::view::{Row, Shared, View, lock, open};
+use super::view::{Row, Shared, View, open};
+use super::{Protocol, lock};
 use crate::web::{Asset, json, not_allowed, page, text};
 
 const HTML: &str = include_str!("page.html");

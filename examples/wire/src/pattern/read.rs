@@ -1,12 +1,13 @@
 //! How patterns are read: from JSON as people write it, or from what was recorded.
 
+use std::num::{ParseFloatError, ParseIntError};
 use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Exact, Kind, Length, Pattern, members_of};
+use super::{Exact, Kind, Pattern, members_of};
 
 /// How a raw value of a type begins.
 fn type_of(word: &str) -> Option<&'static str> {
@@ -27,6 +28,7 @@ impl Pattern {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn new(value: &Value) -> Result<Self, String> {
+        let one = |value: &Value| Self::new(value).map(Box::new);
         let all = |items: &[Value]| items.iter().map(Self::new).collect::<Result<Vec<_>, _>>();
         let kind = match value {
             Value::String(text) => match text.strip_prefix('$') {
@@ -36,21 +38,14 @@ impl Pattern {
                 None => Kind::Value(value.clone()),
             },
             Value::Array(items) => match &items[..] {
-                [Value::String(word), each] if word == "$each" => {
-                    Kind::Each(Box::new(Self::new(each)?))
-                }
-                [Value::String(word), one] if word == "$has" => {
-                    Kind::Has(Box::new(Self::new(one)?))
-                }
-                [Value::String(word), rest @ ..] if word == "$begin" => {
-                    Kind::Items(all(rest)?, Length::Any)
-                }
+                [Value::String(word), each] if word == "$each" => Kind::Each(one(each)?),
+                [Value::String(word), any] if word == "$has" => Kind::Has(one(any)?),
                 [Value::String(word), rest @ ..] if word == "$all" => Kind::All(all(rest)?),
                 [Value::String(word), condition, then] if word == "$if" => {
-                    Kind::If(Box::new(Self::new(condition)?), Box::new(Self::new(then)?))
+                    Kind::If(one(condition)?, one(then)?)
                 }
                 [Value::String(word), rest @ ..] if word == "$or" => Kind::Or(all(rest)?),
-                items => Kind::Items(all(items)?, Length::Same),
+                items => Kind::Items(all(items)?, false),
             },
             Value::Object(members) => {
                 let members = members.iter().map(|(name, value)| {
@@ -102,7 +97,7 @@ impl Pattern {
                 let items = items.iter().enumerate().map(|(n, item)| {
                     Self::of_raw(item.get(), &format!("{path}[{n}]"), name, tolerated)
                 });
-                Kind::Items(items.collect(), Length::Recorded)
+                Kind::Items(items.collect(), true)
             }
             _ => Kind::Recorded(name.to_owned(), false),
         };
@@ -114,15 +109,16 @@ impl Pattern {
 fn word_of(word: &str) -> Result<Kind, String> {
     let regex = |text: &str| Regex::new(text).map_err(|error| format!(": {error}"));
     let (name, argument) = word.split_once(':').unwrap_or((word, ""));
+    let wrong = |error: &dyn std::fmt::Display| format!(": {error}");
     let number = || {
         argument
-            .parse::<f64>()
-            .map_err(|error| format!(": {error}"))
+            .parse()
+            .map_err(|error: ParseFloatError| wrong(&error))
     };
     let size = || {
         argument
-            .parse::<usize>()
-            .map_err(|error| format!(": {error}"))
+            .parse()
+            .map_err(|error: ParseIntError| wrong(&error))
     };
     Ok(match name {
         "int" => Kind::Int,

@@ -73,7 +73,7 @@ impl Player<'_> {
         let opened = opened.map_err(|_| "no answer comes")?;
         let (head, conn) = opened.map_err(|error| error.to_string())?;
         let status = head.status().unwrap_or_default();
-        self.head = head;
+        self.found.head = head;
         match (method, status) {
             (Some(_), _) => self.log(number, false, &format!("({status})")),
             (None, 101) => self.log(number, true, &format!("(open {path})")),
@@ -82,7 +82,8 @@ impl Player<'_> {
         is_status(&ask.status, status)?;
         let recorded = ask.answer.as_ref();
         if let Some(recorded) = recorded.filter(|it| it.status() == Some(101)) {
-            let [was, is] = [recorded, &self.head].map(|it| it.header("sec-websocket-protocol"));
+            let [was, is] =
+                [recorded, &self.found.head].map(|it| it.header("sec-websocket-protocol"));
             // A selected token is as secret as an offered one.
             let is_same = was == is || was.is_some_and(is_token) && is.is_some();
             if !is_same {
@@ -192,7 +193,7 @@ impl Player<'_> {
     async fn request(&mut self, number: u32, answers_others: bool) -> Result<Request, String> {
         let none = || "the client does not connect".to_owned();
         // Some programs need a while to start.
-        let deadline = match self.opened {
+        let deadline = match self.found.opened {
             0 => self.deadline.max(self.started + self.settings.start),
             _ => self.deadline,
         };
@@ -203,9 +204,9 @@ impl Player<'_> {
             let line = tokio::select! {
                 biased;
                 line = client.connections.recv() => line,
-                ended = client.ended.as_mut(), if self.ended.is_none() => {
+                ended = client.ended.as_mut(), if self.found.ended.is_none() => {
                     let why = ended.words();
-                    self.ended = Some(ended);
+                    self.found.ended = Some(ended);
                     return Err(why);
                 }
                 () = sleep_until(deadline) => return Err(none()),
@@ -239,10 +240,10 @@ impl Player<'_> {
                 self.get(number, request).await?;
                 continue;
             }
-            self.opened += 1;
-            request.head.target().clone_into(&mut self.path);
-            self.head = request.head.clone();
-            let path = self.path.clone();
+            self.found.opened += 1;
+            request.head.target().clone_into(&mut self.found.path);
+            self.found.head = request.head.clone();
+            let path = self.found.path.clone();
             self.log(number, false, &format!("(connects to {path})"));
             return Ok(request);
         }
@@ -267,7 +268,7 @@ impl Player<'_> {
     }
 
     pub(super) fn header(&self, name: &str, regex: &str) -> Result<(), String> {
-        let value = self.head.header(name);
+        let value = self.found.head.header(name);
         let value = value.ok_or_else(|| format!("there is no header {name}"))?;
         has(&self.variables.expand(regex)?, value, name)
     }

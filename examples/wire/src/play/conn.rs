@@ -6,6 +6,7 @@ use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _, future, sink, stream};
 use rpc_core::net::ws::{WsConfig, WsStream};
 use rpc_core::net::{Message, TransportError};
@@ -17,7 +18,6 @@ use super::http::Answer;
 use crate::head::{Head, read_head, respond};
 use crate::pattern::short;
 use crate::secrets::{self, Shown};
-use crate::transcript::hex;
 
 /// A byte stream to or from a peer.
 pub(crate) trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -78,7 +78,7 @@ impl fmt::Display for Frame {
             Self::Text(text) => write!(f, "{:?}", short(&secrets::within(text))),
             Self::Binary(bytes) => {
                 let first = bytes.get(..64).unwrap_or(bytes);
-                write!(f, "{} bytes: {}", bytes.len(), hex(first))
+                write!(f, "{} bytes: {}", bytes.len(), HEXLOWER.encode(first))
             }
             Self::Ping(_) => f.write_str("a ping"),
             Self::Pong(_) => f.write_str("a pong"),

@@ -48,28 +48,15 @@ impl Player<'_> {
 
     /// Receives frames until one of them decides.
     pub(super) async fn expect(&mut self, number: u32, action: &Action) -> Result<(), String> {
-        let parse = |text| script::parse(text, &self.variables);
-        let (ready, until) = match action {
+        let parse = |text: &String| script::parse(text, &self.variables);
+        let (pattern, until) = match action {
             Action::Expect {
                 pattern: Expected::Text(text),
-                skip,
                 until,
-            } => {
-                let pattern = Expected::Pattern(parse(text)?);
-                let (skip, last) = (*skip, until.as_deref().map(parse).transpose()?);
-                let until = None;
-                (
-                    Some(Action::Expect {
-                        pattern,
-                        skip,
-                        until,
-                    }),
-                    last,
-                )
-            }
+                ..
+            } => (Some(parse(text)?), until.as_ref().map(parse).transpose()?),
             _ => (None, None),
         };
-        let action = ready.as_ref().unwrap_or(action);
         loop {
             let Some(frame) = self.receive(number).await? else {
                 let time = (self.patience + self.grace).as_secs_f64();
@@ -77,7 +64,11 @@ impl Player<'_> {
                     "nothing like it within {time} s, expected {action}"
                 ));
             };
-            let why = match self.fits(action, &frame) {
+            let fits = match (&pattern, &frame) {
+                (Some(pattern), Frame::Text(text)) => self.matches(pattern, text),
+                _ => self.fits(action, &frame),
+            };
+            let why = match fits {
                 Ok(()) => return Ok(()),
                 Err(differs) => differs.first().map(ToString::to_string),
             };
@@ -108,15 +99,13 @@ impl Player<'_> {
     /// Where a text differs; nothing if the frame is of another kind.
     pub(crate) fn fits(&mut self, action: &Action, frame: &Frame) -> Result<(), Vec<Mismatch>> {
         let is_it = match (action, frame) {
-            (Action::Expect { pattern, .. }, Frame::Text(text)) => {
-                let Expected::Pattern(pattern) = pattern else {
-                    return Err(Vec::new());
-                };
-                let bound = pattern.matches_all(text, &self.variables)?;
-                self.variables.bind(bound);
-                text.clone_into(&mut self.last);
-                true
-            }
+            (
+                Action::Expect {
+                    pattern: Expected::Pattern(pattern),
+                    ..
+                },
+                Frame::Text(text),
+            ) => return self.matches(pattern, text),
             (Action::Await(awaited, _), frame) => match (awaited, frame) {
                 (Awaited::Pong(text), Frame::Pong(bytes)) => bytes == text.as_bytes(),
                 (Awaited::Close(code), Frame::Close(got, _)) => code.is_none_or(|it| it == *got),
@@ -129,6 +118,13 @@ impl Player<'_> {
             _ => false,
         };
         if is_it { Ok(()) } else { Err(Vec::new()) }
+    }
+
+    fn matches(&mut self, pattern: &Pattern, text: &str) -> Result<(), Vec<Mismatch>> {
+        let bound = pattern.matches_all(text, &self.variables)?;
+        self.variables.bind(bound);
+        text.clone_into(&mut self.found.last);
+        Ok(())
     }
 
     pub(super) async fn silence(&mut self, number: u32) -> Result<(), String> {
@@ -154,7 +150,7 @@ impl Player<'_> {
             Frame::Pong(_) => "(pong)".to_owned(),
             Frame::Close(code, _) => {
                 if !sent {
-                    self.close = Some(*code);
+                    self.found.close = Some(*code);
                 }
                 format!("(close {code})")
             }

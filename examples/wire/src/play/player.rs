@@ -91,6 +91,16 @@ pub(crate) struct Findings {
     pub(super) is_known: bool,
     /// The first step that was late, and how late.
     pub(crate) late: Option<(String, String)>,
+    /// The code of the last Close.
+    pub(super) close: Option<u16>,
+    /// The head of the last answer, or of a client's last request.
+    pub(super) head: Head,
+    pub(super) path: String,
+    /// Connections that a client has opened, and how it has ended.
+    pub(super) opened: u32,
+    pub(super) ended: Option<Ended>,
+    /// The text of the last message that was expected.
+    pub(super) last: String,
 }
 
 /// A script that is played.
@@ -102,15 +112,7 @@ pub(crate) struct Player<'a> {
     pub(super) conns: BTreeMap<u32, Conn>,
     pub(super) never: Vec<(u32, Pattern)>,
     pub(super) ignored: Vec<(u32, Pattern)>,
-    /// The code of the last Close.
-    pub(super) close: Option<u16>,
-    /// The head of the last answer, or of a client's last request.
-    pub(super) head: Head,
-    pub(super) path: String,
     pub(super) client: Option<Started>,
-    pub(super) ended: Option<Ended>,
-    /// Connections that a client has opened.
-    pub(super) opened: u32,
     pub(super) started: Instant,
     /// How long the step may take, and how much longer if it only is late then.
     pub(super) patience: Duration,
@@ -118,8 +120,6 @@ pub(crate) struct Player<'a> {
     /// Until when the step may take.
     pub(crate) deadline: Instant,
     pub(crate) found: Findings,
-    /// The text of the last message that was expected.
-    pub(super) last: String,
 }
 
 impl<'a> Player<'a> {
@@ -137,18 +137,12 @@ impl<'a> Player<'a> {
             conns: BTreeMap::new(),
             never: Vec::new(),
             ignored: Vec::new(),
-            close: None,
-            head: Head::default(),
-            path: String::new(),
             client: None,
-            ended: None,
-            opened: 0,
             started: Instant::now(),
             patience: settings.timeout,
             grace: Duration::ZERO,
             deadline: Instant::now(),
             found: Findings::default(),
-            last: String::new(),
         }
     }
 
@@ -231,9 +225,13 @@ impl<'a> Player<'a> {
         }
         match &step.action {
             Action::Ask(ask) => self.ask(number, ask).await,
-            Action::Status(wanted) => is_status(wanted, self.head.status().unwrap_or_default()),
+            Action::Status(wanted) => {
+                is_status(wanted, self.found.head.status().unwrap_or_default())
+            }
             Action::Header(name, regex) => self.header(name, regex),
-            Action::Path(regex) => has(&self.variables.expand(regex)?, &self.path, "the path"),
+            Action::Path(regex) => {
+                has(&self.variables.expand(regex)?, &self.found.path, "the path")
+            }
             Action::Send(frame) => {
                 if matches!(frame, Frame::End(_)) && !self.is_open(number) {
                     return Err(format!("connection {number} is not open"));
@@ -250,7 +248,7 @@ impl<'a> Player<'a> {
                 Ok(())
             }
             Action::Expect { .. } | Action::Await(..) => self.expect(number, &step.action).await,
-            Action::Code(code) => match self.close {
+            Action::Code(code) => match self.found.close {
                 Some(closed) if closed == *code => Ok(()),
                 closed => Err(format!(
                     "the code is {}, expected {code}",
@@ -293,7 +291,7 @@ impl<'a> Player<'a> {
                 }
             }
             Action::Ordered => self.found.disorder.clone().map_or(Ok(()), Err),
-            Action::Signed => super::signed::verify(&self.last),
+            Action::Signed => super::signed::verify(&self.found.last),
         }
     }
 
@@ -350,7 +348,7 @@ impl<'a> Player<'a> {
     }
 
     async fn wait_for_end(&mut self) -> Result<&Ended, String> {
-        if self.ended.is_none() {
+        if self.found.ended.is_none() {
             let client = self.client.as_mut().ok_or("there is no client")?;
             // A client that closes may wait for the answer, which comes when its Close is read.
             let reading = self.conns.values_mut().map(Conn::read_on);
@@ -365,9 +363,10 @@ impl<'a> Player<'a> {
             });
             let ended = ended.await;
             drop(reading);
-            self.ended = Some(ended.map_err(|_| "the client does not end")?);
+            self.found.ended = Some(ended.map_err(|_| "the client does not end")?);
         }
-        self.ended
+        self.found
+            .ended
             .as_ref()
             .ok_or_else(|| "the client does not end".to_owned())
     }

@@ -1,9 +1,10 @@
 //! [`Recorder`]: the transcript that a proxy writes.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::lock;
 use crate::transcript::{Entry, Header, Kind};
 use rpc_core::testing::Side;
 use rpc_core::{Limits, sse};
@@ -48,7 +49,7 @@ impl Recorder {
         data: &str,
         code: Option<u16>,
     ) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&self.out);
         let Out { out, line, failed } = &mut *out;
         if failed.is_some() {
             return;
@@ -67,7 +68,7 @@ impl Recorder {
     /// # Errors
     /// The first error since the beginning: the transcript ends there.
     pub(crate) fn flush(&self) -> io::Result<()> {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&self.out);
         match &out.failed {
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => out.out.flush(),

@@ -3,8 +3,10 @@
 
 use std::io::Cursor;
 
-use crate::transcript::{Kind, hex};
+use crate::transcript::Kind;
 use bytes::{Buf as _, Bytes, BytesMut};
+use data_encoding::HEXLOWER;
+use switchboard_faults::mask;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
@@ -144,13 +146,15 @@ impl Scanner {
     }
 
     fn frame(&mut self, header: &FrameHeader, mut payload: Vec<u8>) -> Option<Message> {
-        if let Some(mask) = header.mask {
-            unmask(&mut payload, mask);
-        }
+        header.mask.inspect(|key| mask(&mut payload, *key));
         let data = match header.opcode {
             OpCode::Data(data) => data,
-            OpCode::Control(Control::Ping) => return Some(Message::new(Kind::Ping, hex(&payload))),
-            OpCode::Control(Control::Pong) => return Some(Message::new(Kind::Pong, hex(&payload))),
+            OpCode::Control(Control::Ping) => {
+                return Some(Message::new(Kind::Ping, HEXLOWER.encode(&payload)));
+            }
+            OpCode::Control(Control::Pong) => {
+                return Some(Message::new(Kind::Pong, HEXLOWER.encode(&payload)));
+            }
             // The others are not parsed.
             OpCode::Control(_) => {
                 let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
@@ -173,23 +177,12 @@ impl Scanner {
             return None;
         }
         Some(match data {
-            Data::Binary => Message::new(Kind::Binary, hex(&payload)),
+            Data::Binary => Message::new(Kind::Binary, HEXLOWER.encode(&payload)),
             _ => match String::from_utf8(payload) {
                 Ok(text) => Message::new(Kind::Text, text),
                 Err(error) => Message::new(Kind::Text, String::from_utf8_lossy(error.as_bytes())),
             },
         })
-    }
-}
-
-fn unmask(payload: &mut [u8], mask: [u8; 4]) {
-    // In pieces, which the compiler turns into a few instructions for many bytes.
-    let (words, rest) = payload.as_chunks_mut();
-    for word in words {
-        *word = (u32::from_ne_bytes(*word) ^ u32::from_ne_bytes(mask)).to_ne_bytes();
-    }
-    for (byte, mask) in rest.iter_mut().zip(mask) {
-        *byte ^= mask;
     }
 }
 

@@ -26,7 +26,7 @@ type Line = (usize, Entry<'static>);
 /// The first line that is not a line of a transcript.
 pub(crate) fn read(text: &str, plays: Side, options: &Options) -> Result<Suite, BadLine> {
     let mut connections: BTreeMap<u32, Vec<Line>> = BTreeMap::new();
-    let mut reader = Reader::new();
+    let mut reader = Reader::default();
     for line in text.lines() {
         if let Some(Item::Entry(entry)) = reader.read(line)?
             && entry.from.is_some()
@@ -59,10 +59,7 @@ pub(crate) fn read(text: &str, plays: Side, options: &Options) -> Result<Suite, 
             steps: steps.collect(),
             ..Row::default()
         }],
-        protocol: None,
-        path: String::new(),
-        gets: Vec::new(),
-        lets: Vec::new(),
+        ..Suite::default()
     })
 }
 

@@ -10,7 +10,7 @@ use crate::frame::is_one;
 const MAX_KNOWN: usize = 1024;
 
 /// What is secret, as the last word of a name; the long ones also end words that are written together.
-const SECRETS: &str = "password passwort passwd passphrase passcode pass pwd pw psk pin otp totp mfa 2fa cvv cvc secret \
+pub(super) const SECRETS: &str = "password passwort passwd passphrase passcode pass pwd pw psk pin otp totp mfa 2fa cvv cvc secret \
     credential creds token jwt bearer authorization cookie csrf xsrf signature assertion mnemonic \
     verifier payment";
 /// What makes the key, the code or the phrase of something a secret.
@@ -20,14 +20,14 @@ const QUALIFIERS: &str = "2fa access account admin api app auth backup bot clien
 /// What carries a secret in its name.
 const CARRIERS: &str = "value header string raw base base64 hex plain text data pem confirmation";
 /// Names of what may be a secret: in URLs it is, elsewhere if it looks so.
-const WEAK: &str =
+pub(super) const WEAK: &str =
     "key keys code sid sig sign salt seed proof ticket invite invitation private access";
 /// Names whose values anybody may see, whatever they look like.
 const PUBLIC: &str = "name username user nick email id ids uid uuid hash digest checksum address from to cursor etag nonce commit sha version model";
 /// Words that begin the name of what is true or false.
 const ASKS: &str = "has is needs requires";
 /// Calls whose arguments are secrets.
-const LOGINS: &str = "login register signin signup authenticate";
+pub(super) const LOGINS: &str = "login register signin signup authenticate";
 
 /// What a name says of the values behind it.
 #[derive(Clone, Copy, PartialEq, Eq)]

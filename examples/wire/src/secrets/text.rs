@@ -14,13 +14,12 @@ use percent_encoding::percent_decode_str;
 use super::form::{
     LEAST, is_key, is_mixed, is_random, is_word_byte, is_worded, may_be_key, names_hash,
 };
-use super::name::{Naming, is_secret, naming};
+use super::name::{LOGINS, Naming, SECRETS, WEAK, is_secret, naming};
 use super::{hidden, replaced};
 use crate::frame::is_one;
 
-/// Parts of what names a secret, or of its form; what has none of them is not looked at closer.
-const SUSPECTS: &str = "pass pwd pw psk pin otp mfa cv secret token key auth cred cookie jwt csrf xsrf bearer basic sign sig assert \
-    mnemonic verif login regist code seed salt proof invit payment ticket sid= access 2fa private phrase ----- @ data: -u -p -a \\u %";
+/// What may hold or name a secret beside the names of secrets; what has nothing of that is not looked at closer.
+const SUSPECTS: &str = "auth phrase basic ----- @ data: -u -p -a \\u %";
 
 /// The longest user and password before a host that are looked for.
 const MAX_USER: usize = 512;
@@ -38,7 +37,10 @@ fn suspect(text: &str, from: usize, named: &mut Option<usize>) -> Option<usize> 
     static NAMES: LazyLock<Option<DFA>> = LazyLock::new(|| {
         let mut builder = DFA::builder();
         let builder = builder.ascii_case_insensitive(true).prefilter(false);
-        builder.build(SUSPECTS.split_ascii_whitespace()).ok()
+        let names = [SECRETS, WEAK, LOGINS, SUSPECTS].into_iter();
+        builder
+            .build(names.flat_map(str::split_ascii_whitespace))
+            .ok()
     });
     let rest = text.as_bytes().get(from..)?;
     if named.is_none_or(|at| at < from) {

@@ -49,6 +49,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use rpc_core::encode::{encode, encode_into};
 use rpc_core::testing::Side;
 use rpc_core::{Limits, json};
@@ -151,16 +152,9 @@ impl<'a> Entry<'a> {
     /// Returns the payload of a binary message, a Ping or a Pong; `None` if this is none of them, or
     /// its digits are not hexadecimal.
     pub(crate) fn payload(&self) -> Option<Vec<u8>> {
-        if !matches!(self.kind, Kind::Binary | Kind::Ping | Kind::Pong) {
-            return None;
-        }
-        let digits = self.data.as_bytes().chunks(2);
-        digits
-            .map(|pair| match pair {
-                [high, low] => Some(16 * digit(*high)? + digit(*low)?),
-                _ => None,
-            })
-            .collect()
+        let has_one = matches!(self.kind, Kind::Binary | Kind::Ping | Kind::Pong);
+        let digits = self.data.as_bytes();
+        HEXLOWER_PERMISSIVE.decode(digits).ok().filter(|_| has_one)
     }
 
     /// Copies what is borrowed.
@@ -212,25 +206,6 @@ impl Header {
     }
 }
 
-/// Returns bytes as the hexadecimal digits of an [`Entry`].
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-    ];
-    let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or('0');
-    let both = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
-    bytes.iter().flat_map(both).collect()
-}
-
-const fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
-}
-
 /// An invalid line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
@@ -270,11 +245,6 @@ struct Line<'a> {
 }
 
 impl Reader {
-    /// Creates a reader.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns the number of the last line, from 1.
     pub(crate) const fn line_number(&self) -> usize {
         self.line
@@ -366,7 +336,7 @@ impl Transcript {
     /// # Errors
     /// The first invalid line.
     pub(crate) fn parse(text: &str) -> Result<Self, BadLine> {
-        let (mut this, mut reader) = (Self::default(), Reader::new());
+        let (mut this, mut reader) = (Self::default(), Reader::default());
         for line in text.lines() {
             match reader.read(line)? {
                 Some(Item::Header(header)) => this.header = header,

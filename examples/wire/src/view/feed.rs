@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::{Shared, add, end, lock};
+use super::{Shared, add, end};
 use crate::explain::Explainer;
+use crate::lock;
 use crate::recording::each_line;
 
 /// Most lines that wait to be explained, and most of their bytes.

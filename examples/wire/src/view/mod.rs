@@ -4,9 +4,10 @@ mod feed;
 mod row;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::lock;
 use crate::transcript::Header;
 
 use super::explain::{Explainer, Line};
@@ -91,11 +92,6 @@ impl View {
 
 /// A view that a thread fills while others look at it.
 pub(crate) type Shared = Arc<Mutex<View>>;
-
-/// Locks a shared view.
-pub(crate) fn lock(view: &Shared) -> MutexGuard<'_, View> {
-    view.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Explains the line with this number of a recording, and adds it to a view.
 fn add(view: &Shared, explainer: &mut Explainer, n: usize, line: &str) {

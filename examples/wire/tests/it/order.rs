@@ -24,7 +24,7 @@ pub(crate) fn wrong(protocol: Protocol, conversation: &str) -> Vec<(usize, Strin
 }
 
 /// Decodes a recording with two lines in front of the frames.
-fn found(recording: &str) -> Vec<(usize, String)> {
+pub(crate) fn found(recording: &str) -> Vec<(usize, String)> {
     let options = Options {
         json: true,
         problems: true,
@@ -117,6 +117,8 @@ fn snek() {
         3,
         "answers nothing",
     );
+    let retyped = SNEK.replace("< {\"callId\":\"2\"", "< {\"callId\":2");
+    assert_wrong(Snek, &retyped, 4, "in another type");
 }
 
 #[test]

@@ -301,6 +301,25 @@ fn each_planted_fault_is_named() {
 }
 
 #[test]
+fn a_control_frame_is_short() {
+    let header = "{\"transcript\":1,\"protocol\":\"exoclaw\"}\n";
+    for (kind, data, most) in [
+        ("ping", "00", 125),
+        ("pong", "00", 125),
+        ("close", "x", 123),
+    ] {
+        for (count, problems) in [(most, 0), (most + 1, 1)] {
+            let data = data.repeat(count);
+            let line = format!(
+                "{{\"at\":1,\"conn\":1,\"dir\":\"s2c\",\"kind\":\"{kind}\",\"data\":\"{data}\"}}\n"
+            );
+            let found = order::found(&format!("{header}{line}"));
+            assert_eq!(found.len(), problems, "{kind} {count}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn limits_are_held() {
     let long = |count: usize| "x".repeat(count);
     let name = long(65);

@@ -117,9 +117,9 @@ impl Setup {
         let rules = match Rules::read(rules, &prepared.0) {
             Ok(rules) => Arc::new(rules),
             Err(reason) => {
-                let verdict = Verdict::NotApplicable { reason };
                 let outcome = Outcome {
-                    verdict,
+                    verdict: Verdict::NotApplicable,
+                    reason: Some(reason),
                     ..Outcome::default()
                 };
                 return (outcome, Vec::new());
@@ -177,7 +177,7 @@ async fn conforms_in_part(suite: &Suite, setups: &[Setup]) {
         let outcomes: Vec<_> = stream::iter(running).buffered(JOBS).collect().await;
         healthy.push(outcomes);
     }
-    let is_failure = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Fail { .. });
+    let is_failure = |outcome: &Outcome| outcome.verdict == Verdict::Fail;
     let failure = |at: usize| {
         let mut outcomes = healthy.iter().map(|outcomes| &outcomes[at].0);
         outcomes.find(|it| is_failure(it) || it.disorder.is_some())
@@ -222,13 +222,13 @@ async fn conforms_in_part(suite: &Suite, setups: &[Setup]) {
     let mut outcomes = stream::iter(running).buffer_unordered(JOBS);
     while let Some((at, other, outcome)) = outcomes.next().await {
         // A wrong shape is a failure of each row that meets it.
-        let is_shape = matches!(&outcome.verdict, Verdict::Fail { reason, .. } if Some(reason) == outcome.disorder.as_ref());
+        let is_shape = outcome.verdict == Verdict::Fail && outcome.reason == outcome.disorder;
         if is_failure(&outcome) != (other == at) && failure(other).is_none() && !is_shape {
             let [id, other] = [at, other].map(|at| &suite.rows[at].id);
             let evidence = report::evidence(&outcome.evidence);
             problems.push(format!(
                 "{id} broken, {other}: {:?}\n{evidence}",
-                outcome.verdict
+                outcome.why()
             ));
         }
     }

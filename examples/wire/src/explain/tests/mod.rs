@@ -37,10 +37,10 @@ fn an_answer_names_the_line_that_it_answers() {
     let [_, _, answer, foreign] = &frames[..] else {
         panic!()
     };
-    let asked = answer.answers.as_ref().unwrap();
+    let asked = answer.relations.answers.as_ref().unwrap();
     assert_eq!((asked.line, &*asked.kind), (1, "ping"));
     assert_eq!(asked.after, Duration::from_millis(2));
-    assert_eq!(foreign.answers, None);
+    assert_eq!(foreign.relations.answers, None);
     assert_eq!(explainer.protocol(), Some(Protocol::Exoclaw));
 }
 
@@ -62,7 +62,7 @@ fn an_error_without_a_call_answers_the_malformed_text() {
             &mut explainer,
             &[(Side::Client, "{no"), (Side::Server, error)],
         );
-        let answers = frames[1].answers.as_ref().map(|it| it.line);
+        let answers = frames[1].relations.answers.as_ref().map(|it| it.line);
         assert_eq!(answers, Some(1), "{error}");
     }
 }
@@ -156,7 +156,7 @@ fn the_first_frame_of_an_exoclaw_client_may_be_a_token_with_other_members() {
         ],
     );
     assert_eq!((&*frames[0].kind, &frames[0].fault), ("token", &None));
-    assert_eq!(frames[1].answers.as_ref().unwrap().line, 1);
+    assert_eq!(frames[1].relations.answers.as_ref().unwrap().line, 1);
     let fault = frames[2].fault.as_ref().unwrap();
     assert!(fault.error.contains("`method` is missing"), "{fault:?}");
     assert!(!format!("{frames:?}").contains("hunter2"), "{frames:?}");
@@ -260,7 +260,11 @@ fn a_call_lasts_until_its_last_answer() {
         let mut explainer = Explainer::new(Some(protocol), Shown::default());
         for (from, text, expected) in frames {
             let found = &texts(&mut explainer, &[(from, text)])[0];
-            let stage = match (found.asks, found.partial, found.failed) {
+            let stage = match (
+                found.relations.asks,
+                found.relations.partial,
+                found.relations.failed,
+            ) {
                 (true, false, false) => "asks",
                 (false, true, false) => "partial",
                 (false, false, true) => "failed",
@@ -312,7 +316,7 @@ fn long_texts_are_described_by_their_beginning() {
     );
     assert_eq!(whole[1].words[..500], short[1].words[..500]);
     assert_eq!(whole[1].unknown, short[1].unknown);
-    assert_eq!(whole[1].answers, short[1].answers);
+    assert_eq!(whole[1].relations.answers, short[1].relations.answers);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn recordings_of_real_servers_are_explained_without_an_unknown() {
                 frames += usize::from(entry.data.starts_with('{'));
                 let is_wrong = explained.is_unknown()
                     || explained.fault.is_some()
-                    || explained.order.is_some();
+                    || explained.relations.wrong.is_some();
                 if is_wrong && explained.kind != OWN {
                     problems.push(format!("{}: {explained:?}", file.display()));
                 }

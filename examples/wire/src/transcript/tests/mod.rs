@@ -9,7 +9,7 @@ fn entry(from: Option<Side>, kind: Kind, data: &str) -> Entry<'_> {
 }
 
 fn one(line: &str) -> Entry<'static> {
-    match Reader::new().read(line) {
+    match Reader::default().read(line) {
         Ok(Some(Item::Entry(entry))) => entry.into_owned(),
         other => panic!("{other:?}"),
     }
@@ -28,7 +28,7 @@ fn transcripts_round_trip() {
         let entry = entry(Some(Side::Client), Kind::Text, text).into_owned();
         transcript.entries.push(entry);
     }
-    let payload = hex(&[0, 0x7f, 0xff]);
+    let payload = data_encoding::HEXLOWER.encode(&[0, 0x7f, 0xff]);
     transcript.entries.extend([
         entry(Some(Side::Server), Kind::Ping, &payload).into_owned(),
         entry(None, Kind::Note, "a remark").into_owned(),
@@ -134,7 +134,7 @@ fn a_line_reads_the_same_in_every_form() {
                     format!(r#"{{"at":{at},"conn":{conn}{dir},"kind":"{kind}"{code}{data}{end}"#);
                 // White space that says nothing, and is not what is written.
                 let other = line.replacen("\"at\":", "\"at\": ", 1);
-                let results = [&line, &other].map(|it| Reader::new().read(it).ok());
+                let results = [&line, &other].map(|it| Reader::default().read(it).ok());
                 let [quick, slow] = &results;
                 assert_eq!(quick, slow, "{line}");
                 read += usize::from(written::entry(&line).is_some());
