@@ -6,9 +6,11 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use rpc_core::{Limits, json, sse};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json as value};
 
 use super::provider::Provider;
+use super::request::is_object;
 use super::surrogates::Halves;
 use super::thoughts::Think;
 use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, anthropic, ollama, openai};
@@ -21,9 +23,9 @@ const MAX_ANSWER: usize = 16 * 1024 * 1024;
 /// The mark with which some servers begin a text. No answer begins with one of its bytes.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Strings, and words outside of them.
+/// Strings, words outside of them, and a comma before an end.
 static WORDS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|[-+.\w]+"#).ok());
+    LazyLock::new(|| Regex::new(r#"(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+|,\s*([}\]])"#).ok());
 
 /// The pieces of an answer that were read and not taken yet.
 #[derive(Debug, Default)]
@@ -180,12 +182,11 @@ pub(super) fn filled(value: &Value) -> Option<String> {
     Some(text_of(value)).filter(|text| !text.is_empty())
 }
 
-/// Reads a JSON object, which may be alone in a list, as Gemini reports errors. Words that JSON does not have, such
-/// as `NaN`, count as null.
+/// Reads a JSON object, which may be alone in a list, as Gemini reports errors.
 fn object(data: &str) -> Result<Value, ModelError> {
     let data = json::mend(data);
     let read = serde_json::from_str(&data)
-        .or_else(|error| serde_json::from_str(&without_odd_words(&data)).map_err(|_| error));
+        .or_else(|error| serde_json::from_str(&strict(&data)).map_err(|_| error));
     match read {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(Value::Array(mut list)) if list.len() == 1 && list[0].is_object() => {
@@ -197,15 +198,51 @@ fn object(data: &str) -> Result<Value, ModelError> {
     }
 }
 
-fn without_odd_words(json: &str) -> Cow<'_, str> {
+/// Returns the JSON that was meant: words of other languages are written as JSON does (those that it does not have,
+/// such as `NaN`, as null), control characters in strings are escaped, and a comma before an end goes.
+fn strict(json: &str) -> Cow<'_, str> {
     let Some(words) = &*WORDS else {
         return Cow::Borrowed(json);
     };
     words.replace_all(json, |found: &Captures<'_>| {
         let word = found.get(0).map_or("", |word| word.as_str());
-        let is_json = word.starts_with('"') || serde_json::from_str::<Value>(word).is_ok();
-        if is_json { word } else { "null" }.to_owned()
+        if let Some(end) = found.get(1) {
+            return end.as_str().to_owned();
+        }
+        if word.starts_with('"') {
+            let escaped = |c: char| match c.is_control() {
+                true => format!("\\u{:04x}", u32::from(c)),
+                false => c.into(),
+            };
+            return word.chars().map(escaped).collect();
+        }
+        let word = word.to_lowercase();
+        let is_json = serde_json::from_str::<Value>(&word).is_ok();
+        if is_json { word } else { "null".to_owned() }
     })
+}
+
+/// Returns the arguments of a call as an object, however they are written: as a string, in a list, in a fence, with
+/// words behind it, or twice, of which the last counts. Nothing and null are an empty one; what is none, or cut, stays.
+pub(super) fn arguments(text: &str) -> Cow<'_, str> {
+    let text = json::mend(text);
+    if is_object(&text) || text.trim().is_empty() {
+        return text;
+    }
+    let json = strict(&text);
+    match serde_json::from_str(&json) {
+        Ok(Value::Null) => return "{}".into(),
+        Ok(Value::String(inner)) => return arguments(&inner).into_owned().into(),
+        Ok(Value::Array(list)) if list.is_empty() => return "{}".into(),
+        _ => {}
+    }
+    let from = json.find('{').unwrap_or(json.len());
+    let (_, json) = json.split_at(from);
+    let mut objects = serde_json::Deserializer::from_str(json).into_iter::<&RawValue>();
+    let last = objects.by_ref().map_while(Result::ok).last();
+    let rest = json.get(objects.byte_offset()..).unwrap_or_default();
+    let whole = last.filter(|_| !rest.contains('{'));
+    whole.map_or_else(|| text.clone(), |whole| whole.get().to_owned().into())
 }
 
 /// Reads the answer of any provider from bytes in any chunking: a stream of events or lines, or one JSON
