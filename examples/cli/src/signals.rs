@@ -98,11 +98,17 @@ impl Signals {
     }
 }
 
-/// Tells systemd that the server serves (`Type=notify`), if it wants to know.
+/// Tells systemd that the server serves (`Type=notify`), and then that it lives (`WatchdogSec=`), if it wants to know.
 pub fn ready() {
     #[cfg(unix)]
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         complain(format_args!("warning: systemd (NOTIFY_SOCKET): {error}"));
+    } else if let Some(limit) = sd_notify::watchdog_enabled() {
+        tokio::spawn(async move {
+            while sd_notify::notify(&[sd_notify::NotifyState::Watchdog]).is_ok() {
+                tokio::time::sleep(limit / 2).await;
+            }
+        });
     }
 }
 

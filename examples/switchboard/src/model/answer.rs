@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use rpc_core::{Limits, json, sse};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json as value};
 
 use super::provider::Provider;
@@ -77,6 +76,7 @@ impl Pieces {
     /// Adds a piece of a call.
     pub fn call(&mut self, piece: CallPiece) {
         self.is_used = true;
+        self.think.has_calls = true;
         self.think.release(&mut self.ready);
         self.ready.push_back(Delta::ToolCall(piece));
     }
@@ -222,27 +222,29 @@ fn strict(json: &str) -> Cow<'_, str> {
     })
 }
 
-/// Returns the arguments of a call as an object, however they are written: as a string, in a list, in a fence, with
-/// words behind it, or twice, of which the last counts. Nothing and null are an empty one; what is none, or cut, stays.
+/// Returns the arguments of a call as an object, if that is what they are in other words: in a string, a list or a
+/// fence, null, or almost JSON.
 pub(super) fn arguments(text: &str) -> Cow<'_, str> {
     let text = json::mend(text);
-    if is_object(&text) || text.trim().is_empty() {
+    if is_object(&text) {
         return text;
     }
-    let json = strict(&text);
+    let fenced = text.trim().strip_prefix("```");
+    let fenced = fenced.and_then(|it| it.strip_suffix("```"));
+    let inner = fenced.map_or(&*text, |it| {
+        it.trim_start_matches(char::is_alphabetic).trim()
+    });
+    let json = strict(inner);
     match serde_json::from_str(&json) {
-        Ok(Value::Null) => return "{}".into(),
-        Ok(Value::String(inner)) => return arguments(&inner).into_owned().into(),
-        Ok(Value::Array(list)) if list.is_empty() => return "{}".into(),
-        _ => {}
+        Ok(Value::Object(_)) => json.into_owned().into(),
+        Ok(Value::String(inner)) => arguments(&inner).into_owned().into(),
+        Ok(Value::Array(list)) if list.is_empty() => "{}".into(),
+        Ok(Value::Array(list)) if list.len() == 1 && list[0].is_object() => {
+            list[0].to_string().into()
+        }
+        Ok(Value::Null) if ["null", "None"].contains(&inner.trim()) => "{}".into(),
+        _ => text,
     }
-    let from = json.find('{').unwrap_or(json.len());
-    let (_, json) = json.split_at(from);
-    let mut objects = serde_json::Deserializer::from_str(json).into_iter::<&RawValue>();
-    let last = objects.by_ref().map_while(Result::ok).last();
-    let rest = json.get(objects.byte_offset()..).unwrap_or_default();
-    let whole = last.filter(|_| !rest.contains('{'));
-    whole.map_or_else(|| text.clone(), |whole| whole.get().to_owned().into())
 }
 
 /// Reads the answer of any provider from bytes in any chunking: a stream of events or lines, or one JSON

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::refusal::finds;
+use super::written::Tail;
 use super::{Delta, Notice};
 
 /// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
@@ -61,6 +62,9 @@ pub(super) struct Think {
     shown: String,
     /// How much of the text has no closing mark.
     searched: usize,
+    tail: Tail,
+    /// Whether the server reads calls, so that those in the text are the same.
+    pub(super) has_calls: bool,
 }
 
 impl Think {
@@ -88,6 +92,13 @@ impl Think {
         let held = std::mem::take(&mut self.held);
         self.tell(&held, out);
         self.closes &= self.has_thought || !self.has_spoken;
+        let (text, calls) = match self.tail.end() {
+            Ok(text) => (text, Vec::new()),
+            Err(calls) => (String::new(), calls),
+        };
+        out.extend((!text.is_empty()).then_some(Delta::Text(text)));
+        let calls = calls.into_iter().filter(|_| !self.has_calls);
+        out.extend(calls.map(Delta::ToolCall));
     }
 
     /// Tells what is certain. Returns whether there is more to do.
@@ -117,6 +128,7 @@ impl Think {
             if end.is_some() {
                 (self.has_thought, self.closes) = (true, true);
                 out.push_back(Delta::Notice(Notice::Thoughts));
+                self.tail.clear();
                 self.tell(answer, out);
             }
             return false;
@@ -181,7 +193,9 @@ impl Think {
         let inner = rest.trim_start();
         let is_nested =
             inner.starts_with('<') && !close.starts_with(inner) && !inner.starts_with(&close);
-        if left != "<" || low != name || is_nested || HTML.split(' ').any(|it| it == low) {
+        let is_call = finds("tool|function", &low);
+        if left != "<" || low != name || is_nested || is_call || HTML.split(' ').any(|it| it == low)
+        {
             return None;
         }
         // What has no end, or nothing behind it, is text.
@@ -258,7 +272,8 @@ impl Think {
             if !self.has_thought {
                 self.shown.push_str(text);
             }
-            out.push_back(Delta::Text(text.to_owned()));
+            let text = self.tail.push(text);
+            out.extend((!text.is_empty()).then_some(Delta::Text(text)));
         }
     }
 }

@@ -130,6 +130,7 @@ impl Asker {
         let learnt = learnt.get_or_insert_default();
         let mut backoff = Backoff::new(self.config.policy.retry);
         let (mut is_renewed, mut is_begun) = (false, false);
+        let (since, mut last) = (Instant::now(), None);
         // What was left out since the last answer, and the refusal before that.
         let (mut left_out, mut first) = (Vec::new(), None);
         loop {
@@ -165,6 +166,10 @@ impl Asker {
                 .again
                 .then(|| backoff.next_delay(entropy()))
                 .flatten();
+            // A server that loads its model is there soon.
+            let has_time = failed.is_loading() && since.elapsed() < self.config.policy.head_timeout;
+            let delay = delay.or(last.filter(|_| has_time));
+            last = delay;
             let Some(delay) = delay else {
                 // What was left out has not helped, unless something else has happened since.
                 let is_same = !refusal.is_none_or(Refusal::passes);
@@ -456,6 +461,20 @@ impl From<ModelError> for Failed {
     }
 }
 
+impl Failed {
+    fn is_loading(&self) -> bool {
+        let says = self.report.as_ref().map(|it| it.message.to_lowercase());
+        let is_not_ready = matches!(
+            self.error,
+            ModelError::Refused {
+                status: Some(503),
+                ..
+            }
+        );
+        is_not_ready && says.is_some_and(|says| finds(r"\bloading\b", &says))
+    }
+}
+
 /// Leaves out the member that a refusal names, if there is one, or changes its name.
 fn leave_out(
     learnt: &mut Learnt,
@@ -473,6 +492,8 @@ fn leave_out(
     let is_meant = match (status, refusal) {
         // Only the answer may be too long.
         (_, Refusal::TooLong) => finds(r"\bmax_\w+\W+is too", &says),
+        // A smaller answer may cost less than is left.
+        (Some(402), _) => finds("max_", &says),
         // A failure may have any reason.
         (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
         (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),
