@@ -2,40 +2,30 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Match, Regex};
 use serde_json::{Deserializer, Map, Value};
 
 use super::CallPiece;
-use super::answer::{filled, text_of};
+use super::answer::filled;
+use super::refusal::finds;
 
-type Pattern = LazyLock<Option<Regex>>;
-
-/// With what models begin calls when the server does not read them, in the marks of any template.
-static CALLS: Pattern = LazyLock::new(|| {
-    Regex::new(r"(?i)[<\[][|｜]?(?:tool[_▁]?calls?[\w▁]*|function=[^<>\s]+|python_tag)[|｜]?[>\]]")
-        .ok()
+/// With what models begin calls that the server does not read, in the marks of any template; or, at the end of a text,
+/// what may become a mark.
+static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let calls = r"[<\[][|｜]?(?:tool[_▁]?calls?[\w▁]*|function=[^<>\s]+|python_tag)[|｜]?[>\]]";
+    let begun = r"[<\[][|｜/]?[\w▁=.:-]*[|｜]?[>\]]?\s*$";
+    Regex::new(&format!("(?i){calls}|{begun}")).ok()
 });
 /// What ends an answer and is no part of it.
-static END: Pattern =
-    LazyLock::new(|| Regex::new(r"^(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_\w+>)\s*$").ok());
-/// What may become either.
-static BEGUN: Pattern =
-    LazyLock::new(|| Regex::new(r"[<\[](?:[|｜/]|[\w▁])[\w▁=.:-]*[|｜]?[>\]]?\s*$|[<\[]$").ok());
-/// A call with parameters in marks.
-static MARKED: Pattern = LazyLock::new(|| {
-    Regex::new(
-        r"(?s)(?:<function=|<tool_call>\s*)([\w.:-]+)\s*>?(.*?)(?:</function>|</tool_call>|$)",
-    )
-    .ok()
-});
-static PARAMETER: Pattern = LazyLock::new(|| {
-    let value = r"\n?(.*?)\n?</(?:parameter|arg_value)>";
-    let name = r"(?s)<(?:parameter=|arg_key>)([^<>]+)(?:>|</arg_key>\s*<arg_value>)";
-    Regex::new(&format!("{name}{value}")).ok()
-});
-/// The name before the arguments.
-static NAME: Pattern =
-    LazyLock::new(|| Regex::new(r"([A-Za-z_][\w.-]*)(?:\[ARGS\]|<[^<>]*>|```(?:json)?|\s)*$").ok());
+const END: &str = r"^(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_\w+>)\s*$";
+/// A call with its parameters in marks, one of them, and the name before arguments in JSON.
+const CALL: &str =
+    r"(?s)(?:<function=|<tool_call>\s*)([\w.:-]+)\s*>?(.*?)(?:</function>|</tool_call>|$)";
+const PARAMETER: &str = concat!(
+    r"(?s)<(?:parameter=|arg_key>)([^<>]+)(?:>|</arg_key>\s*<arg_value>)",
+    r"\n?(.*?)\n?</(?:parameter|arg_value)>",
+);
+const NAME: &str = r"([A-Za-z_][\w.-]*)(?:\[ARGS\]|<[^<>]*>|```(?:json)?|\s)*$";
 
 /// A filter for the end of a text, wherever its pieces are cut. What is within quotes or code is text.
 #[derive(Clone, Debug, Default)]
@@ -50,58 +40,47 @@ impl Tail {
     /// Takes more text, and returns what is certain of it.
     pub(super) fn push(&mut self, text: &str) -> String {
         self.held.push_str(text);
-        let from = |pattern: &Pattern| Some(pattern.as_ref()?.find(&self.held)?.start());
-        let from = from(&CALLS)
-            .filter(|at| !self.is_quoted(*at))
-            .or_else(|| from(&BEGUN));
-        let ready: String = self.held.drain(..from.unwrap_or(self.held.len())).collect();
+        let held = &self.held;
+        let is_mark = |mark: &Match<'_>| {
+            let before = held.get(..mark.start()).unwrap_or_default();
+            let ticks = self.ticks + before.matches('`').count();
+            let last = before.chars().next_back().or(self.last);
+            let is_quoted = ticks % 2 == 1 || matches!(last, Some('"' | '\'' | '(' | '“'));
+            mark.end() == held.len() || !is_quoted
+        };
+        let mark = MARK
+            .as_ref()
+            .and_then(|it| it.find_iter(held).find(is_mark));
+        let end = mark.map_or(held.len(), |mark| mark.start());
+        let ready: String = self.held.drain(..end).collect();
         self.ticks += ready.matches('`').count();
         self.last = ready.chars().next_back().or(self.last);
         ready
     }
 
-    fn is_quoted(&self, at: usize) -> bool {
-        let before = self.held.get(..at).unwrap_or_default();
-        let last = before.chars().next_back().or(self.last);
-        let ticks = self.ticks + before.matches('`').count();
-        ticks % 2 == 1 || matches!(last, Some('"' | '\'' | '(' | '“'))
-    }
-
-    /// Forgets what is held.
-    pub(super) fn clear(&mut self) {
-        self.held.clear();
-    }
-
     /// Ends the text. Returns what is left of it, or the calls that it is.
-    pub(super) fn end(&mut self) -> Result<String, Vec<CallPiece>> {
+    pub(super) fn end(&mut self) -> (String, Vec<CallPiece>) {
         let held = std::mem::take(&mut self.held);
-        let is = |pattern: &Pattern| {
-            let found = pattern.as_ref().and_then(|it| it.find(&held));
-            found.is_some_and(|found| found.start() == 0)
-        };
-        let calls = if is(&CALLS) { calls(&held) } else { Vec::new() };
-        match calls.is_empty() {
-            true if is(&END) => Ok(String::new()),
-            true => Ok(held),
-            false => Err(calls),
+        let calls = calls(&held).unwrap_or_default();
+        match calls.is_empty() && !finds(END, &held) {
+            true => (held, calls),
+            false => (String::new(), calls),
         }
     }
 }
 
-fn calls(text: &str) -> Vec<CallPiece> {
+/// Returns the calls that a text consists of, if it is whole.
+fn calls(text: &str) -> Option<Vec<CallPiece>> {
+    let [marked, parameter, name] = [CALL, PARAMETER, NAME].map(|it| Regex::new(it).ok());
+    let (parameter, name_before) = (parameter?, name?);
     let call = |name: &str, arguments: String| CallPiece {
         name: Some(name.to_owned()),
         arguments,
         ..CallPiece::default()
     };
-    let captures = |pattern: &'static Pattern, text| {
-        let all = pattern.as_ref().map(|it| it.captures_iter(text));
-        all.into_iter().flatten()
-    };
-    let mut found = Vec::new();
-    for marked in captures(&MARKED, text) {
-        let parameters = captures(&PARAMETER, marked.get(2).map_or("", |it| it.as_str()));
-        let parameters = parameters.map(|it| {
+    let marked = marked?;
+    let marked = marked.captures_iter(text).filter_map(|marked| {
+        let parameters = parameter.captures_iter(marked.get(2)?.as_str()).map(|it| {
             // Tools take the text of a number.
             let value = serde_json::from_str(&it[2]).ok();
             let value = value.filter(|it: &Value| it.is_object() || it.is_array());
@@ -111,33 +90,24 @@ fn calls(text: &str) -> Vec<CallPiece> {
             )
         });
         let parameters: Map<String, Value> = parameters.collect();
-        if !parameters.is_empty() || text.contains("<function=") {
-            found.push(call(&marked[1], Value::from(parameters).to_string()));
-        }
-    }
-    let mut rest = text;
-    while found.is_empty() || rest.len() < text.len() {
-        let Some((before, object)) = rest.find('{').and_then(|at| rest.split_at_checked(at)) else {
-            break;
-        };
+        let is_call = !parameters.is_empty() || marked[0].starts_with("<f");
+        is_call.then(|| call(&marked[1], Value::from(parameters).to_string()))
+    });
+    let mut calls: Vec<_> = marked.collect();
+    let mut rest = if calls.is_empty() { text } else { "" };
+    while let Some((before, object)) = rest.find('{').and_then(|at| rest.split_at_checked(at)) {
         let mut values = Deserializer::from_str(object).into_iter::<Value>();
-        let Some(Ok(value)) = values.next() else {
-            break;
-        };
-        rest = object.get(values.byte_offset()..).unwrap_or_default();
-        let function = if value["function"].is_object() {
-            &value["function"]
-        } else {
-            &value
-        };
-        let arguments = ["arguments", "parameters", "args"].map(|it| text_of(&function[it]));
-        let arguments = arguments.into_iter().find(|it| !it.is_empty());
-        let before = NAME.as_ref().and_then(|it| it.captures(before));
-        match (filled(&function["name"]), before) {
-            (Some(name), _) => found.push(call(&name, arguments.unwrap_or_default())),
-            (None, Some(before)) => found.push(call(&before[1], value.to_string())),
-            _ => {}
+        let value = values.next()?.ok()?;
+        rest = object.get(values.byte_offset()..)?;
+        let function = value.get("function").filter(|it| it.is_object());
+        let function = function.unwrap_or(&value);
+        if let Some(name) = filled(&function["name"]) {
+            let mut names = ["arguments", "parameters", "args"].into_iter();
+            let arguments = names.find_map(|it| filled(&function[it]));
+            calls.push(call(&name, arguments.unwrap_or_default()));
+        } else if let Some(before) = name_before.captures(before) {
+            calls.push(call(&before[1], value.to_string()));
         }
     }
-    found
+    Some(calls)
 }

@@ -167,7 +167,17 @@ impl Asker {
                 .then(|| backoff.next_delay(entropy()))
                 .flatten();
             // A server that loads its model is there soon.
-            let has_time = failed.is_loading() && since.elapsed() < self.config.policy.head_timeout;
+            let says = failed.report.as_ref().map(|it| it.message.to_lowercase());
+            let is_loading = says.is_some_and(|it| it.contains("loading"));
+            let has_time = since.elapsed() < self.config.policy.head_timeout;
+            let is_unready = matches!(
+                failed.error,
+                ModelError::Refused {
+                    status: Some(503),
+                    ..
+                }
+            );
+            let has_time = has_time && is_loading && is_unready;
             let delay = delay.or(last.filter(|_| has_time));
             last = delay;
             let Some(delay) = delay else {
@@ -458,20 +468,6 @@ impl From<ModelError> for Failed {
             wait: None,
             report: None,
         }
-    }
-}
-
-impl Failed {
-    fn is_loading(&self) -> bool {
-        let says = self.report.as_ref().map(|it| it.message.to_lowercase());
-        let is_not_ready = matches!(
-            self.error,
-            ModelError::Refused {
-                status: Some(503),
-                ..
-            }
-        );
-        is_not_ready && says.is_some_and(|says| finds(r"\bloading\b", &says))
     }
 }
 
