@@ -1,6 +1,5 @@
 //! [`Signals`]: the signals that end a server.
 
-use std::fmt;
 use std::pin::{Pin, pin};
 
 use futures_util::FutureExt as _;
@@ -15,13 +14,7 @@ pub struct Signals {
     is_asked: bool,
 }
 
-impl fmt::Debug for Signals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signals")
-            .field("is_asked", &self.is_asked)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] Signals, this => { is_asked: this.is_asked });
 
 impl Signals {
     /// Starts listening. Call it before announcing the server, so that no signal is missed.
@@ -98,11 +91,17 @@ impl Signals {
     }
 }
 
-/// Tells systemd that the server serves (`Type=notify`), if it wants to know.
+/// Tells systemd that the server serves (`Type=notify`), and then that it lives (`WatchdogSec=`), if it wants to know.
 pub fn ready() {
     #[cfg(unix)]
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         complain(format_args!("warning: systemd (NOTIFY_SOCKET): {error}"));
+    } else if let Some(limit) = sd_notify::watchdog_enabled() {
+        tokio::spawn(async move {
+            while sd_notify::notify(&[sd_notify::NotifyState::Watchdog]).is_ok() {
+                tokio::time::sleep(limit / 2).await;
+            }
+        });
     }
 }
 

@@ -17,6 +17,7 @@ pub mod request;
 pub mod scripted;
 mod surrogates;
 mod thoughts;
+mod written;
 
 use std::borrow::Cow;
 use std::fmt;

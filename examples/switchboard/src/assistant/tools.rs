@@ -1,6 +1,5 @@
 //! [`Tools`]: the tools that a model can call.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -37,12 +36,7 @@ pub struct Tools {
     functions: Vec<Function>,
 }
 
-impl fmt::Debug for Tools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.definitions.iter().map(ToolDefinition::name);
-        f.debug_list().entries(names).finish()
-    }
-}
+rpc_core::debug_fields!([] Tools, this => { definitions: this.definitions });
 
 impl Default for Tools {
     fn default() -> Self {

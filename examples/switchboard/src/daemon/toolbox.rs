@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::time::Duration;
 
 use acolyte_proto::event::{Checklist, Part};
@@ -218,12 +217,7 @@ impl Toolbox {
     }
 }
 
-impl fmt::Debug for Toolbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.definitions.iter().map(ToolDefinition::name);
-        f.debug_list().entries(names).finish()
-    }
-}
+rpc_core::debug_fields!([] Toolbox, this => { definitions: this.definitions });
 
 fn files() -> Vec<ToolDefinition> {
     let text = |name, what| Param::new(name, ParamType::String).with_description(what);

@@ -9,6 +9,7 @@ use rpc_core::{Limits, json, sse};
 use serde_json::{Map, Value, json as value};
 
 use super::provider::Provider;
+use super::request::is_object;
 use super::surrogates::Halves;
 use super::thoughts::Think;
 use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, anthropic, ollama, openai};
@@ -21,9 +22,9 @@ const MAX_ANSWER: usize = 16 * 1024 * 1024;
 /// The mark with which some servers begin a text. No answer begins with one of its bytes.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Strings, and words outside of them.
+/// Strings, words outside of them, and a comma before an end.
 static WORDS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|[-+.\w]+"#).ok());
+    LazyLock::new(|| Regex::new(r#"(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+|,\s*([}\]])"#).ok());
 
 /// The pieces of an answer that were read and not taken yet.
 #[derive(Debug, Default)]
@@ -75,6 +76,7 @@ impl Pieces {
     /// Adds a piece of a call.
     pub fn call(&mut self, piece: CallPiece) {
         self.is_used = true;
+        self.think.has_calls = true;
         self.think.release(&mut self.ready);
         self.ready.push_back(Delta::ToolCall(piece));
     }
@@ -180,12 +182,11 @@ pub(super) fn filled(value: &Value) -> Option<String> {
     Some(text_of(value)).filter(|text| !text.is_empty())
 }
 
-/// Reads a JSON object, which may be alone in a list, as Gemini reports errors. Words that JSON does not have, such
-/// as `NaN`, count as null.
+/// Reads a JSON object, which may be alone in a list, as Gemini reports errors.
 fn object(data: &str) -> Result<Value, ModelError> {
     let data = json::mend(data);
     let read = serde_json::from_str(&data)
-        .or_else(|error| serde_json::from_str(&without_odd_words(&data)).map_err(|_| error));
+        .or_else(|error| serde_json::from_str(&strict(&data)).map_err(|_| error));
     match read {
         Ok(object @ Value::Object(_)) => Ok(object),
         Ok(Value::Array(mut list)) if list.len() == 1 && list[0].is_object() => {
@@ -197,15 +198,53 @@ fn object(data: &str) -> Result<Value, ModelError> {
     }
 }
 
-fn without_odd_words(json: &str) -> Cow<'_, str> {
+/// Returns the JSON that was meant: words of other languages are written as JSON does (those that it does not have,
+/// such as `NaN`, as null), control characters in strings are escaped, and a comma before an end goes.
+fn strict(json: &str) -> Cow<'_, str> {
     let Some(words) = &*WORDS else {
         return Cow::Borrowed(json);
     };
     words.replace_all(json, |found: &Captures<'_>| {
         let word = found.get(0).map_or("", |word| word.as_str());
-        let is_json = word.starts_with('"') || serde_json::from_str::<Value>(word).is_ok();
-        if is_json { word } else { "null" }.to_owned()
+        if let Some(end) = found.get(1) {
+            return end.as_str().to_owned();
+        }
+        if word.starts_with('"') {
+            let escaped = |c: char| match c.is_control() {
+                true => format!("\\u{:04x}", u32::from(c)),
+                false => c.into(),
+            };
+            return word.chars().map(escaped).collect();
+        }
+        let word = word.to_lowercase();
+        let is_json = serde_json::from_str::<Value>(&word).is_ok();
+        if is_json { word } else { "null".to_owned() }
     })
+}
+
+/// Returns the arguments of a call as an object, if that is what they are in other words: in a string, a list or a
+/// fence, null, or almost JSON.
+pub(super) fn arguments(text: &str) -> Cow<'_, str> {
+    let text = json::mend(text);
+    if is_object(&text) {
+        return text;
+    }
+    let fenced = text.trim().strip_prefix("```");
+    let fenced = fenced.and_then(|it| it.strip_suffix("```"));
+    let inner = fenced.map_or(&*text, |it| {
+        it.trim_start_matches(char::is_alphabetic).trim()
+    });
+    let json = strict(inner);
+    match serde_json::from_str(&json) {
+        Ok(Value::Object(_)) => json.into_owned().into(),
+        Ok(Value::String(inner)) => arguments(&inner).into_owned().into(),
+        Ok(Value::Array(list)) if list.is_empty() => "{}".into(),
+        Ok(Value::Array(list)) if list.len() == 1 && list[0].is_object() => {
+            list[0].to_string().into()
+        }
+        Ok(Value::Null) if ["null", "None"].contains(&inner.trim()) => "{}".into(),
+        _ => text,
+    }
 }
 
 /// Reads the answer of any provider from bytes in any chunking: a stream of events or lines, or one JSON

@@ -1,9 +1,9 @@
 //! [`Assembler`]: joins the pieces of an answer to a message.
 
-use rpc_core::json;
 use serde_json::{Map, Value, json as value};
 use snek_proto::llm::chat::{ChatMessage, ToolCall};
 
+use super::answer::arguments;
 use super::request::{is_object, object};
 use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, extra};
 
@@ -82,7 +82,7 @@ impl Assembler {
     pub fn into_message(mut self) -> ChatMessage {
         self.calls.sort_by_key(|(index, _)| *index);
         let calls = self.calls.into_iter().map(|(_, mut call)| {
-            call.arguments = json::mend(&call.arguments).into_owned();
+            call.arguments = arguments(&call.arguments).into_owned();
             call
         });
         let calls = calls.filter(|call| !call.name.trim().is_empty()).collect();

@@ -59,7 +59,7 @@ pub(super) fn body<T: Serialize>(
 /// Returns a conversation that every provider takes.
 ///
 /// All instructions come first and in one message. Then the user begins, and the sides take turns: messages of one
-/// side are joined. Each call has an id, an acceptable name, an object as arguments, and directly behind it its one
+/// side are joined. Each call has an id of its own, an acceptable name, an object as arguments, and directly behind it its one
 /// result. An image has the type of its bytes. What only the provider of an answer knows is kept for the `origin`
 /// alone.
 pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMessage> {
@@ -72,6 +72,7 @@ pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMes
         );
     }
     let first = out.len();
+    let mut ids = HashSet::new();
     for (at, message) in request.messages.iter().enumerate() {
         if matches!(message.role, Role::System | Role::Tool) {
             continue;
@@ -90,7 +91,6 @@ pub(super) fn acceptable(request: &ChatRequest<'_>, origin: &str) -> Vec<ChatMes
         let behind = request.messages.iter().skip(at + 1);
         let behind = behind.take_while(|it| it.role != Role::Assistant);
         let mut results: Vec<_> = behind.filter(|it| it.role == Role::Tool).collect();
-        let mut ids = HashSet::new();
         let mut answers = Vec::new();
         for call in &mut message.tool_calls {
             let id = Some(&call.id);

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::refusal::finds;
+use super::written::Tail;
 use super::{Delta, Notice};
 
 /// A mark at the beginning of a text, in brackets of any form, or the name of a channel.
@@ -31,13 +32,6 @@ static CLOSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The longest mark.
 const MARK: usize = 64;
 
-/// The elements with which an answer in HTML begins.
-const HTML: &str = "a abbr address article aside audio b base blockquote body br button canvas caption center cite \
-    code col dd del details dfn dialog div dl dt em embed fieldset figure font footer form g h1 h2 h3 h4 h5 h6 head \
-    header hr html i iframe img input ins kbd label li link main map mark math menu meta nav object ol p path picture \
-    pre q s samp script section select small source span strong style sub summary sup svg table tbody td template \
-    textarea tfoot th thead time title tr tt u ul var video wbr";
-
 /// A filter for the thoughts before the text of one answer, wherever its pieces are cut. Once there is text, marks are
 /// part of it: an answer may be about them.
 ///
@@ -61,6 +55,9 @@ pub(super) struct Think {
     shown: String,
     /// How much of the text has no closing mark.
     searched: usize,
+    tail: Tail,
+    /// Whether the server reads calls, so that those in the text are the same.
+    pub(super) has_calls: bool,
 }
 
 impl Think {
@@ -88,6 +85,10 @@ impl Think {
         let held = std::mem::take(&mut self.held);
         self.tell(&held, out);
         self.closes &= self.has_thought || !self.has_spoken;
+        let (text, calls) = self.tail.end();
+        out.extend((!text.is_empty()).then_some(Delta::Text(text)));
+        let calls = calls.into_iter().filter(|_| !self.has_calls);
+        out.extend(calls.map(Delta::ToolCall));
     }
 
     /// Tells what is certain. Returns whether there is more to do.
@@ -117,12 +118,13 @@ impl Think {
             if end.is_some() {
                 (self.has_thought, self.closes) = (true, true);
                 out.push_back(Delta::Notice(Notice::Thoughts));
+                self.tail = Tail::default();
                 self.tell(answer, out);
             }
             return false;
         }
         let waits = !self.has_thought && (self.closes || !self.is_released);
-        match self.opening(&held, out) {
+        match self.opening(&held) {
             Some(Some(end)) => self.held = rest(end),
             None if !waits => {
                 self.tell(&held, out);
@@ -146,7 +148,7 @@ impl Think {
     }
 
     /// Returns the end of the mark with which a text begins, or `None` in place of it if that is not certain yet.
-    fn opening(&mut self, text: &str, out: &mut VecDeque<Delta>) -> Option<Option<usize>> {
+    fn opening(&mut self, text: &str) -> Option<Option<usize>> {
         let Some(found) = OPEN.as_ref()?.captures(text) else {
             return BEGUN.as_ref()?.is_match(text).then_some(None);
         };
@@ -173,27 +175,12 @@ impl Think {
             Some(of) => format!("{left}END{of}{right}"),
             None => format!("{left}/{name}{right}"),
         };
-        if finds("think|thought|reason", &low) {
+        // Any other mark may be what was asked for.
+        let is_thought = finds("think|thought|reason|scratch|monolog", &low);
+        is_thought.then(|| {
             self.marks = vec![close];
-            return Some(Some(end));
-        }
-        let rest = text.get(end..)?;
-        let inner = rest.trim_start();
-        let is_nested =
-            inner.starts_with('<') && !close.starts_with(inner) && !inner.starts_with(&close);
-        if left != "<" || low != name || is_nested || HTML.split(' ').any(|it| it == low) {
-            return None;
-        }
-        // What has no end, or nothing behind it, is text.
-        let found = rest
-            .split_once(&close)
-            .filter(|(_, answer)| !answer.trim().is_empty());
-        let Some((thought, answer)) = found else {
-            return Some(None);
-        };
-        out.push_back(Delta::Thought(thought.to_owned()));
-        self.has_thought = true;
-        Some(Some(text.len() - answer.len()))
+            Some(end)
+        })
     }
 
     /// Returns where the answer begins in the next piece, if a mark on a line of its own has closed all before it.
@@ -258,7 +245,8 @@ impl Think {
             if !self.has_thought {
                 self.shown.push_str(text);
             }
-            out.push_back(Delta::Text(text.to_owned()));
+            let text = self.tail.push(text);
+            out.extend((!text.is_empty()).then_some(Delta::Text(text)));
         }
     }
 }

@@ -15,7 +15,7 @@ use snek_proto::llm::tool::{Param, ParamType, ToolDefinition};
 use crate::assistant::conversation::ConversationLimits;
 use crate::assistant::{Turn, many_rounds};
 use crate::model::http::RequestPolicy;
-use crate::model::{ChatModel, ModelError, Refusal};
+use crate::model::{ChatModel, ModelError, Refusal, find_tool};
 use crate::text::printable;
 
 /// The default instructions for the model.
@@ -44,7 +44,7 @@ pub fn policy() -> RequestPolicy {
 }
 
 /// A router whose language model chooses: each candidate is a tool, and every tool call is a
-/// choice.
+/// choice. Without one, a client that its answer names is the choice, or else the words of the descriptions decide.
 ///
 /// It asks once for each [`route`](Router::route). The model itself retries after a 429, because it
 /// knows the wait that its provider requests: see [`policy`].
@@ -68,7 +68,7 @@ impl ModelRouter {
         &self,
         question: &str,
         tools: &[ToolDefinition],
-    ) -> Result<Vec<ToolCall>, ModelError> {
+    ) -> Result<(Vec<ToolCall>, String), ModelError> {
         let past = vec![Arc::new(ChatMessage::system(&self.system))];
         let question = ChatMessage::user(question);
         let mut turn = Turn::new(
@@ -82,7 +82,8 @@ impl ModelRouter {
         while let Some(delta) = answer.next().await {
             delta?;
         }
-        Ok(turn.on_answer(answer))
+        let text = answer.whole.text().to_owned();
+        Ok((turn.on_answer(answer), text))
     }
 }
 
@@ -92,9 +93,22 @@ impl Router for ModelRouter {
             return Ok(Vec::new());
         }
         let tools = tools(&request.candidates);
-        let calls = self.ask(&question(request), &tools).await;
-        let calls = calls.map_err(|error| router_error(&error))?;
-        Ok(choices(request, &tools, &calls))
+        let asked = self.ask(&question(request), &tools).await;
+        let (calls, text) = asked.map_err(|error| router_error(&error))?;
+        let choices = choices(request, &tools, &calls);
+        if !choices.is_empty() {
+            return Ok(choices);
+        }
+        // A small model takes no tools, or writes the name of a client.
+        let is_end = |c: char| !c.is_alphanumeric() && !"-_".contains(c);
+        let mut named = request.candidates.iter().filter(|client| {
+            let mut words = text.split(is_end);
+            words.any(|word| word.eq_ignore_ascii_case(&client.name))
+        });
+        match (named.next(), named.next()) {
+            (Some(client), None) => Ok(vec![Choice::new(client.name.clone())]),
+            _ => Keywords::new().route(request).await,
+        }
     }
 }
 
@@ -214,16 +228,19 @@ fn question(request: &RouteRequest) -> Cow<'_, str> {
 fn choices(request: &RouteRequest, tools: &[ToolDefinition], calls: &[ToolCall]) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     for call in calls {
-        let at = tools.iter().position(|tool| tool.name() == call.name);
-        let candidate = at.and_then(|at| request.candidates.get(at));
+        let tool = find_tool(tools, &call.name);
+        let at = tools
+            .iter()
+            .position(|it| Some(it.name()) == tool.map(ToolDefinition::name));
+        let Some(candidate) = at.and_then(|at| request.candidates.get(at)) else {
+            let tool = printable(&call.name);
+            tracing::warn!(%tool, "a choice of the model is left out: it names no client");
+            continue;
+        };
         let arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments);
         let arguments = arguments.unwrap_or_default();
         let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
-        let (Some(candidate), Some(message)) = (candidate, text("message")) else {
-            let tool = printable(&call.name);
-            tracing::warn!(%tool, "a choice of the model is left out: it names no client, or has no message");
-            continue;
-        };
+        let message = text("message").unwrap_or_default();
         // Called twice, with a part each time: the client gets the whole, once.
         if let Some(twice) = choices.iter_mut().find(|old| old.client == candidate.name) {
             twice.text = None;

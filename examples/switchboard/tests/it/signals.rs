@@ -59,16 +59,19 @@ fn every_server_takes_the_socket_of_systemd_and_reports_that_it_is_ready() {
             .arg(command.get_program())
             .args(command.get_args());
         activated.env("HOME", &folder.0).env("NOTIFY_SOCKET", &path);
+        activated.env("WATCHDOG_USEC", "60000000");
         let server = Running::start_with(activated.stdin(OwnedFd::from(socket)));
         let mut message = [0; 64];
-        // A signal about a child of another test may come in between.
-        let length = loop {
-            match notified.recv(&mut message) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                received => break received.unwrap(),
-            }
-        };
-        assert_eq!(&message[..length], b"READY=1\n", "{command:?}");
+        for expected in [&b"READY=1\n"[..], b"WATCHDOG=1\n"] {
+            // A signal about a child of another test may come in between.
+            let length = loop {
+                match notified.recv(&mut message) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    received => break received.unwrap(),
+                }
+            };
+            assert_eq!(&message[..length], expected, "{command:?}");
+        }
         let line = server.line_with("listening on");
         assert!(line.contains(&address.to_string()), "{line}");
         assert!(TcpStream::connect(address).is_ok(), "{command:?}");

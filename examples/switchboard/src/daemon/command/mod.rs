@@ -328,7 +328,7 @@ impl Commands {
         let scratch = self.scratch(folder)?;
         let (shell, option) = match cfg!(windows) {
             true => ("cmd", "/C"),
-            false => ("/bin/sh", "-c"),
+            false => (shell(), "-c"),
         };
         match self.config.confinement {
             // These tests have no program that could supervise.
@@ -451,8 +451,21 @@ impl Commands {
     }
 }
 
+/// Returns the shell of commands: models write for bash.
+fn shell() -> &'static str {
+    let bash = "/bin/bash";
+    if Path::new(bash).exists() {
+        bash
+    } else {
+        "/bin/sh"
+    }
+}
+
 fn not_run(error: &io::Error) -> ToolError {
     match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => {
+            ToolError::call("the command is too long: long texts are written with file-create")
+        }
         io::ErrorKind::Unsupported => ToolError::new(
             Code::Sandbox,
             format!("commands are not run, because they cannot be kept in the workspace: {error}"),

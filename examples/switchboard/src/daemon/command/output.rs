@@ -236,7 +236,7 @@ impl Capture {
         {
             let (before, after) = text.split_at(back);
             part.extend_from_slice(before);
-            *part = [shown(part).as_bytes(), after].concat();
+            *part = [shown(part).0.as_bytes(), after].concat();
             part.truncate(MAX_LINE + 1);
             return;
         }
@@ -257,7 +257,15 @@ impl Capture {
         let mut bytes = std::mem::take(self.part(stream));
         let is_cut = bytes.len() > MAX_LINE;
         bytes.truncate(MAX_LINE);
-        let mut text = shown(&bytes);
+        let (mut text, up) = shown(&bytes);
+        // The program writes over these.
+        for _ in 0..up.min(self.count()) {
+            match self.left_out {
+                0 if self.last.is_empty() => drop(self.first.pop()),
+                _ => drop(self.last.pop_back()),
+            }
+        }
+        self.reported = self.reported.min(self.count());
         if is_cut {
             text.push('…');
         }
@@ -316,6 +324,8 @@ impl Capture {
 struct Row {
     cells: Vec<char>,
     at: usize,
+    /// How many lines above the last one it is.
+    up: usize,
 }
 
 impl vte::Perform for Row {
@@ -348,6 +358,8 @@ impl vte::Perform for Row {
                 self.cells.splice(..end, vec![' '; end]);
             }
             ('K', _) => self.cells.clear(),
+            ('A' | 'F', lines) => self.up += lines.max(1),
+            ('B' | 'E', lines) => self.up = self.up.saturating_sub(lines.max(1)),
             ('G', column) => self.at = MAX_LINE.min(column.max(1) - 1),
             ('C', columns) => self.at = MAX_LINE.min(self.at + columns.max(1)),
             ('D', columns) => self.at = self.at.saturating_sub(columns.max(1)),
@@ -356,15 +368,16 @@ impl vte::Perform for Row {
     }
 }
 
-/// Returns what a terminal shows in the end of a line: no colours, and nothing that was written over.
-fn shown(line: &[u8]) -> String {
+/// Returns what a terminal shows in the end of a line: no colours, and nothing that was written over; and how many
+/// lines above the last one it is.
+fn shown(line: &[u8]) -> (String, usize) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if !line.iter().any(|byte| b"\r\x08\x1b".contains(byte)) {
-        return String::from_utf8_lossy(line).into_owned();
+        return (String::from_utf8_lossy(line).into_owned(), 0);
     }
     let mut row = Row::default();
     vte::Parser::new().advance(&mut row, line);
-    row.cells.into_iter().collect()
+    (row.cells.into_iter().collect(), row.up)
 }
 
 /// Reads the next bytes. Returns `None` at the end, and always if there is no stream.
@@ -504,6 +517,16 @@ mod tests {
         }
         heard.push(ShellStream::Stdout, b"\n");
         assert_eq!(finished(heard).first[0].text, "99999 of 99999");
+        let mut heard = Capture::default();
+        heard.push(ShellStream::Stdout, b"two files\na: 0%\nb: 0%\n");
+        for step in 1..=100 {
+            let bars = format!("\x1b[2A\x1b[Ka: {step}%\n\x1b[Kb: {step}%\n");
+            heard.push(ShellStream::Stdout, bars.as_bytes());
+            heard.news(SHOWN);
+        }
+        let lines = finished(heard).first;
+        let lines: Vec<_> = lines.iter().map(|line| line.text.to_string()).collect();
+        assert_eq!(lines, ["two files", "a: 100%", "b: 100%"]);
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Plan {
 
     /// Returns the shell, not yet started.
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new("/bin/sh");
+        let mut command = Command::new(super::shell());
         command.arg("-c").arg(&self.line);
         command.stdin(Stdio::null()).process_group(0);
         let names = std::env::vars_os().map(|(name, _)| name);

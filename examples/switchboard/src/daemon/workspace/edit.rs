@@ -231,16 +231,26 @@ impl Workspace {
         let before = self.dir.metadata(path).ok();
         let draft = draft(path);
         let failed = |error: io::Error| ToolError::io(name, &error);
-        let written = self
-            .draft(&draft, &change.new, before.as_ref())
-            .map_err(failed);
-        let written = written.and_then(|()| match self.there(name, path)? == change.old {
-            true => self.dir.rename(&draft, &self.dir, path).map_err(failed),
-            false => Err(stale(name)),
-        });
-        if written.is_err() {
-            let _ = self.dir.remove_file(&draft);
-        }
+        let drafted = self.draft(&draft, &change.new, before.as_ref());
+        let written = match self.there(name, path) {
+            Ok(there) if there == change.old => {
+                let replaced = drafted.and_then(|()| self.dir.rename(&draft, &self.dir, path));
+                let replaced = replaced.or_else(|error| match error.kind() {
+                    // One that is mounted by itself, or in a folder of others, is written where it is.
+                    io::ErrorKind::ResourceBusy | io::ErrorKind::PermissionDenied
+                        if before.is_some() =>
+                    {
+                        self.dir.write(path, &change.new)
+                    }
+                    _ => Err(error),
+                });
+                replaced.map_err(failed)
+            }
+            Ok(_) => Err(stale(name)),
+            Err(error) => Err(error),
+        };
+        // As a rule it is the file by now.
+        let _ = self.dir.remove_file(&draft);
         written
     }
 

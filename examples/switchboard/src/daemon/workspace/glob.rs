@@ -8,7 +8,7 @@ use super::{ToolError, composed};
 const MAX: usize = 1_000;
 
 /// A pattern for paths: `*` matches anything within a name, `**/` any folders, `?` one character, `[ab]` one of
-/// these, `{one,other}` either. Without a `/` it matches the last name only. A path that is written in it letter
+/// these, `{one,other}` either, and a `/` at the end all that is in the folder. Without a `/` it matches the last name only. A path that is written in it letter
 /// by letter matches, too.
 #[derive(Clone, Debug)]
 pub(super) struct Glob {
@@ -25,6 +25,7 @@ impl Glob {
         }
         let literal = composed(pattern.trim_start_matches("./").trim_start_matches('/'));
         let whole = match literal.contains('/') {
+            true if literal.ends_with('/') => format!("{literal}**"),
             true => literal.clone().into_owned(),
             false => format!("**/{literal}"),
         };
@@ -66,6 +67,7 @@ mod tests {
             ("src/**/*.rs", "src/lib.rs", true),
             ("src/**/*.rs", "src/very/deep/lib.rs", true),
             ("src/**", "src/a/b", true),
+            ("src/", "src/a/b", true),
             ("a?c", "abc", true),
             ("a?c", "a/c", false),
             ("(a|b).[x]", "(a|b).[x]", true),

@@ -22,7 +22,6 @@ mod http;
 mod lane;
 mod stop;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,14 +57,7 @@ pub struct WasmPlugin {
     deadline: Duration,
 }
 
-impl fmt::Debug for WasmPlugin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WasmPlugin")
-            .field("name", &self.name)
-            .field("description", &self.description)
-            .finish_non_exhaustive()
-    }
-}
+rpc_core::debug_fields!([] WasmPlugin, this => { name: this.name, description: this.description });
 
 impl WasmPlugin {
     /// Loads a module and asks for its description. Without `describe`, its exports determine its

@@ -7,7 +7,6 @@ mod load;
 mod tests;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -99,11 +98,7 @@ pub struct Tools {
     callable: HashMap<String, Arc<dyn Tool>>,
 }
 
-impl fmt::Debug for Tools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
-    }
-}
+rpc_core::debug_fields!([] Tools, this => { names: this.names().collect::<Vec<_>>() });
 
 impl Tools {
     /// Creates an empty list.

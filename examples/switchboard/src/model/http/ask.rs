@@ -130,6 +130,7 @@ impl Asker {
         let learnt = learnt.get_or_insert_default();
         let mut backoff = Backoff::new(self.config.policy.retry);
         let (mut is_renewed, mut is_begun) = (false, false);
+        let (since, mut last) = (Instant::now(), None);
         // What was left out since the last answer, and the refusal before that.
         let (mut left_out, mut first) = (Vec::new(), None);
         loop {
@@ -165,6 +166,20 @@ impl Asker {
                 .again
                 .then(|| backoff.next_delay(entropy()))
                 .flatten();
+            // A server that loads its model is there soon.
+            let says = failed.report.as_ref().map(|it| it.message.to_lowercase());
+            let is_loading = says.is_some_and(|it| it.contains("loading"));
+            let has_time = since.elapsed() < self.config.policy.head_timeout;
+            let is_unready = matches!(
+                failed.error,
+                ModelError::Refused {
+                    status: Some(503),
+                    ..
+                }
+            );
+            let has_time = has_time && is_loading && is_unready;
+            let delay = delay.or(last.filter(|_| has_time));
+            last = delay;
             let Some(delay) = delay else {
                 // What was left out has not helped, unless something else has happened since.
                 let is_same = !refusal.is_none_or(Refusal::passes);
@@ -473,6 +488,8 @@ fn leave_out(
     let is_meant = match (status, refusal) {
         // Only the answer may be too long.
         (_, Refusal::TooLong) => finds(r"\bmax_\w+\W+is too", &says),
+        // A smaller answer may cost less than is left.
+        (Some(402), _) => finds("max_", &says),
         // A failure may have any reason.
         (Some(500 | 501), _) => finds(NOT_TAKEN, &says),
         (status, _) => matches!(status, None | Some(400 | 404 | 405 | 422)),

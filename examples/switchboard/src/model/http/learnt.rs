@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use regex::Regex;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 
 use super::ask::Query;
+use crate::model::answer::text_of;
 use crate::model::extra::is_one;
 use crate::model::refusal::{Report, finds};
+use crate::model::request::NOTHING;
 
 /// The members that carry the conversation and its tools: without one of them it would be another question.
 const NEEDED: &str = "model messages role content type text id index name description function parameters input_schema \
@@ -18,15 +20,41 @@ const NEEDED: &str = "model messages role content type text id index name descri
 const OPAQUE: &str = "parameters input_schema arguments input";
 
 /// How a refusal says that a member is not taken.
-pub(super) const NOT_TAKEN: &str = "support|permit|allow|accept|able|requires|unknown|unrecogni|unexpected|extra|invalid|capab|implement|cannot";
+pub(super) const NOT_TAKEN: &str = "support|permit|allow|accept|able|require|unknown|unrecogni|unexpected|extra|invalid|capab|implement|cannot";
 /// How it says that one is missing.
 const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
-/// How it says that of a call.
-const LACKS: &str = r"\b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b";
-
-/// What is told in words if a provider misses something with calls.
+/// What else may be refused, which is written in another way then, and how a refusal speaks of it. The last is of
+/// calls with which the provider misses something.
+const PLAIN: [(&str, &str); 5] = [
+    (
+        IMAGES,
+        r"image|vision|multi.?modal|content.{0,9} must be a? ?string",
+    ),
+    (
+        SYSTEM,
+        r"\bsystem\b.*(?:role|message|prompt|support)|\brole\b.*\bsystem\b|developer instruction",
+    ),
+    (
+        EMPTY,
+        r"content.*(?:empty|blank)|(?:empty|blank).*content|must not be empty|must have non-empty",
+    ),
+    (NO_PARAMETERS, r"properties.{0,9}should be non-?empty"),
+    (
+        CALLS,
+        r"\b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b",
+    ),
+];
+const IMAGES: &str = "images";
+const SYSTEM: &str = "a system message";
+const EMPTY: &str = "empty messages";
+const NO_PARAMETERS: &str = "tools without parameters";
 const CALLS: &str = "earlier tool calls";
 const WORDS: &str = "words in their place";
+/// How a refusal speaks of one image, and not of all.
+const ONE_IMAGE: &str = r"download|fetch|format|\bsize|exceed|decod|too (?:large|many)|at most|\bvalid|\binvalid (?:image|base)| url";
+
+/// The text in place of what is not taken.
+const NOT_SHOWN: &str = "(an image that the model does not take)";
 
 /// What is known of a model at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +77,10 @@ impl Learnt {
             return body.clone();
         }
         let changed = serde_json::from_slice(body).and_then(|whole| self.without(whole, true));
-        let changed = changed.map(|raw| String::from(Box::<str>::from(raw)).into());
+        let changed = changed.and_then(|raw| match self.refused.contains_key(SYSTEM) {
+            true => without_system(&raw),
+            false => Ok(String::from(Box::<str>::from(raw)).into()),
+        });
         changed.unwrap_or_else(|_| body.clone())
     }
 
@@ -60,13 +91,13 @@ impl Learnt {
         query: &Query,
         report: &Report,
     ) -> Option<(String, Option<String>)> {
+        let before = self.apply(query);
+        let body: Value = serde_json::from_slice(&before).ok()?;
         let mut sent = BTreeSet::new();
-        names(&serde_json::from_slice(&self.apply(query)).ok()?, &mut sent);
+        names(&body, &mut sent);
         let says = report.message.to_lowercase();
-        let is_missing = query.in_words.is_some() && finds(LACKS, &says);
-        let calls =
-            || Some(CALLS.to_owned()).filter(|it| is_missing && !self.refused.contains_key(it));
-        let member = refused(report, &sent).or_else(calls)?;
+        let named = refused(report, &sent);
+        let member = named.clone().or_else(|| self.plain(query, &says))?;
         let other = Regex::new("[a-z]+(?:_[a-z]+)+").ok()?;
         let proposed = other.find_iter(&says).map(|it| it.as_str()).find(|it| {
             let is_near = it
@@ -76,9 +107,16 @@ impl Learnt {
         });
         let proposes = finds("use |instead|did you mean|replace|favou?r", &says);
         let proposed = proposed.filter(|_| proposes).map(str::to_owned);
-        let instead = match &*member {
-            CALLS => Some(WORDS.to_owned()),
-            _ => proposed,
+        // A number that is too large becomes the largest that is named.
+        let most = body[&member].as_u64().and_then(|sent| {
+            let numbers = Regex::new(r"\d+").ok()?;
+            let numbers = numbers.find_iter(&says);
+            let smaller = numbers.filter_map(|it| it.as_str().parse().ok());
+            smaller.filter(|it| (1..sent).contains(it)).max()
+        });
+        let instead = match named {
+            None => Some(WORDS.to_owned()),
+            Some(_) => proposed.or(most.map(|most| most.to_string())),
         };
         self.refused.insert(member.clone(), instead.clone());
         // What was proposed before is refused as well.
@@ -86,6 +124,19 @@ impl Learnt {
             other.take_if(|it| *it == member);
         }
         Some((member, instead))
+    }
+
+    /// Returns what a refusal speaks of that can be written in another way.
+    fn plain(&self, query: &Query, says: &str) -> Option<String> {
+        let applied = |it: &Self| serde_json::from_slice::<Value>(&it.apply(query)).ok();
+        let mut spoken_of = PLAIN.iter().filter(|(_, words)| finds(words, says));
+        let found = spoken_of.find(|(name, _)| {
+            let mut other = self.clone();
+            let new = other.refused.insert((*name).to_owned(), None).is_none();
+            let is_one = *name == IMAGES && finds(ONE_IMAGE, says);
+            new && !is_one && applied(&other) != applied(self)
+        });
+        found.map(|(name, _)| (*name).to_owned())
     }
 
     fn without(&self, raw: &RawValue, is_top: bool) -> serde_json::Result<Box<RawValue>> {
@@ -103,7 +154,11 @@ impl Learnt {
             };
             let list = list.into_iter().filter(is_taken);
             let list = list.map(|it| self.without(it, false));
-            return to_raw_value(&list.collect::<Result<Vec<_>, _>>()?);
+            let list = list.collect::<Result<Vec<_>, _>>()?;
+            return match self.refused.contains_key(IMAGES) {
+                true => without_images(&list),
+                false => to_raw_value(&list),
+            };
         }
         if !text.starts_with('{') {
             return Ok(raw.to_owned());
@@ -112,18 +167,41 @@ impl Learnt {
         for (name, value) in serde_json::from_str::<BTreeMap<String, &RawValue>>(text)? {
             let name = match self.refused.get(&name) {
                 Some(None) => continue,
-                Some(Some(instead)) => instead.clone(),
+                Some(Some(most)) if most.parse::<u64>().is_ok() => {
+                    let most = most.parse().unwrap_or(u64::MAX);
+                    let sent = value.get().parse().unwrap_or(most);
+                    kept.insert(name, to_raw_value(&sent.min(most))?);
+                    continue;
+                }
+                Some(Some(instead)) if instead != WORDS => instead.clone(),
                 // `tool_choice` needs `tools`, and `stream_options` needs `stream`.
                 None if is_top && self.needs_refused(&name) => continue,
-                None => name,
+                _ if name == "images" && self.refused.contains_key(IMAGES) => continue,
+                _ if self.is_empty(&name, value.get()) => continue,
+                _ => name,
             };
             let value = match is_one(OPAQUE, &name) {
                 true => value.to_owned(),
-                false => self.without(value, false)?,
+                false => match (&*name, value.get()) {
+                    ("content", "\"\"") if self.refused.contains_key(EMPTY) => {
+                        to_raw_value(NOTHING)?
+                    }
+                    _ => self.without(value, false)?,
+                },
             };
             kept.insert(name, value);
         }
         to_raw_value(&kept)
+    }
+
+    /// Returns whether these are parameters without one, and such are refused.
+    fn is_empty(&self, name: &str, value: &str) -> bool {
+        let is_meant = name == "parameters" && self.refused.contains_key(NO_PARAMETERS);
+        let parameters = || serde_json::from_str::<Value>(value).unwrap_or_default();
+        is_meant
+            && parameters()["properties"]
+                .as_object()
+                .is_none_or(Map::is_empty)
     }
 
     fn needs_refused(&self, name: &str) -> bool {
@@ -134,6 +212,43 @@ impl Learnt {
                 .is_some_and(|rest| rest.starts_with('_'))
         })
     }
+}
+
+/// Returns a list with words in place of its images; a text, if nothing else is in it.
+fn without_images(list: &[Box<RawValue>]) -> serde_json::Result<Box<RawValue>> {
+    let mut blocks: Vec<Value> = serde_json::from_str(to_raw_value(list)?.get())?;
+    for block in &mut blocks {
+        if block["type"] == "image" || block["type"] == "image_url" {
+            *block = json!({ "type": "text", "text": NOT_SHOWN });
+        }
+    }
+    let texts = blocks.iter().filter(|it| it["type"] == "text");
+    let texts: Vec<_> = texts.map(|it| text_of(&it["text"])).collect();
+    match texts.len() {
+        0 => to_raw_value(list),
+        all if all == blocks.len() => to_raw_value(&texts.join("\n")),
+        _ => to_raw_value(&blocks),
+    }
+}
+
+/// Returns a request with the instructions at the beginning of the first question.
+fn without_system(body: &RawValue) -> serde_json::Result<Bytes> {
+    let mut body: BTreeMap<String, Box<RawValue>> = serde_json::from_str(body.get())?;
+    if let Some(list) = body.get_mut("messages") {
+        let mut messages: Vec<Value> = serde_json::from_str(list.get())?;
+        if let [first, second, ..] = &mut *messages
+            && first["role"] == "system"
+        {
+            let text = text_of(&first["content"]);
+            match &mut second["content"] {
+                Value::Array(blocks) => blocks.insert(0, json!({ "type": "text", "text": text })),
+                content => *content = format!("{text}\n\n{}", text_of(content)).into(),
+            }
+            messages.remove(0);
+        }
+        *list = to_raw_value(&messages)?;
+    }
+    Ok(serde_json::to_vec(&body)?.into())
 }
 
 /// Collects the names of all members.
@@ -186,226 +301,4 @@ fn refused(report: &Report, sent: &BTreeSet<String>) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BODY: &str = r#"{"model":"m","max_tokens":5,"temperature":1,"stream":true,"stream_options":{"include_usage":true},
-        "messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]},
-        {"role":"assistant","reasoning_content":"hm","tool_calls":[{"id":"c","extra_content":{"g":1},
-        "function":{"name":"f","arguments":"{\"cache_control\":1}"}}]}],
-        "tools":[{"function":{"name":"f","parameters":{"z":{},"cache_control":{},"a":{}}}}],"tool_choice":"auto"}"#;
-
-    fn query(body: &'static str) -> Query {
-        Query {
-            body: Bytes::from_static(body.as_bytes()),
-            in_words: None,
-            model: String::new(),
-        }
-    }
-
-    fn learn(refusal: &str) -> Option<(String, Option<String>)> {
-        Learnt::default().learn(&query(BODY), &Report::read(refusal))
-    }
-
-    #[test]
-    fn a_refusal_names_a_member_of_the_request_in_any_words() {
-        for (refusal, member) in [
-            (
-                r#"{"error":{"message":"Unsupported parameter: 'temperature'","param":"temperature"}}"#,
-                "temperature",
-            ),
-            (
-                r#"{"error":{"message":"no","param":"messages.[1].reasoning_content"}}"#,
-                "reasoning_content",
-            ),
-            (
-                r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
-                "stream_options",
-            ),
-            (
-                r#"{"detail":[{"loc":["body","messages",1,"extra_content"],"msg":"Extra inputs are not permitted"}]}"#,
-                "extra_content",
-            ),
-            (
-                r#"{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}"#,
-                "cache_control",
-            ),
-            (
-                r#"{"error":{"message":"Invalid JSON payload received. Unknown name \"stream_options\": Cannot find field."}}"#,
-                "stream_options",
-            ),
-            (
-                "Unrecognized request argument supplied: stream_options",
-                "stream_options",
-            ),
-            (
-                "temperature does not support 1 with this model",
-                "temperature",
-            ),
-            (
-                "max_tokens is too large: 5. This model supports at most 4 completion tokens",
-                "max_tokens",
-            ),
-            (
-                "max_tokens: 5 > 4, which is the maximum allowed number of output tokens",
-                "max_tokens",
-            ),
-            (
-                "Invalid max_tokens value, the valid range of max_tokens is [1, 4]",
-                "max_tokens",
-            ),
-            (
-                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
-                "max_tokens",
-            ),
-            (
-                "registry.ollama.ai/library/gemma3:4b does not support tools",
-                "tools",
-            ),
-            (
-                "No endpoints found that support tool use. To learn more, visit: https://h/docs",
-                "tools",
-            ),
-            ("toy does not support Function Calling", "tools"),
-            (
-                "\"auto\" tool choice requires --enable-auto-tool-choice to be set",
-                "tools",
-            ),
-            ("tools param requires --jinja flag", "tools"),
-            ("toy is not able to use tools", "tools"),
-            (
-                "function calling is not implemented for this model",
-                "tools",
-            ),
-            (
-                "This model doesn't support tool use in streaming mode.",
-                "tools",
-            ),
-            ("`tool_choice` is not supported", "tool_choice"),
-            (
-                "this model does not support streaming with a stream",
-                "stream",
-            ),
-        ] {
-            assert_eq!(
-                learn(refusal).map(|it| it.0).as_deref(),
-                Some(member),
-                "{refusal}"
-            );
-        }
-    }
-
-    #[test]
-    fn other_refusals_name_none() {
-        for refusal in [
-            "Missing `reasoning_content` field in the assistant message",
-            "The reasoning_content in the thinking mode must be passed back to the API.",
-            "messages[].tool_calls[].function.name does not match the pattern: 'a b'",
-            "Invalid 'messages[1].content': string too long",
-            "Failed to call a function. Please adjust your prompt.",
-            "No endpoints found matching your data policy.",
-            "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (8000 in the messages, 1000 in the functions)",
-            "The model `x` does not exist",
-            "tools.0.custom.input_schema: Field required",
-            "Conversation roles must alternate user/assistant",
-            "no such thing as top_k",
-            "",
-        ] {
-            assert_eq!(learn(refusal), None, "{refusal}");
-        }
-    }
-
-    #[test]
-    fn a_refused_member_is_left_out_or_gets_the_name_that_is_proposed() {
-        let body = query(BODY);
-        let mut learnt = Learnt::default();
-        assert_eq!(learnt.apply(&body), body.body);
-        for refusal in [
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-            "does not support tools",
-            "cache_control: Extra inputs are not permitted",
-        ] {
-            learnt.learn(&body, &Report::read(refusal)).unwrap();
-        }
-        let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
-        let kept = [
-            "max_completion_tokens",
-            "messages",
-            "model",
-            "stream",
-            "stream_options",
-            "temperature",
-        ];
-        assert!(sent.as_object().unwrap().keys().eq(kept), "{sent}");
-        assert_eq!(sent["max_completion_tokens"], 5);
-        assert_eq!(
-            sent["messages"][0]["content"][0],
-            serde_json::json!({"type": "text", "text": "a"})
-        );
-        let again = learnt.learn(
-            &body,
-            &Report::read("max_completion_tokens is not supported"),
-        );
-        assert_eq!(again, Some(("max_completion_tokens".to_owned(), None)));
-        assert!(!learnt.apply(&body).windows(4).any(|part| part == b"max_"));
-        // It is left out already.
-        assert_eq!(
-            learnt.learn(&body, &Report::read("does not support tools")),
-            None
-        );
-    }
-
-    #[test]
-    fn a_block_of_a_refused_kind_goes_as_a_whole() {
-        let body = r#"{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"S"},
-            {"type":"text","text":"a"}]}]}"#;
-        let body = query(body);
-        for refusal in [
-            "messages.0.content.0.thinking: Extra inputs are not permitted",
-            "messages.0.content.0: Invalid `signature` in `thinking` block",
-        ] {
-            let mut learnt = Learnt::default();
-            learnt.learn(&body, &Report::read(refusal)).unwrap();
-            let sent: Value = serde_json::from_slice(&learnt.apply(&body)).unwrap();
-            let left = serde_json::json!([{"type": "text", "text": "a"}]);
-            assert_eq!(sent["messages"][0]["content"], left);
-        }
-    }
-
-    #[test]
-    fn the_schema_of_a_tool_is_not_touched() {
-        let body = query(BODY);
-        let mut learnt = Learnt::default();
-        learnt
-            .learn(&body, &Report::read("cache_control is not permitted"))
-            .unwrap();
-        let sent = String::from_utf8(learnt.apply(&body).to_vec()).unwrap();
-        assert!(
-            sent.contains(r#""parameters":{"z":{},"cache_control":{},"a":{}}"#),
-            "{sent}"
-        );
-        assert!(
-            sent.contains(r#""arguments":"{\"cache_control\":1}""#),
-            "{sent}"
-        );
-    }
-
-    #[test]
-    fn calls_are_told_in_words_once_something_is_missing_with_them() {
-        let mut query = query(BODY);
-        query.in_words = Some(Bytes::from_static(b"{\"messages\":[]}"));
-        for says in [
-            "Function call is missing a thought_signature in functionCall parts.",
-            "a function call in the history has no thought_signature",
-            "The `reasoning_content` in the thinking mode must be passed back to the API.",
-        ] {
-            let mut learnt = Learnt::default();
-            let report = Report::read(says);
-            let member = learnt.learn(&query, &report).map(|it| it.0);
-            assert_eq!(member.as_deref(), Some(CALLS), "{says}");
-            let sent = String::from_utf8(learnt.apply(&query).to_vec()).unwrap();
-            assert!(!sent.contains("reasoning_content"), "{sent}");
-            assert_eq!(learnt.learn(&query, &report), None, "{says}");
-        }
-    }
-}
+mod tests;

@@ -127,8 +127,9 @@ fn names(list: &[u8]) -> Vec<String> {
 /// Returns the whole address of an interface. `base` is its root, and may also be the whole.
 fn address(config: &ModelConfig) -> Result<Url, ModelError> {
     let (provider, base) = (config.provider, config.base_url.as_str());
-    // Ollama takes a host alone.
+    // Ollama takes a host alone, or a port.
     let base = match provider {
+        Provider::Ollama if base.starts_with(':') => format!("http://127.0.0.1{base}"),
         Provider::Ollama if !base.contains("://") => {
             let port = base.rsplit(']').next().is_some_and(|end| end.contains(':'));
             format!("http://{base}{}", if port { "" } else { ":11434" })
@@ -137,7 +138,7 @@ fn address(config: &ModelConfig) -> Result<Url, ModelError> {
     };
     let mut url = endpoint(&base, provider.default_base(), &config.setting("base-url"))?;
     // Where a server listens is not where it is reached.
-    if provider == Provider::Ollama && url.host_str() == Some("0.0.0.0") {
+    if provider == Provider::Ollama && matches!(url.host_str(), Some("0.0.0.0" | "[::]")) {
         let _ = url.set_host(Some("127.0.0.1"));
     }
     // The address of one interface of a server is as good as the server's.

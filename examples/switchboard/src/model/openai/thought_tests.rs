@@ -81,8 +81,10 @@ fn a_mark_that_comes_late_makes_a_thought_of_what_was_shown() {
     ] {
         let mut reader = AnswerReader::new(Provider::OpenAi, "");
         let mut all = Assembler::default();
-        for part in parts {
-            reader.push(content_event(part).as_bytes()).unwrap();
+        let events = parts.iter().map(|part| content_event(part));
+        let end = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
+        for event in events.chain([end.to_owned()]) {
+            reader.push(event.as_bytes()).unwrap();
             reader.release();
             while let Some(delta) = reader.pop() {
                 assert!(!matches!(delta, Delta::Thought(_)), "{parts:?}");

@@ -139,6 +139,8 @@ async fn every_call_of_a_known_tool_is_a_choice() {
             text: Some("light".into()),
             ..Choice::new("c")
         },
+        // Without a message, it gets the whole.
+        Choice::new("d"),
     ];
     assert_eq!(choices, expected);
 }
@@ -164,8 +166,31 @@ fn a_repeated_text_counts_as_written_by_the_user() {
 }
 
 #[tokio::test]
-async fn a_model_that_answers_in_words_chooses_no_client() {
-    assert_eq!(routed("how are you?", &["a"]).await.unwrap(), []);
+async fn a_model_that_answers_in_words_chooses_the_client_that_it_names_or_that_the_words_do() {
+    let names = ["my-notes", "music", "does"];
+    for (answer, client) in [
+        ("how are you?", None),
+        ("**My-Notes**", Some("my-notes")),
+        ("The best one is `music`.", Some("music")),
+        ("{\"client\": \"music\"}", Some("music")),
+    ] {
+        let choices = routed(answer, &names).await.unwrap();
+        let clients: Vec<&str> = choices.iter().map(|it| &*it.client).collect();
+        assert_eq!(clients, Vec::from_iter(client), "{answer}");
+    }
+    let lists = Candidate::new("lists", "Keeps shopping lists.");
+    let request = RouteRequest {
+        candidates: [Candidate::new("music", "Plays songs."), lists]
+            .into_iter()
+            .collect(),
+        ..RouteRequest::new("go shopping")
+    };
+    let router = ModelRouter::new(Arc::new(Scripted::default().with_commands(true)));
+    let choices = router.route(&request).await.unwrap();
+    assert!(
+        matches!(&*choices, [choice] if choice.client == "lists"),
+        "{choices:?}"
+    );
 }
 
 #[tokio::test]
