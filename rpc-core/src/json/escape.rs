@@ -1,6 +1,6 @@
 //! Writing strings: text without escapes is found many bytes at a time and copied in long runs.
 
-use super::scan::{is_special, plain_end, run_end, text_end};
+use super::scan::{is_special, plain_end, text_end};
 
 /// Extra room for the rest of the frame.
 const ROOM: usize = 64;
@@ -65,7 +65,7 @@ fn write_escaped(out: &mut String, mut text: &str, mut clean: usize) {
         };
         write_escape(out, escaped);
         text = rest.as_str();
-        clean = run_end(text.as_bytes(), 0);
+        clean = plain_end(text.as_bytes(), 0);
     }
 }
 
