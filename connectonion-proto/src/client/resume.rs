@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 use crate::codec;
 use crate::frame::Session;
 use crate::id::{EventId, SessionId};
-use crate::merge::{has_later_turn, turn_of};
 
 /// The state from which a client resumes: its session, the last event shown, and the conversation,
 /// which the client owns. ConnectOnion specification, *Client Reconnect*.
@@ -97,19 +96,6 @@ impl Resume {
         })
     }
 
-    /// Returns the number of prompts in the conversation, if it says so.
-    pub(super) fn turn(&self) -> Option<u64> {
-        turn_of(self.session.as_ref()?)
-    }
-
-    /// Takes the host's conversation, unless it has fewer turns than this one.
-    pub(super) fn go_on_with(&mut self, session: Option<&Json>) {
-        let ours = self.session.as_ref().map(Json::get);
-        if session.is_some() && !has_later_turn(ours, session.map(Json::get)) {
-            self.session = session.cloned();
-        }
-    }
-
     /// Returns the conversation in a form that loses against any conversation of the host that is
     /// at least as long: send it when the host may have run a prompt since. Hosts up to 1.2.1
     /// compare the iterations of the last turn first, and consider an old turn with more of them
@@ -141,7 +127,7 @@ pub(super) enum Match {
 
 /// Looks for a prompt and its answer in a conversation. After a reconnect, this shows whether a
 /// prompt arrived whose connection was lost. Hosts append to a prompt with files, so its beginning
-/// is enough to match. `turn` is the number of prompts before it ([`Resume::turn`]).
+/// is enough to match. `turn` is the number of prompts before it.
 pub(super) fn find_answer(session: &Json, prompt: &str, turn: Option<u64>, max: &Limits) -> Match {
     let Ok(session) = Session::parse(session.get(), max) else {
         return Match::Nothing;
@@ -276,7 +262,6 @@ mod tests {
             session: Some(session),
         };
         assert_eq!(Resume::parse(&resume.to_json().unwrap()).unwrap(), resume);
-        assert_eq!(resume.turn(), Some(3));
         assert_eq!(Resume::parse("{}").unwrap(), Resume::default());
         for bad in ["", "[]", "null", r#""session_id""#] {
             assert!(Resume::parse(bad).is_err(), "{bad}");

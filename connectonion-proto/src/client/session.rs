@@ -14,6 +14,7 @@ use super::seen::SeenEvents;
 use super::{CallValue, ClientConfig, ClientConn, ClientEvent, ClientState, Step, Taken};
 use crate::frame::{Connect, Connected, ErrorFrame, Input, Output, Response, SessionState, Signed};
 use crate::id::EventId;
+use crate::merge::turn_of;
 
 /// How a run ends.
 pub(crate) type End = Result<Output, CallError<ErrorFrame>>;
@@ -78,6 +79,8 @@ pub struct ClientSession {
     config: Arc<ClientConfig>,
     /// What another program needs to go on: its last event is the last that was shown.
     resume: Resume,
+    /// The number of prompts in its conversation, if that says so.
+    turn: Option<u64>,
     /// The last event that came. What waits to be shown waits here, so the next connection begins
     /// behind it.
     received: Option<EventId>,
@@ -118,6 +121,7 @@ impl ClientSession {
         Self {
             config: config.into(),
             received: resume.last_msg_id.clone(),
+            turn: resume.session.as_ref().and_then(turn_of),
             resume,
             ..Self::default()
         }
@@ -156,6 +160,7 @@ impl ClientSession {
     /// Opens another session with the next connection, with the same conversation or an empty one.
     pub fn renew(&mut self, keep_conversation: bool) {
         let session = self.resume.session.take().filter(|_| keep_conversation);
+        self.turn = self.turn.filter(|_| keep_conversation);
         self.resume = Resume {
             session,
             ..Resume::default()
@@ -186,7 +191,7 @@ impl ClientSession {
         if starts {
             self.run = Some(OpenRun {
                 id: Some(id),
-                turn: self.resume.turn(),
+                turn: self.turn,
                 ..OpenRun::default()
             });
         }
@@ -304,7 +309,7 @@ impl ClientSession {
             self.resume.last_msg_id = None;
             self.forget_events();
             if frame.session.is_some() {
-                self.resume.session = None;
+                (self.resume.session, self.turn) = (None, None);
             }
             self.resume.session_id = Some(frame.session_id.clone());
         }
@@ -320,7 +325,7 @@ impl ClientSession {
             });
             return self.push(ClientEvent::Connected(frame));
         }
-        self.resume.go_on_with(frame.session.as_ref());
+        self.go_on_with(frame.session.as_ref());
         self.forget_run();
         let end = run.map(|run| run.end(&frame, &self.config.limits));
         self.push(ClientEvent::Connected(frame));
@@ -372,7 +377,7 @@ impl ClientSession {
                 self.forget_run();
                 self.run = Some(OpenRun {
                     prompt,
-                    turn: self.resume.turn(),
+                    turn: self.turn,
                     delivery: Some(Delivery::Delivered),
                     ..OpenRun::default()
                 });
@@ -403,13 +408,23 @@ impl ClientSession {
             }
         } else {
             if let Ok(output) = &result {
-                self.resume.go_on_with(output.session.as_ref());
+                self.go_on_with(output.session.as_ref());
             }
             self.pass();
             self.forget_run();
         }
         self.run = None;
         self.push(ClientEvent::RunEnded(result));
+    }
+
+    /// Takes the host's conversation, unless it has fewer turns than this one.
+    fn go_on_with(&mut self, session: Option<&Json>) {
+        let Some(session) = session else { return };
+        let turn = turn_of(session);
+        if turn.unwrap_or_default() >= self.turn.unwrap_or_default() {
+            self.turn = turn;
+            self.resume.session = Some(session.clone());
+        }
     }
 
     /// Forgets the events and questions of the last run.

@@ -22,8 +22,8 @@ use super::response::{Answer, ModeChange, PromptUpdate, Response};
 /// assert_eq!(input.prompt.as_deref(), Some("hello"));
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, from = "Tags")]
+#[derive(Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum ClientFrame {
     /// Identifies the client and requests a session.
@@ -68,7 +68,7 @@ impl ClientFrame {
     /// `payload`, `from`, `signature`) may be absent.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         decode(text, limits)
-            .map_err(|error| in_frame(error, text, Tags::TAGS.iter().chain(Answer::TAGS)))
+            .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(Answer::TAGS)))
     }
 
     /// Returns the type on the wire.
@@ -91,15 +91,7 @@ impl ClientFrame {
 }
 
 /// Reads a frame by its type.
-struct Tags(ClientFrame);
-
-impl From<Tags> for ClientFrame {
-    fn from(Tags(frame): Tags) -> Self {
-        frame
-    }
-}
-
-impl Tagged for Tags {
+impl Tagged for ClientFrame {
     const TAG: &'static str = "type";
     const CONTENT: Option<&'static str> = None;
     /// Without those of answers. `ADMIN` is the start of administrators' types.
@@ -126,34 +118,34 @@ impl Tagged for Tags {
     }
 
     fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
-        Ok(Self(match tag {
-            "CONNECT" => ClientFrame::Connect(Deserialize::deserialize(from)?),
-            "INPUT" => ClientFrame::Input(Deserialize::deserialize(from)?),
-            "mode_change" => ClientFrame::ModeChange(Deserialize::deserialize(from)?),
-            "prompt_update" => ClientFrame::PromptUpdate(Deserialize::deserialize(from)?),
-            "SESSION_STATUS" => ClientFrame::SessionQuery(Deserialize::deserialize(from)?),
-            "ONBOARD_SUBMIT" => ClientFrame::OnboardSubmit(Deserialize::deserialize(from)?),
-            _ if tag.starts_with("ADMIN_") => ClientFrame::Admin(AdminRequest {
+        Ok(match tag {
+            "CONNECT" => Self::Connect(Deserialize::deserialize(from)?),
+            "INPUT" => Self::Input(Deserialize::deserialize(from)?),
+            "mode_change" => Self::ModeChange(Deserialize::deserialize(from)?),
+            "prompt_update" => Self::PromptUpdate(Deserialize::deserialize(from)?),
+            "SESSION_STATUS" => Self::SessionQuery(Deserialize::deserialize(from)?),
+            "ONBOARD_SUBMIT" => Self::OnboardSubmit(Deserialize::deserialize(from)?),
+            _ if tag.starts_with("ADMIN_") => Self::Admin(AdminRequest {
                 action: Str::from(tag).into(),
                 signed: Deserialize::deserialize(from)?,
             }),
-            answer => ClientFrame::Response(Response::read_rest(Some(answer), from)?),
-        }))
+            answer => Self::Response(Response::read_rest(Some(answer), from)?),
+        })
     }
 
     fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
-        Ok(Self(match (tag, raw) {
-            (tag, Some(raw)) => ClientFrame::Unknown {
+        Ok(match (tag, raw) {
+            (tag, Some(raw)) => Self::Unknown {
                 tag: tag.into(),
                 raw,
             },
-            ("INTERRUPT", None) => ClientFrame::Interrupt,
-            (_, None) => ClientFrame::Pong,
-        }))
+            ("INTERRUPT", None) => Self::Interrupt,
+            (_, None) => Self::Pong,
+        })
     }
 }
 
-impl<'de> Deserialize<'de> for Tags {
+impl<'de> Deserialize<'de> for ClientFrame {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         read_alone(from)
     }

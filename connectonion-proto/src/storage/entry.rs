@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-use rpc_core::encode::encode;
-use rpc_core::json::{find_member, parse};
+use rpc_core::encode::{encode, encode_into};
+use rpc_core::json::{each_member, find_member, open, parse};
 use rpc_core::{Json, Limits, Str};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::record::{Record, RecordStatus};
 use crate::frame::Session;
@@ -110,15 +110,14 @@ pub(crate) fn read(line: &str, before: Option<&Record>) -> Option<Record> {
 }
 
 /// Does so with the members of the session before it.
-fn read_with(
+fn read_with<'r>(
     line: &str,
-    before: Option<&Record>,
-    members: impl FnOnce(&Json) -> Option<Session>,
+    before: Option<&'r Record>,
+    members: impl FnOnce(&'r Json) -> Option<Members<'r>>,
 ) -> Option<Record> {
-    let mut record = Record::parse(line).ok()?;
+    let Line(mut record, short) = parse(line, &Limits::unlimited()).ok()?;
     let before = before.filter(|it| record.follows(it));
-    let short = find_member(line, "short").filter(|it| it.first_byte() == b'{');
-    if let Some(short) = short {
+    if let Some(short) = short.filter(|it| it.first_byte() == b'{') {
         let short: Short = parse(short.get(), &Limits::unlimited()).ok()?;
         let mut texts = Texts::of(before.filter(|_| record.session.is_none()));
         record.prompt = texts.lengthen(&record.prompt)?;
@@ -201,62 +200,91 @@ impl Texts {
     }
 }
 
-fn members(session: &Json) -> Option<Session> {
-    Session::parse(session.get(), &Limits::unlimited()).ok()
+/// A record, and the member `short` of its line.
+struct Line(Record, Option<Json>);
+
+impl<'de> Deserialize<'de> for Line {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut short = None;
+        let keep = |name: &str, value| {
+            if name == "short" {
+                short = Some(value);
+            }
+        };
+        let record = Record::deserialize(open(from, keep))?;
+        Ok(Self(record, short))
+    }
+}
+
+/// The members of a session, as they stand in it.
+type Members<'j> = Vec<(Cow<'j, str>, &'j str)>;
+
+fn members(session: &Json) -> Option<Members<'_>> {
+    let mut members = Vec::new();
+    each_member(session.get(), |name, value| members.push((name, value))).ok()?;
+    Some(members)
+}
+
+fn get<'j>(members: &Members<'j>, name: &str) -> Option<&'j str> {
+    let (_, value) = members.iter().rev().find(|(known, _)| known == name)?;
+    Some(*value).filter(|value| *value != "null")
 }
 
 /// Returns the members of a session as [`Change`]s of another one.
-fn changes(base: &Session, session: &Json) -> Option<Json> {
-    let session = members(session)?;
+fn changes(base: &Members<'_>, session: &Json) -> Option<Json> {
     let mut changes = Session::new();
-    for (name, value) in session.members() {
-        let before = base.get(name);
-        let change = match before {
-            Some(before) if before == value => None,
-            _ => {
-                let adds = before.and_then(|before| appended(before, value));
-                let is = adds.is_none().then(|| value.clone());
-                Some(Change { is, adds })
-            }
+    for (name, value) in members(session)? {
+        let before = get(base, &name);
+        let change = if before == Some(value) {
+            None
+        } else {
+            let adds = before.and_then(|before| appended(before, value));
+            // It was read on the way.
+            let whole = || Json::from_checked(value.to_owned());
+            let is = adds.is_none().then(whole);
+            Some(Change { is, adds })
         };
-        changes.set(name, &change).ok()?;
+        changes.set(&name, &change).ok()?;
     }
     Json::of(&changes).ok()
 }
 
 /// Returns a session after [`changes`].
-fn changed(base: &Session, changes: &Json) -> Option<Json> {
-    let changes = members(changes)?;
-    let mut session = Session::new();
-    for (name, change) in changes.members() {
-        let change: Option<Change> = parse(change.get(), &Limits::unlimited()).ok()?;
-        let value = match change {
-            None => base.get(name)?.clone(),
-            Some(Change {
-                is: Some(value), ..
-            }) => value,
+fn changed(base: &Members<'_>, changes: &Json) -> Option<Json> {
+    let mut session = String::from("{");
+    for (name, change) in members(changes)? {
+        if session.len() > 1 {
+            session.push(',');
+        }
+        encode_into(&name, &mut session).ok()?;
+        session.push(':');
+        match parse::<Option<Change>>(change, &Limits::unlimited()).ok()? {
+            None => session.push_str(get(base, &name)?),
+            Some(Change { is: Some(is), .. }) => session.push_str(is.get()),
             Some(Change { adds, .. }) => {
-                let (before, adds) = (inside(base.get(name)?)?, adds?);
-                let adds = inside(&adds)?;
-                let are_items = !before.is_empty() && !adds.is_empty();
-                are_items.then(|| Json::from_checked(format!("[{before},{adds}]")))?
+                let (before, adds) = (inside(get(base, &name)?)?, adds?);
+                let adds = inside(adds.get())?;
+                if before.is_empty() || adds.is_empty() {
+                    return None;
+                }
+                session.extend(["[", before, ",", adds, "]"]);
             }
-        };
-        session.set_raw(name, value);
+        }
     }
-    Json::of(&session).ok()
+    session.push('}');
+    Some(Json::from_checked(session))
 }
 
 /// Returns the items behind those of an array that begins alike.
-fn appended(before: &Json, list: &Json) -> Option<Json> {
+fn appended(before: &str, list: &str) -> Option<Json> {
     let before = inside(before).filter(|before| !before.is_empty())?;
     let items = inside(list)?.strip_prefix(before)?.strip_prefix(',')?;
     Json::new(&format!("[{items}]")).ok()
 }
 
 /// Returns the items of an array.
-fn inside(list: &Json) -> Option<&str> {
-    let items = list.get().strip_prefix('[')?.strip_suffix(']')?;
+fn inside(list: &str) -> Option<&str> {
+    let items = list.strip_prefix('[')?.strip_suffix(']')?;
     Some(items.trim_end())
 }
 

@@ -8,7 +8,7 @@ use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::access::{Items, Members, Raw, Typed, Variant};
-use super::scan::{Misfit, number_end, past_space, plain_end, short_whole, word_end};
+use super::scan::{Misfit, Short, number_end, past_space, plain_end, short_number, word_end};
 use super::skip::value_end;
 use super::unescape::{unescape_from, unescape_into};
 use super::{DecodeError, DecodeErrorKind, Json, token};
@@ -189,14 +189,14 @@ impl<'de> Deserializer<'de> {
 
     pub(super) fn skip(&mut self) -> Result<()> {
         self.token();
-        self.move_to(value_end(self.text.as_bytes(), self.at))
+        self.move_to(value_end(self.text.as_bytes(), self.at, &mut false))
     }
 
     /// Reads a value as raw text.
     fn raw(&mut self) -> Result<&'de str> {
         self.token();
         let start = self.at;
-        self.move_to(value_end(self.text.as_bytes(), start))?;
+        self.move_to(value_end(self.text.as_bytes(), start, &mut false))?;
         Ok(self.since(start))
     }
 
@@ -273,9 +273,12 @@ impl<'de> Deserializer<'de> {
             return Err(self.mismatch(expected));
         };
         let start = self.at;
-        if let Some((whole, end)) = short_whole(self.text.as_bytes(), start) {
+        if let Some((number, end)) = short_number(self.text.as_bytes(), start) {
             self.at = end;
-            let read = visitor.visit_u64(whole);
+            let read = match number {
+                Short::Whole(whole) => visitor.visit_u64(whole),
+                Short::Real(real) => visitor.visit_f64(real),
+            };
             return read.map_err(|error: DecodeError| {
                 error.expecting(expected).locate_once(self.text, start)
             });

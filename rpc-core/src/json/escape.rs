@@ -1,6 +1,6 @@
 //! Writing strings: text without escapes is found many bytes at a time and copied in long runs.
 
-use super::scan::{is_special, plain_end, run_end};
+use super::scan::{is_special, plain_end, text_end};
 
 /// Extra room for the rest of the frame.
 const ROOM: usize = 64;
@@ -15,7 +15,7 @@ pub(super) fn write_plain(out: &mut String, text: &str) {
 
 /// Appends `text` as a JSON string.
 pub(super) fn write_string(out: &mut String, text: &str) {
-    let clean = run_end(text.as_bytes(), 0);
+    let clean = text_end(text.as_bytes());
     out.push('"');
     if clean == text.len() {
         write_plain(out, text);

@@ -64,7 +64,7 @@ impl<'de, F: FnMut(Cow<'de, str>, &'de str)> Visitor<'de> for Each<F> {
             let value: &serde_json::value::RawValue = map.next_value()?;
             let name = match key {
                 Key::Borrowed(name) => Cow::Borrowed(name),
-                Key::Owned(name) => Cow::Owned(name.into()),
+                Key::Owned(name) => Cow::Owned(name),
             };
             (self.0)(name, value.get());
         }

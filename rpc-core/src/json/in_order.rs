@@ -61,7 +61,12 @@ impl<'t> InOrder<'t> {
     #[inline(always)]
     pub fn raw(&mut self, name: &str) -> Option<&'t str> {
         let start = self.value(name)?;
-        self.at = value_end(self.text.as_bytes(), start).ok()?;
+        self.value_text(start, &mut false)
+    }
+
+    #[inline(always)]
+    fn value_text(&mut self, start: usize, has_escape: &mut bool) -> Option<&'t str> {
+        self.at = value_end(self.text.as_bytes(), start, has_escape).ok()?;
         self.text.get(start..self.at)
     }
 
@@ -73,12 +78,18 @@ impl<'t> InOrder<'t> {
             self.at = end + 1;
             return self.text.get(start..=end).map(Json::whole);
         }
-        if let Some(empty @ ("[]" | "{}")) = self.text.get(start..start + 2) {
+        let empty = match self.text.get(start..start + 2) {
+            Some("[]") => Some(Json::EMPTY_ARRAY),
+            Some("{}") => Some(Json::EMPTY_OBJECT),
+            _ => None,
+        };
+        if empty.is_some() {
             self.at = start + 2;
-            return Some(Json::whole(empty));
+            return empty;
         }
-        let raw = self.raw(name)?;
-        matches!(mend(raw), Cow::Borrowed(_)).then(|| Json::whole(raw))
+        let mut has_escape = false;
+        let raw = self.value_text(start, &mut has_escape)?;
+        (!has_escape || matches!(mend(raw), Cow::Borrowed(_))).then(|| Json::whole(raw))
     }
 
     /// Returns whether there are no further members.

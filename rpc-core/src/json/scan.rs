@@ -87,6 +87,19 @@ pub(super) fn run_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
+/// Like [`run_end`], for a text that may be a short word.
+#[inline(always)]
+pub(super) fn text_end(bytes: &[u8]) -> usize {
+    // Its halves overlap.
+    if let 4..WORD = bytes.len()
+        && let (Some([a, b, c, d]), Some([e, f, g, h])) = (bytes.first_chunk(), bytes.last_chunk())
+        && marks([*a, *b, *c, *d, *e, *f, *g, *h]) == 0
+    {
+        return bytes.len();
+    }
+    run_end(bytes, 0)
+}
+
 pub(super) const fn is_special(byte: &u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..0x20)
 }
@@ -137,11 +150,14 @@ pub(super) const fn first(marks: u64) -> usize {
 
 /// The index of a string's closing quotation mark, from a byte inside it.
 #[inline]
-pub(super) fn string_end(bytes: &[u8], at: usize) -> Result<usize, Misfit> {
+pub(super) fn string_end(bytes: &[u8], at: usize, has_escape: &mut bool) -> Result<usize, Misfit> {
     let end = plain_end(bytes, at);
     match bytes.get(end) {
         Some(b'"') => Ok(end),
-        _ => escaped_end(bytes, end),
+        _ => {
+            *has_escape = true;
+            escaped_end(bytes, end)
+        }
     }
 }
 
@@ -208,19 +224,61 @@ pub(super) fn number_end(bytes: &[u8], mut at: usize) -> Result<usize, Misfit> {
     Ok(at)
 }
 
-/// A whole number from 0 up, of so few digits that none is lost, and the index after it. `None` for any other.
+/// A number from 0 up of few digits, so that none is lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Short {
+    Whole(u64),
+    Real(f64),
+}
+
+/// A short number and the index after it. `None` for any other, and for one with an exponent.
 #[inline]
-pub(super) fn short_whole(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let (mut whole, mut end) = (0, at);
-    while let Some(digit @ b'0'..=b'9') = bytes.get(end)
-        && end < at + 18
-    {
-        whole = 10 * whole + u64::from(digit - b'0');
-        end += 1;
+pub(super) fn short_number(bytes: &[u8], at: usize) -> Option<(Short, usize)> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let rest = rest.get(..SHORT).unwrap_or(rest);
+    let (whole, mut len) = digits(rest, 0);
+    let begins_well = len == 1 || len > 1 && rest.first() != Some(&b'0');
+    let mut number = Short::Whole(whole);
+    if let Some(b'.') = rest.get(len) {
+        let (all, more) = digits(rest.get(len + 1..).unwrap_or_default(), whole);
+        // A double holds both exactly, so that the quotient is rounded once: to the nearest one.
+        let power = POWERS.get(more).filter(|power| **power > 1.0)?;
+        number = Short::Real(exact(all)? / power);
+        len += 1 + more;
     }
+    let end = at + len;
     let is_end = !matches!(bytes.get(end), Some(b'0'..=b'9' | b'.' | b'e' | b'E'));
-    let begins_well = end == at + 1 || end > at && bytes.get(at) != Some(&b'0');
-    (is_end && begins_well).then_some((whole, end))
+    (is_end && begins_well).then_some((number, end))
+}
+
+/// The length of numbers that are short: none has more than 64 bits.
+const SHORT: usize = 18;
+
+/// Powers of ten, up to as many digits as may follow the point.
+#[rustfmt::skip]
+const POWERS: [f64; 17] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+];
+
+/// The number as a double, if that holds it exactly.
+#[inline]
+#[expect(clippy::cast_precision_loss, reason = "it is exact")]
+fn exact(number: u64) -> Option<f64> {
+    (number <= 1 << f64::MANTISSA_DIGITS).then_some(number as f64)
+}
+
+/// Appends the digits at the start to a number, and returns how many they are.
+#[inline]
+fn digits(bytes: &[u8], mut number: u64) -> (u64, usize) {
+    let mut count = 0;
+    for digit in bytes.iter().map(|byte| byte.wrapping_sub(b'0')) {
+        if digit > 9 {
+            break;
+        }
+        number = 10 * number + u64::from(digit);
+        count += 1;
+    }
+    (number, count)
 }
 
 /// The index after one digit or more.
@@ -264,6 +322,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_short_number_is_read_as_the_standard_library_reads_it(
+            text in "-?[0-9]{0,19}(\\.[0-9]{0,18})?(e[0-9])?[,}]?",
+        ) {
+            if let Some((number, end)) = short_number(text.as_bytes(), 0) {
+                prop_assert_eq!(number_end(text.as_bytes(), 0), Ok(end));
+                match number {
+                    Short::Whole(whole) => prop_assert_eq!(text[..end].parse(), Ok(whole)),
+                    Short::Real(real) => prop_assert_eq!(text[..end].parse(), Ok(real)),
+                }
+            }
+        }
+
         #[test]
         fn the_end_agrees_with_a_bytewise_scan(
             bytes in proptest::collection::vec(

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 pub use members::{Always, Member, Nothing, Word, absent, flatten};
 
 use super::value::JsonVisitor;
-use super::{Json, Str, token};
+use super::{Json, token};
 use crate::limits::Limits;
 
 /// An object whose content depends on its tag. Implemented by [`tagged!`](crate::tagged).
@@ -117,6 +117,8 @@ impl<T: Tagged> Tagged for Option<T> {
 pub trait Common: Default {
     /// The names of these members, the tag and the content.
     const NAMES: &'static [&'static str];
+    /// Whether there are none besides the tag and the content.
+    const IS_NONE: bool = false;
 
     /// Reads a member if it is one of these.
     ///
@@ -139,6 +141,7 @@ impl<B: Tagged> Common for Alone<B> {
         Some(content) => &[B::TAG, content],
         None => &[B::TAG],
     };
+    const IS_NONE: bool = true;
 
     #[inline]
     fn take<'de, A: MapAccess<'de>>(&mut self, _: &str, _: &mut A) -> Result<bool, A::Error> {
@@ -149,7 +152,7 @@ impl<B: Tagged> Common for Alone<B> {
 /// The name of a member.
 pub(super) enum Key<'de> {
     Borrowed(&'de str),
-    Owned(Str),
+    Owned(String),
 }
 
 impl Deref for Key<'_> {
@@ -473,6 +476,8 @@ impl<'de, A: MapAccess<'de>, C: Common> Deserializer<'de> for Rest<'_, A, C> {
                 let entry = iter::once((token::RAW, whole.get()));
                 visitor.visit_map(de::value::MapDeserializer::new(entry))
             }
+            // The reader by the same tag finds a second one itself.
+            token::TAGGED if C::IS_NONE && !self.is_ahead => visitor.visit_map(self.map),
             token::TAGGED => visitor.visit_map(self),
             _ => visitor.visit_newtype_struct(self),
         }

@@ -53,20 +53,6 @@ impl<'o> Writer<'o> {
         Self { out }
     }
 
-    /// Writes a float with `serde_json`, because its shortest form is hard to compute and floats
-    /// are rare.
-    fn float(self, value: impl Serialize) -> Result {
-        // The longest has 24 characters.
-        let mut digits = [0; 32];
-        let mut rest = &mut digits[..];
-        serde_json::to_writer(&mut rest, &value).map_err(ser::Error::custom)?;
-        let len = 32 - rest.len();
-        let digits = digits.get(..len).unwrap_or_default();
-        self.out
-            .push_str(std::str::from_utf8(digits).map_err(ser::Error::custom)?);
-        Ok(())
-    }
-
     /// Opens the object around a variant with data: `{"name":`.
     #[inline]
     fn open_variant(self, variant: &'static str) -> &'o mut String {
@@ -81,6 +67,18 @@ macro_rules! integers {
         #[inline]
         fn $method(self, value: $Of) -> Result {
             self.out.push_str(itoa::Buffer::new().format(value));
+            Ok(())
+        }
+    )*};
+}
+
+macro_rules! floats {
+    ($($method:ident($Of:ty))*) => {$(
+        fn $method(self, value: $Of) -> Result {
+            if !value.is_finite() {
+                return self.serialize_unit();
+            }
+            self.out.push_str(zmij::Buffer::new().format_finite(value));
             Ok(())
         }
     )*};
@@ -108,13 +106,7 @@ impl<'o> Serializer for Writer<'o> {
         serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64) serialize_u128(u128)
     }
 
-    fn serialize_f32(self, value: f32) -> Result {
-        self.float(value)
-    }
-
-    fn serialize_f64(self, value: f64) -> Result {
-        self.float(value)
-    }
+    floats! { serialize_f32(f32) serialize_f64(f64) }
 
     fn serialize_char(self, value: char) -> Result {
         write_string(self.out, value.encode_utf8(&mut [0; 4]));

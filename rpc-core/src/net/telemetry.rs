@@ -22,7 +22,8 @@
 //! | `rpc_client_queued_events`: waiting for the application | gauge | |
 //! | `rpc_client_lost_events_total`: dropped because the application was too slow | counter | |
 //!
-//! A method that the crate does not know is `_OTHER`, so a peer cannot make up labels.
+//! Calls are timed where a recorder has their gauge. A method that the crate does not know is
+//! `_OTHER`, so a peer cannot make up labels.
 
 mod meter;
 
@@ -110,10 +111,10 @@ impl CallSpan {
         &self.span
     }
 
-    /// Returns whether anybody listens: the span is enabled, or feature `metrics` is on.
+    /// Returns whether anybody listens: the span is enabled, or a recorder of `metrics` counts the call.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        cfg!(feature = "metrics") || !self.span.is_disabled()
+        self.meter.is_counted() || !self.span.is_disabled()
     }
 
     /// Ends the call. The first end counts.

@@ -12,7 +12,11 @@
 )]
 
 #[cfg(feature = "metrics")]
-use std::{cell::RefCell, ptr, thread::LocalKey};
+use std::{
+    cell::{Cell, RefCell},
+    ptr,
+    thread::LocalKey,
+};
 
 #[cfg(feature = "metrics")]
 use metrics::{
@@ -47,24 +51,45 @@ pub fn describe() {
 
 #[derive(Debug)]
 pub(super) struct Call {
+    /// `None` if nobody counts it.
     #[cfg(feature = "metrics")]
-    running: (Side, &'static str, &'static str, crate::Instant),
+    running: Option<(Side, &'static str, &'static str, crate::Instant)>,
+}
+
+/// One, which notes that somebody counts it: a gauge without a recorder does not ask for the number.
+#[cfg(feature = "metrics")]
+struct Counted<'c>(&'c Cell<bool>);
+
+#[cfg(feature = "metrics")]
+impl metrics::IntoF64 for Counted<'_> {
+    fn into_f64(self) -> f64 {
+        self.0.set(true);
+        1.0
+    }
 }
 
 impl Call {
     pub(super) fn new(side: Side, system: &'static str, method: &'static str) -> Self {
         #[cfg(feature = "metrics")]
-        active_calls(side, system).increment(1);
+        let is_counted = Cell::new(false);
+        #[cfg(feature = "metrics")]
+        active_calls(side, system).increment(Counted(&is_counted));
         Self {
             #[cfg(feature = "metrics")]
-            running: (side, system, method, crate::net::time::now()),
+            running: (is_counted.get()).then(|| (side, system, method, crate::net::time::now())),
         }
+    }
+
+    pub(super) const fn is_counted(&self) -> bool {
+        #[cfg(feature = "metrics")]
+        return self.running.is_some();
+        #[cfg(not(feature = "metrics"))]
+        false
     }
 
     pub(super) fn end(&self, outcome: &'static str) {
         #[cfg(feature = "metrics")]
-        {
-            let (side, system, method, start) = self.running;
+        if let Some((side, system, method, start)) = self.running {
             active_calls(side, system).decrement(1);
             let name = match side {
                 Side::Client => "rpc_client_call_duration_seconds",
