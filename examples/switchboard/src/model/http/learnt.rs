@@ -25,25 +25,11 @@ pub(super) const NOT_TAKEN: &str = "support|permit|allow|accept|able|require|unk
 const MISSING: &str = "missing|(?:field|is) required|(?:passed|handed|sent) back";
 /// What else may be refused, which is written in another way then, and how a refusal speaks of it. The last is of
 /// calls with which the provider misses something.
-const PLAIN: [(&str, &str); 5] = [
-    (
-        IMAGES,
-        r"image|vision|multi.?modal|content.{0,9} must be a? ?string",
-    ),
-    (
-        SYSTEM,
-        r"\bsystem\b.*(?:role|message|prompt|support)|\brole\b.*\bsystem\b|developer instruction",
-    ),
-    (
-        EMPTY,
-        r"content.*(?:empty|blank)|(?:empty|blank).*content|must not be empty|must have non-empty",
-    ),
-    (NO_PARAMETERS, r"properties.{0,9}should be non-?empty"),
-    (
-        CALLS,
-        r"\b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b",
-    ),
-];
+const PLAIN: &str = r"images: image|vision|multi.?modal|content.{0,9} must be a? ?string
+a system message: \bsystem\b.*(?:role|message|prompt|support)|\brole\b.*\bsystem\b|developer instruction
+empty messages: content.*(?:empty|blank)|(?:empty|blank).*content|must not be empty|must have non-empty
+tools without parameters: properties.{0,9}should be non-?empty
+earlier tool calls: \b(?:missing|required|back|has no|have no|lacks?|without|must|expected)\b";
 const IMAGES: &str = "images";
 const SYSTEM: &str = "a system message";
 const EMPTY: &str = "empty messages";
@@ -129,7 +115,8 @@ impl Learnt {
     /// Returns what a refusal speaks of that can be written in another way.
     fn plain(&self, query: &Query, says: &str) -> Option<String> {
         let applied = |it: &Self| serde_json::from_slice::<Value>(&it.apply(query)).ok();
-        let mut spoken_of = PLAIN.iter().filter(|(_, words)| finds(words, says));
+        let rows = PLAIN.lines().filter_map(|row| row.split_once(": "));
+        let mut spoken_of = rows.filter(|(_, words)| finds(words, says));
         let found = spoken_of.find(|(name, _)| {
             let mut other = self.clone();
             let new = other.refused.insert((*name).to_owned(), None).is_none();
@@ -177,7 +164,14 @@ impl Learnt {
                 // `tool_choice` needs `tools`, and `stream_options` needs `stream`.
                 None if is_top && self.needs_refused(&name) => continue,
                 _ if name == "images" && self.refused.contains_key(IMAGES) => continue,
-                _ if self.is_empty(&name, value.get()) => continue,
+                _ if name == "parameters" && self.refused.contains_key(NO_PARAMETERS) => {
+                    let parameters: Value = serde_json::from_str(value.get())?;
+                    let properties = parameters["properties"].as_object();
+                    if properties.is_none_or(Map::is_empty) {
+                        continue;
+                    }
+                    name
+                }
                 _ => name,
             };
             let value = match is_one(OPAQUE, &name) {
@@ -192,16 +186,6 @@ impl Learnt {
             kept.insert(name, value);
         }
         to_raw_value(&kept)
-    }
-
-    /// Returns whether these are parameters without one, and such are refused.
-    fn is_empty(&self, name: &str, value: &str) -> bool {
-        let is_meant = name == "parameters" && self.refused.contains_key(NO_PARAMETERS);
-        let parameters = || serde_json::from_str::<Value>(value).unwrap_or_default();
-        is_meant
-            && parameters()["properties"]
-                .as_object()
-                .is_none_or(Map::is_empty)
     }
 
     fn needs_refused(&self, name: &str) -> bool {

@@ -77,6 +77,25 @@ fn what_providers_refuse_is_mended() {
     let image = |kind: &str| vec![Block::ImageUrl(format!("data:{kind};base64,iVBORw0KGgo="))];
     for (given, meant) in [
         (vec![], vec![user(NOTHING)]),
+        // Some give the calls of each answer the same ids.
+        (
+            vec![
+                user("a"),
+                asks(&[("x", "echo", "{}")]),
+                tool("x", "1"),
+                user("b"),
+                asks(&[("x", "echo", "{}")]),
+                tool("x", "2"),
+            ],
+            vec![
+                user("a"),
+                asks(&[("x", "echo", "{}")]),
+                tool("x", "1"),
+                user("b"),
+                asks(&[("call_0", "echo", "{}")]),
+                tool("call_0", "2"),
+            ],
+        ),
         (
             vec![
                 user("a"),

@@ -166,6 +166,16 @@ fn an_address_is_completed_to_that_of_the_interface() {
             }
         }
     }
+    // Where it listens.
+    for (given, root) in [
+        ("h", "http://h:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        (":1234", "http://127.0.0.1:1234"),
+        ("[::]:1234", "http://127.0.0.1:1234"),
+    ] {
+        let model = model(Kind::Ollama, given);
+        assert_eq!(model.url().as_str(), format!("{root}/api/chat"), "{given}");
+    }
     let url = "http://h/v1/chat/completions";
     assert_eq!(model(Kind::OpenAi, "http://h").url().as_str(), url);
     let model = HttpModel::new(ModelConfig::new(Kind::OpenAi, "toy")).unwrap();
