@@ -239,10 +239,9 @@ fn changes(base: &Members<'_>, session: &Json) -> Option<Json> {
             None
         } else {
             let adds = before.and_then(|before| appended(before, value));
-            let is = match adds {
-                None => Some(Json::new(value).ok()?),
-                Some(_) => None,
-            };
+            // It was read on the way.
+            let whole = || Json::from_checked(value.to_owned());
+            let is = adds.is_none().then(whole);
             Some(Change { is, adds })
         };
         changes.set(&name, &change).ok()?;
