@@ -24,8 +24,8 @@ pub(crate) fn gate() -> bool {
             let what = format!("{} beside {}", work.name, peer.name);
             gate.ratio(&what, ratio, peer.least, peer.why_missed);
         }
-        if let Some((.., most, why)) = goals::CALLS.iter().find(|call| call.0 == work.name) {
-            gate.call(&work.name, ours.instructions, *most, *why);
+        if let Some((.., most)) = goals::CALLS.iter().find(|call| call.0 == work.name) {
+            gate.call(&work.name, ours.instructions, *most);
         }
         if let Some(most) = work.max_allocations {
             let what = format!("{}: {:.2} allocations", work.name, ours.allocations);
@@ -76,14 +76,14 @@ impl Gate {
     }
 
     /// What both ends take for a call.
-    fn call(&mut self, name: &str, found: f64, most: f64, why: Option<&str>) {
+    fn call(&mut self, name: &str, found: f64, most: f64) {
         let line = format!("{name}: {found:.0} instructions of both ends");
         if found < most * (1.0 - goals::CALL_MARGIN) {
             let line = format!("{line} (at most {most}): can be lowered");
             self.better.push(line);
         }
         let most = (most * (1.0 + goals::CALL_MARGIN)).round();
-        self.say(found <= most, format!("{line} (at most {most})"), why);
+        self.say(found <= most, format!("{line} (at most {most})"), None);
     }
 
     fn at_most(&mut self, what: &str, found: f64, most: f64) {

@@ -92,10 +92,11 @@ pub(super) fn works() -> [Work; 2] {
         sonic,
         kept::<Delivered<'_, Query>>,
     );
-    let why = "ten members, three texts that do not fit inline";
-    let read = ["jsonrpsee", "rmcp", "sonic-rs"]
+    let why = "3.0 times jsonrpsee would be 6,370 instructions, 9.0 times rmcp 5,120, fewer than sonic-rs takes (6,550): of \
+        6,480 go 1,760 to seven texts, three of them allocated, 1,740 to eleven names, 390 to two fractions, 300 to a raw \
+        value, 1,000 to moving and dropping the event";
+    let read = ["jsonrpsee", "rmcp"]
         .iter()
         .fold(read, |read, peer| read.missed(peer, why));
-    let written = written.missed("to_writer", "two of ten members are fractions");
     [read.allocating(3.0), written]
 }

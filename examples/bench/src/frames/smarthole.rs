@@ -81,7 +81,8 @@ pub(super) fn works() -> [Work; 2] {
         sonic,
         kept::<Delivered<'_>>,
     );
-    let why = "three texts do not fit inline, as in the derive";
+    let why = "1.50 would be 2,920 instructions of 3,460: 800 go to three texts that do not fit inline, as in the derive, 310 to \
+        the ends of long names and texts, 1,300 to eight members by name";
     let read = read.missed("serde derive", why);
     [read.allocating(3.0), written]
 }
