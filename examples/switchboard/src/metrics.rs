@@ -87,7 +87,9 @@ pub fn guard(http: HttpConfig) -> HttpConfig {
 }
 
 fn needs_token(parts: &Parts, peer: SocketAddr) -> bool {
-    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(&parts.headers);
+    let mut forwarded = [FORWARDED.as_str(), "x-forwarded-for"].into_iter();
+    let is_forwarded = forwarded.any(|name| parts.headers.contains_key(name));
+    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded;
     is_asked(&parts.method, &parts.uri) && !is_local
 }
 
@@ -114,11 +116,6 @@ pub fn respond<B>(request: &Request<B>) -> Option<Response<Bytes>> {
         KIND,
         rendered.unwrap_or_default().into(),
     ))
-}
-
-/// Whether a proxy forwards the request.
-fn is_forwarded(headers: &HeaderMap) -> bool {
-    headers.contains_key(FORWARDED) || headers.contains_key("x-forwarded-for")
 }
 
 fn shows(headers: &HeaderMap, token: Option<&Secret>) -> bool {

@@ -14,6 +14,7 @@ mod store;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use tokio::runtime::Builder;
@@ -81,6 +82,18 @@ enum Command {
 struct HealthArgs {
     /// The URL to request, such as http://127.0.0.1:7200/health.
     url: String,
+}
+
+/// Reads one of these words: each has its help, and what it means.
+fn choice<T: Clone + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let known = words.clone();
+    let known = known.map(|(word, help, _)| PossibleValue::new(word).help(help));
+    PossibleValuesParser::new(known).try_map(move |given| {
+        let found = words.iter().find(|(word, ..)| *word == given);
+        found.map(|(.., meant)| meant.clone()).ok_or("unknown")
+    })
 }
 
 /// Runs the command of this process's command line.

@@ -48,19 +48,19 @@ fn read(line: &str) -> (ItemStatus, &str) {
     (ItemStatus::Pending, line)
 }
 
-/// Returns the box of a status.
-pub fn mark(status: &ItemStatus) -> &'static str {
-    match status {
-        ItemStatus::InProgress => "[~]",
-        ItemStatus::Done => "[x]",
-        ItemStatus::Failed => "[!]",
-        _ => "[ ]",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the box of a status.
+    fn mark(status: &ItemStatus) -> &'static str {
+        match status {
+            ItemStatus::InProgress => "[~]",
+            ItemStatus::Done => "[x]",
+            ItemStatus::Failed => "[!]",
+            _ => "[ ]",
+        }
+    }
 
     #[test]
     fn a_list_is_read_leniently() {

@@ -50,69 +50,67 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Self; 14] = [
-        Self::Sandbox,
-        Self::NotFound,
-        Self::TimedOut,
-        Self::TooLarge,
-        Self::Edit,
-        Self::Stale,
-        Self::NotText,
-        Self::NotFile,
-        Self::Git,
-        Self::Failed,
-        Self::Call,
-        Self::Declined,
-        Self::Aborted,
-        Self::Other,
-    ];
-
     /// Returns what a code for clients stands for.
     pub fn of(code: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == code)
+        ROWS.iter().find(|row| row.2 == code).map(|row| row.0)
     }
 
     /// Returns the reason in words, for people.
-    pub const fn words(self) -> &'static str {
-        self.row().0
+    pub fn words(self) -> &'static str {
+        self.row().1
     }
 
     /// Returns the code for clients.
-    pub const fn as_str(self) -> &'static str {
-        self.row().1
+    pub fn as_str(self) -> &'static str {
+        self.row().2
     }
 
     /// Returns the details of an error that comes from this `source`.
     pub(super) fn detail(self, source: &'static str) -> ErrorDetail {
-        let (_, code, kind, category) = self.row();
-        ErrorDetail {
-            code: Some(code.into()),
-            category: Some(category.into()),
-            kind: Some(kind.into()),
-            source: Some(source.into()),
-            ..ErrorDetail::default()
-        }
+        let (_, _, code, kind, category) = *self.row();
+        detail(code, kind, category, source)
     }
 
-    /// Returns the words, the code for clients, and the kind and the category in an error's details.
-    #[rustfmt::skip] // One row per line, to be read as a table.
-    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str) {
-        match self {
-            Self::Sandbox => ("it would not stay within the workspace", code::SANDBOX_VIOLATION, "sandbox_violation", "other"),
-            Self::NotFound => ("there is no such file", code::FILE_NOT_FOUND, "file_not_found", "file-not-found"),
-            Self::TimedOut => ("it took too long", code::TIMEOUT, "timeout", "timeout"),
-            Self::TooLarge => ("it is too large, or there is too much of it", code::BUDGET_EXHAUSTED, "budget_exhausted", "budget-exhausted"),
-            Self::Edit => ("the text to replace is not there, or there more than once", "E_EDIT_NO_MATCH", "unknown", "other"),
-            Self::Stale => ("the file was not read, or has changed since", "E_FILE_CHANGED", "unknown", "other"),
-            Self::NotText => ("it is not UTF-8 text", "E_NOT_TEXT", "unknown", "other"),
-            Self::NotFile => ("it is no ordinary file, or may not be written", "E_NOT_A_FILE", "unknown", "other"),
-            Self::Git => ("tools do not write what Git runs by itself", "E_GIT_FOLDER", "unknown", "other"),
-            Self::Failed => ("the command ended with an error", "E_COMMAND_FAILED", "unknown", "other"),
-            Self::Call => ("nothing was done: there is no such tool, the call is wrong, or it came again and again", "E_TOOL_CALL", "unknown", "other"),
-            Self::Declined => ("you declined it", "E_DECLINED", "unknown", "other"),
-            Self::Aborted => ("aborted", code::ABORTED, "unknown", "other"),
-            Self::Other => ("the system or the tool failed", code::UNKNOWN, "unknown", "other"),
-        }
+    fn row(self) -> &'static Row {
+        let [.., other] = &ROWS;
+        ROWS.iter().find(|row| row.0 == self).unwrap_or(other)
+    }
+}
+
+/// The row of a code: its words, the code for clients, and the kind and the category in an error's details.
+type Row = (Code, &'static str, &'static str, &'static str, &'static str);
+
+#[rustfmt::skip] // One row per line, to be read as a table.
+const ROWS: [Row; 14] = [
+    (Code::Sandbox, "it would not stay within the workspace", code::SANDBOX_VIOLATION, "sandbox_violation", "other"),
+    (Code::NotFound, "there is no such file", code::FILE_NOT_FOUND, "file_not_found", "file-not-found"),
+    (Code::TimedOut, "it took too long", code::TIMEOUT, "timeout", "timeout"),
+    (Code::TooLarge, "it is too large, or there is too much of it", code::BUDGET_EXHAUSTED, "budget_exhausted", "budget-exhausted"),
+    (Code::Edit, "the text to replace is not there, or there more than once", "E_EDIT_NO_MATCH", "unknown", "other"),
+    (Code::Stale, "the file was not read, or has changed since", "E_FILE_CHANGED", "unknown", "other"),
+    (Code::NotText, "it is not UTF-8 text", "E_NOT_TEXT", "unknown", "other"),
+    (Code::NotFile, "it is no ordinary file, or may not be written", "E_NOT_A_FILE", "unknown", "other"),
+    (Code::Git, "tools do not write what Git runs by itself", "E_GIT_FOLDER", "unknown", "other"),
+    (Code::Failed, "the command ended with an error", "E_COMMAND_FAILED", "unknown", "other"),
+    (Code::Call, "nothing was done: there is no such tool, the call is wrong, or it came again and again", "E_TOOL_CALL", "unknown", "other"),
+    (Code::Declined, "you declined it", "E_DECLINED", "unknown", "other"),
+    (Code::Aborted, "aborted", code::ABORTED, "unknown", "other"),
+    (Code::Other, "the system or the tool failed", code::UNKNOWN, "unknown", "other"),
+];
+
+/// Returns the details of an error that comes from this `source`.
+pub(super) fn detail(
+    code: &'static str,
+    kind: &'static str,
+    category: &'static str,
+    source: &'static str,
+) -> ErrorDetail {
+    ErrorDetail {
+        code: Some(code.into()),
+        category: Some(category.into()),
+        kind: Some(kind.into()),
+        source: Some(source.into()),
+        ..ErrorDetail::default()
     }
 }
 
@@ -166,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_code_for_clients_has_words() {
-        for code in Code::ALL {
+        for code in ROWS.map(|row| row.0) {
             assert_eq!(Code::of(code.as_str()), Some(code));
             assert!(!code.words().contains("E_"), "{code:?}");
         }

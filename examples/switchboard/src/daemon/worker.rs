@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use acolyte_proto::error::{AppError, ErrorDetail, code};
+use acolyte_proto::error::{AppError, code};
 use acolyte_proto::event::{Event, Notice, Usage};
 use acolyte_proto::frame::{ChatRequest, Reply, ReplyUsage};
 use acolyte_proto::id::SessionId;
@@ -24,6 +24,7 @@ use snek_proto::llm::chat::{ChatMessage, Role};
 
 use self::memory::Memory;
 use super::ask_first::{self, ASK_FIRST, AWAITING_INPUT, Decisions, Step};
+use super::tool_error::detail;
 use super::workspace::Known;
 use super::{Code, ToolError, Toolbox, Workspace};
 use crate::assistant::conversation::ConversationLimits;
@@ -337,13 +338,7 @@ fn coded(
     source: &'static str,
 ) -> AppError {
     let category = if kind == "timeout" { kind } else { "other" };
-    let detail = ErrorDetail {
-        code: Some(code.into()),
-        category: Some(category.into()),
-        kind: Some(kind.into()),
-        source: Some(source.into()),
-        ..ErrorDetail::default()
-    };
+    let detail = detail(code, kind, category, source);
     AppError {
         code: Some(code.into()),
         detail: Some(Box::new(detail)),

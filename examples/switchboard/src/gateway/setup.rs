@@ -32,7 +32,7 @@ use super::site::{SECRET_VARIABLE, Site};
 use super::store::{
     GatewayStore, GatewayStoreConfig, StoreError, empty_file, open_folder, probe, unopened,
 };
-use super::tool::{self, PluginEntry, PluginLimits, PluginProblem, Tools};
+use super::tool::{self, LoadWarning, PluginEntry, PluginLimits, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
 use crate::cli::{Pings, activated, guards_of, guessable, trusting};
@@ -386,9 +386,9 @@ async fn prepare(
     let secret = secret.map_err(|_| SetupError::WebhookSecret)?;
     let (all, found) = tool::load(config.plugins.iter().map(entry)).await;
     for warning in found {
-        match &warning.problem {
-            PluginProblem::Skipped(_) => problems.push(warning.to_string()),
-            PluginProblem::NoEffect(_) => warnings.push(warning.to_string()),
+        match warning {
+            LoadWarning::Skipped(..) => problems.push(warning.to_string()),
+            LoadWarning::NoEffect(..) => warnings.push(warning.to_string()),
         }
     }
     let (tools, unknown) = all.only(&agent.tools);

@@ -31,6 +31,9 @@ const CHATS: &str = "/chats/";
 const MODELS: &str = "/models";
 /// Where the page looks for words in chats.
 const SEARCH: &str = "/search";
+/// The parts of a chat.
+const ANSWER: &str = "/answer";
+const MEMORY: &str = "/memory";
 /// Longest answer to a webhook, in bytes.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
 
@@ -103,23 +106,23 @@ impl Site {
             return text(StatusCode::NOT_FOUND, "there is no such chat").map(Body::from);
         };
         let answer = match (&parts.method, part) {
-            (&Method::GET, None) => {
+            (&Method::GET, "") => {
                 let stopping = parts.extensions.get::<Cancellation>().cloned();
                 return self.chats.follow(id, stopping);
             }
             // Pages of other hosts cannot send this type without being asked first.
-            (&Method::POST, None) if !is_json(&parts.headers) => {
+            (&Method::POST, "") if !is_json(&parts.headers) => {
                 let why = "the content type has to be application/json";
                 text(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)
             }
-            (&Method::POST, None) => self.chats.ask(id, body).await,
-            (&Method::DELETE, None) => self.chats.delete(id).await,
-            (&Method::DELETE, Some(Part::Answer)) => self.chats.stop(id),
-            (&Method::GET, Some(Part::Memory)) => self.chats.memory(id).await,
-            (&Method::DELETE, Some(Part::Memory)) => self.chats.forget(id, body).await,
-            (_, None) => not_allowed("GET, POST, DELETE"),
-            (_, Some(Part::Answer)) => not_allowed("DELETE"),
-            (_, Some(Part::Memory)) => not_allowed("GET, DELETE"),
+            (&Method::POST, "") => self.chats.ask(id, body).await,
+            (&Method::DELETE, "") => self.chats.delete(id).await,
+            (&Method::DELETE, ANSWER) => self.chats.stop(id),
+            (&Method::GET, MEMORY) => self.chats.memory(id).await,
+            (&Method::DELETE, MEMORY) => self.chats.forget(id, body).await,
+            (_, "") => not_allowed("GET, POST, DELETE"),
+            (_, ANSWER) => not_allowed("DELETE"),
+            _ => not_allowed("GET, DELETE"),
         };
         answer.map(Body::from)
     }
@@ -257,21 +260,10 @@ enum Door {
     Chat,
 }
 
-/// A part of a chat.
-enum Part {
-    Answer,
-    Memory,
-}
-
 /// Splits the path of a chat behind [`CHATS`]: its id, and which part is meant.
-fn chat_of(path: &str) -> Option<(&str, Option<Part>)> {
-    let (id, part) = match path.split_once('/') {
-        Some((id, "answer")) => (id, Some(Part::Answer)),
-        Some((id, "memory")) => (id, Some(Part::Memory)),
-        Some(_) => return None,
-        None => (path, None),
-    };
-    is_id(id).then_some((id, part))
+fn chat_of(path: &str) -> Option<(&str, &str)> {
+    let (id, part) = path.split_at_checked(32)?;
+    (is_id(id) && ["", ANSWER, MEMORY].contains(&part)).then_some((id, part))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -1,5 +1,12 @@
-//! The parts that the chat pages of gateway and agent share: [`file()`] finds their scripts and styles, and
-//! [`Skeleton`] makes the page itself.
+//! The parts that the chat pages of gateway and agent share: a [`Skeleton`] makes the
+//! page itself, and finds its scripts and styles.
+
+/// Files beside this one, with the paths that begin so.
+macro_rules! files {
+    ($start:literal $($make:ident $name:literal)*) => {
+        &[$((concat!($start, $name), crate::web::Asset::$make(include_bytes!($name)))),*]
+    };
+}
 
 pub mod agent;
 pub mod gateway;
@@ -12,29 +19,13 @@ use serde_json::json;
 
 use crate::web::{Asset, answer};
 
-/// The path of a page's [manifest](Skeleton::manifest).
-pub const MANIFEST: &str = "/manifest.json";
-
-/// Entries of [`FILES`]: files of this folder, by their names.
-macro_rules! files {
-    ($($make:ident $name:literal)*) => {
-        [$((concat!("/page/", $name), Asset::$make(include_bytes!($name)))),*]
-    };
-}
-
-const FILES: [(&str, Asset); 17] = files! {
-    style "base.css" style "app.css" style "answer.css"
+const FILES: &[(&str, Asset)] = files! {
+    "/page/" style "base.css" style "app.css" style "answer.css"
     script "answer.js" script "chats.js" script "composer.js" script "connection.js" script "dom.js"
     script "edit.js" script "markdown.js" script "nodes.js" script "theme.js" script "view.js"
     script "vendor/highlight.mjs" script "vendor/markdown-it.mjs" script "vendor/purify.mjs"
     script "vendor/remend.mjs"
 };
-
-/// Returns the file that all pages have at this path.
-pub fn file(path: &str) -> Option<Asset> {
-    let found = FILES.iter().find(|(place, _)| *place == path);
-    found.map(|(_, asset)| *asset)
-}
 
 /// What makes one page differ from the others. All but the names is HTML.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,11 +42,22 @@ pub struct Skeleton {
     pub attach: &'static str,
     /// What is below the field.
     pub choices: &'static str,
+    /// Its own scripts and pictures, with their paths.
+    pub files: &'static [(&'static str, Asset)],
 }
 
 impl Skeleton {
+    /// Returns the page's file at this path: of its own, of all pages, or its manifest.
+    pub fn file(&self, path: &str) -> Option<Response<Bytes>> {
+        let mut files = self.files.iter().chain(FILES);
+        match path {
+            "/manifest.json" => Some(self.manifest()),
+            _ => Some(files.find(|(place, _)| *place == path)?.1.respond()),
+        }
+    }
+
     /// Returns what a home screen has to know of the page: its name, and its icon.
-    pub fn manifest(&self) -> Response<Bytes> {
+    fn manifest(&self) -> Response<Bytes> {
         let Self { name, .. } = self;
         let manifest = json!({
             "name": name, "short_name": name, "start_url": "./", "display": "standalone",

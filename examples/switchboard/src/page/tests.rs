@@ -13,10 +13,11 @@ const VENDOR: &str = "/page/vendor/";
 
 /// Checks a page with its own files: the page and its scripts name only files that are there, all files
 /// are used, and none reaches for another host or makes markup on its own.
-pub(crate) fn check(page: &[u8], own: &[(&'static str, Asset)]) {
-    let all: Vec<_> = own.iter().chain(&FILES).collect();
+pub(crate) fn check(skeleton: &Skeleton) {
+    let all: Vec<_> = skeleton.files.iter().chain(FILES).collect();
     let source = |asset: &Asset| std::str::from_utf8(asset.body).unwrap();
-    let page = std::str::from_utf8(page).unwrap();
+    let page = skeleton.page("/");
+    let page = std::str::from_utf8(&page).unwrap();
     assert!(!page.contains(['{', '}']), "{page}");
     let mut named: Vec<_> = page
         .split('"')
@@ -30,7 +31,7 @@ pub(crate) fn check(page: &[u8], own: &[(&'static str, Asset)]) {
     }
     for path in &named {
         assert!(
-            path == MANIFEST || all.iter().any(|(known, _)| known == path),
+            path == "/manifest.json" || all.iter().any(|(known, _)| known == path),
             "{path} is missing"
         );
     }
@@ -68,7 +69,8 @@ pub(crate) fn check(page: &[u8], own: &[(&'static str, Asset)]) {
 
 #[test]
 fn a_file_is_found_by_its_path() {
-    assert!(file("/page/dom.js").is_some_and(|asset| asset.body.starts_with(b"//")));
+    let file = |path| Skeleton::default().file(path);
+    assert!(file("/page/dom.js").is_some_and(|it| it.body().starts_with(b"//")));
     for path in ["/dom.js", "/page/", "/page/DOM.js", "/page/../dom.js", ""] {
         assert!(file(path).is_none(), "{path}");
     }

@@ -4,4 +4,4 @@ pub(crate) mod http;
 pub(crate) mod json;
 pub mod model;
 
-pub use model::{Chooser, ModelRouter};
+pub use model::ModelRouter;

@@ -112,24 +112,6 @@ impl Router for ModelRouter {
     }
 }
 
-/// What chooses.
-#[derive(Debug)]
-pub enum Chooser {
-    /// The words of the descriptions.
-    Keywords(Keywords),
-    /// A language model.
-    Model(ModelRouter),
-}
-
-impl Router for Chooser {
-    async fn route(&self, request: &RouteRequest) -> Result<Vec<Choice>, RouterError> {
-        match self {
-            Self::Keywords(words) => words.route(request).await,
-            Self::Model(model) => model.route(request).await,
-        }
-    }
-}
-
 /// Converts an error. Its text contains no key and no address, so it is safe to show.
 fn router_error(error: &ModelError) -> RouterError {
     let message = error.to_string();

@@ -18,7 +18,7 @@ async fn a_plugin_works_in_its_sandbox_and_its_traps_reach_the_client() {
         "[gateway]\nport = 0\ndata_dir = \":memory:\"\n{}",
         plugins.concat()
     );
-    let config = Config::parse(&text, &Origin::new("config.toml")).unwrap();
+    let config = Config::parse(&text, &Origin::default()).unwrap();
     let gateway = Gateway::start(config, Overrides::default(), &|_| None)
         .await
         .unwrap();

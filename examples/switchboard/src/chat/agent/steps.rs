@@ -3,7 +3,7 @@
 use connectonion_proto::frame::{
     Compact, EventKind, Output, ReceivedFile, TextDelta, ToolStatus, Usage,
 };
-use rpc_core::Json;
+use rpc_core::{Json, Str};
 
 use crate::chat::telling;
 use crate::chat::terminal::ChatEvent;
@@ -58,6 +58,7 @@ impl Steps {
     /// What a step shows. `own` is what this user has said.
     pub(crate) fn step(&mut self, kind: &EventKind, own: bool) -> Vec<ChatEvent> {
         let note = |text: String| vec![ChatEvent::Note(text)];
+        let said = |text: &Str| note(text.to_string());
         match kind {
             EventKind::AssistantDelta(delta) => text(&delta.content, self.answer.push(delta)),
             EventKind::ThinkingDelta(delta) => {
@@ -133,16 +134,8 @@ impl Steps {
             }
             EventKind::ModeChanged(changed) => note(format!("mode: {}", changed.mode.name())),
             EventKind::Compact(compact) => note(shortened(compact)),
-            EventKind::Intent(intent) => intent
-                .ack
-                .iter()
-                .map(|it| ChatEvent::Note(it.to_string()))
-                .collect(),
-            EventKind::Eval(eval) => eval
-                .summary
-                .iter()
-                .map(|it| ChatEvent::Note(it.to_string()))
-                .collect(),
+            EventKind::Intent(intent) => intent.ack.iter().flat_map(said).collect(),
+            EventKind::Eval(eval) => eval.summary.iter().flat_map(said).collect(),
             EventKind::AgentImage(image) => note(format!("an image of {} bytes", image.len())),
             _ => Vec::new(),
         }

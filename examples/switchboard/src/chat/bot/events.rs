@@ -151,12 +151,12 @@ impl Channel {
         let own = self.own.iter().position(is_it).filter(|_| is_own);
         let is_back = own.and_then(|at| self.own.remove(at)).is_some();
         // The lines of a pipe may have changed the channel meanwhile.
-        let is_here = !self.is_once() || self.channels.is_current(channel);
+        let is_here = !self.is_once || self.channels.is_current(channel);
         let is_answer = !is_own && was_said && is_here;
         self.answered += usize::from(is_answer);
         // At a terminal, one's own line is there already.
         let is_shown = is_back && out.is_terminal();
-        match self.is_once() {
+        match self.is_once {
             _ if is_shown => {}
             true if is_answer && self.answered == 1 => {
                 self.print(username, text, out).await;

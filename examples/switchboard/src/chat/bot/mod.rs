@@ -114,11 +114,6 @@ impl Channel {
         }
     }
 
-    /// Whether there is one text, and only its answer is printed.
-    const fn is_once(&self) -> bool {
-        self.is_once
-    }
-
     /// Whether the only answer is printed piece by piece, as where nothing can be drawn twice.
     fn streams(&self) -> bool {
         self.is_once && !terminal::is_watched()
@@ -291,7 +286,7 @@ impl Peer for Channel {
     }
 
     fn is_done(&self) -> bool {
-        self.has_answers() && (self.growing.is_empty() || self.is_once())
+        self.has_answers() && (self.growing.is_empty() || self.is_once)
     }
 
     fn takes_more(&self) -> bool {

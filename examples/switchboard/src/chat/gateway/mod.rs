@@ -27,36 +27,28 @@ const NOTHING: &str = "the model has said nothing";
 const TURNS: u64 = 10;
 
 /// What can be asked of a gateway that has these methods.
-const QUERIES: [(&str, [&str; 3]); 6] = [
-    ("session.clear", ["clear", "", "forget this conversation"]),
-    (
-        "chat.history",
-        ["history", "[COUNT]", "show the last turns"],
-    ),
-    (
+const QUERIES: [[&str; 4]; 6] = [
+    ["session.clear", "clear", "", "forget this conversation"],
+    ["chat.history", "history", "[COUNT]", "show the last turns"],
+    [
         "budget.status",
-        ["budget", "", "show how many tokens are used"],
-    ),
-    (
+        "budget",
+        "",
+        "show how many tokens are used",
+    ],
+    [
         "memory.search",
-        [
-            "search",
-            "WORDS",
-            "show what the gateway knows or was told about them",
-        ],
-    ),
-    (
+        "search",
+        "WORDS",
+        "show what the gateway knows or was told about them",
+    ],
+    ["memory.search", "memory", "", "show what the gateway knows"],
+    [
         "memory.search",
-        ["memory", "", "show what the gateway knows"],
-    ),
-    (
-        "memory.search",
-        [
-            "forget",
-            "SUBJECT, RELATION",
-            "forget that, as /memory shows it before the colon",
-        ],
-    ),
+        "forget",
+        "SUBJECT, RELATION",
+        "forget that, as /memory shows it before the colon",
+    ],
 ];
 
 /// A gateway in a conversation.
@@ -184,8 +176,8 @@ impl Peer for Gateway<'_> {
     fn commands(&self) -> Vec<Command> {
         let new = Command::new("new", "", "begin a new conversation");
         let has = |method: &str| self.extensions.iter().any(|it| it.as_str() == method);
-        let known = QUERIES.iter().filter(|(method, _)| has(method));
-        let known = known.map(|(_, [name, args, about])| Command::new(name, args, about));
+        let known = QUERIES.iter().filter(|[method, ..]| has(method));
+        let known = known.map(|[_, name, args, about]| Command::new(name, args, about));
         [new].into_iter().chain(known).collect()
     }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use connectonion_proto::auth::{Address, InviteCodes};
 use connectonion_proto::limits::MAX_USED_SIGNATURES;
 use connectonion_proto::net::cluster::{Cluster, ClusterOptions};
@@ -21,6 +20,7 @@ use super::home::Home;
 use crate::agent::tools::tools;
 use crate::agent::{Lists, SpentFile, Worker};
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
+use crate::commands::choice;
 use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
 use crate::daemon::Workspace;
 use crate::fsync::FsyncArgs;
@@ -100,8 +100,12 @@ pub(crate) struct Args {
 struct TrustArgs {
     /// Who may connect. With 'careful', strangers need an invite code if there is one; 'strict' admits only
     /// addresses of --allow and of whitelist.txt in --home. Default on a loopback address: open.
-    #[arg(long, value_enum)]
-    trust: Option<Trust>,
+    #[arg(long, value_parser = choice([
+        ("open", "Everyone", TrustLevel::Open),
+        ("careful", "Strangers with an invite code, and known addresses", TrustLevel::Careful),
+        ("strict", "Allowed addresses only", TrustLevel::Strict),
+    ]))]
+    trust: Option<TrustLevel>,
     /// Require a signature from everyone. Always on with 'strict', with lists or invite codes, and with
     /// --public unless --unsigned is given.
     #[arg(long)]
@@ -124,7 +128,7 @@ struct TrustArgs {
 
 impl TrustArgs {
     fn level(&self) -> TrustLevel {
-        self.trust.unwrap_or(Trust::Open).into()
+        self.trust.unwrap_or(TrustLevel::Open)
     }
 
     /// The invite codes of the options, else of the environment.
@@ -138,26 +142,6 @@ impl TrustArgs {
         match given.collect::<Result<Vec<_>, Failure>>()? {
             none if none.is_empty() => Ok(cli::secret("AGENT_INVITE")?.into_iter().collect()),
             given => Ok(given),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Trust {
-    /// Everyone.
-    Open,
-    /// Strangers with an invite code, and known addresses.
-    Careful,
-    /// Allowed addresses only.
-    Strict,
-}
-
-impl From<Trust> for TrustLevel {
-    fn from(trust: Trust) -> Self {
-        match trust {
-            Trust::Open => Self::Open,
-            Trust::Careful => Self::Careful,
-            Trust::Strict => Self::Strict,
         }
     }
 }

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use rpc_core::CallError;
 use serde_json::json;
 use snek_proto::bot::{Bot, BotConfig, RetrySend};
@@ -17,6 +16,7 @@ use super::model;
 use crate::bot::BotHandler;
 use crate::chat::bot::{PASSWORD, unreached};
 use crate::cli::{self, Failure, LineArgs, Urls, complain};
+use crate::commands::choice;
 use crate::model::provider::Provider;
 
 #[derive(Debug, clap::Args)]
@@ -37,8 +37,12 @@ pub(crate) struct Args {
     #[arg(long = "trigger", value_name = "REGEX")]
     triggers: Vec<String>,
     /// What to do when sending a message has failed.
-    #[arg(long, value_enum, default_value_t = Retry::Spec)]
-    retry: Retry,
+    #[arg(long, default_value = "spec", value_parser = choice([
+        ("spec", "Try three times, as the protocol requires. A message may appear twice", RetrySend::SpecCompat),
+        ("unsent", "Repeat only messages that certainly did not arrive", RetrySend::OnlyIfUnsent),
+        ("off", "Never repeat", RetrySend::Off),
+    ]))]
+    retry: RetrySend,
     #[command(flatten)]
     pings: cli::Pings,
     /// How long to wait for the answer to a call, such as sending a part of an answer.
@@ -55,26 +59,6 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     model: model::BotModelArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Retry {
-    /// Try three times, as the protocol requires. A message may appear twice.
-    Spec,
-    /// Repeat only messages that certainly did not arrive.
-    Unsent,
-    /// Never repeat.
-    Off,
-}
-
-impl From<Retry> for RetrySend {
-    fn from(retry: Retry) -> Self {
-        match retry {
-            Retry::Spec => Self::SpecCompat,
-            Retry::Unsent => Self::OnlyIfUnsent,
-            Retry::Off => Self::Off,
-        }
-    }
 }
 
 pub(crate) async fn answer(args: Args) -> Result<(), Failure> {
@@ -192,6 +176,6 @@ fn config(args: &Args) -> Result<BotConfig, Failure> {
     config.client.insecure = args.insecure;
     config.client.keep_alive = args.pings.over(config.client.keep_alive);
     config.triggers = Triggers::new(&args.triggers).map_err(Failure::usage)?;
-    config.retry_send = args.retry.into();
+    config.retry_send = args.retry;
     Ok(config)
 }

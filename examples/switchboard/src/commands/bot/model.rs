@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
 use snek_proto::limits::HTTP_CONNECT_TIMEOUT;
 use snek_proto::llm::image::ImageFormat;
 
@@ -10,6 +9,7 @@ use crate::assistant::Assistant;
 use crate::assistant::conversation::{ConversationLimits, Conversations};
 use crate::assistant::pictures::Pictures;
 use crate::cli::Failure;
+use crate::commands::choice;
 use crate::model::http::RequestPolicy;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
@@ -33,28 +33,14 @@ pub(crate) struct BotModelArgs {
 #[command(next_help_heading = "Images")]
 struct ImageArgs {
     /// How images are shown to the model (they are fetched if built with '--features fetch').
-    #[arg(long, value_enum, default_value_t = Format::Openai)]
-    image_format: Format,
+    #[arg(long, default_value = "openai", value_parser = choice([
+        ("openai", "Blocks of their own, in the format of each provider", ImageFormat::OpenAi),
+        ("deepseek", "References within the text", ImageFormat::DeepSeek),
+    ]))]
+    image_format: ImageFormat,
     /// Fetch images from this machine and from private networks too.
     #[arg(long)]
     allow_private_images: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// Blocks of their own, in the format of each provider.
-    Openai,
-    /// References within the text.
-    Deepseek,
-}
-
-impl From<Format> for ImageFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Openai => Self::OpenAi,
-            Format::Deepseek => Self::DeepSeek,
-        }
-    }
 }
 
 /// What answers, what fetches the images that messages name, and the model in words.
@@ -70,7 +56,7 @@ pub(crate) fn assistant(args: &BotModelArgs) -> Result<Thinker, Failure> {
     let (model, config) = args.model.build(scripted, policy)?;
     let limits = ConversationLimits::default().with_tokens(config.context_tokens);
     let mut assistant = Assistant::new(model);
-    assistant.format = args.images.image_format.into();
+    assistant.format = args.images.image_format;
     assistant.conversations = Conversations::new(limits);
     if let Some(system) = &args.model.system {
         assistant.system.clone_from(system);

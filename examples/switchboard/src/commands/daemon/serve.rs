@@ -10,7 +10,6 @@ use acolyte_proto::auth::Auth;
 use acolyte_proto::event::ChecklistTag;
 use acolyte_proto::limits::DEFAULT_PORT;
 use acolyte_proto::net::{Server, ServerOptions, http_config};
-use clap::ValueEnum;
 use rpc_core::Secret;
 use rpc_core::store::{Fsync, Store};
 use rpc_core::text::{beginning, hex};
@@ -20,6 +19,7 @@ use super::tool_options::{ToolArgs, Tools};
 use crate::chat::daemon::api_key;
 use crate::chat::terminal::state_folder;
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain};
+use crate::commands::choice;
 use crate::daemon::{Worker, worker};
 use crate::fsync::FsyncArgs;
 use crate::gateway::store::make_folder;
@@ -53,8 +53,11 @@ pub(crate) struct Args {
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// The name of checklist events. Every released client knows 'checklist'; newer ones 'tasklist'.
-    #[arg(long, value_enum, default_value_t = ListName::Checklist)]
-    list_name: ListName,
+    #[arg(long, default_value = "checklist", value_parser = choice([
+        ("checklist", "The name in the specification", ChecklistTag::Checklist),
+        ("tasklist", "The newer name", ChecklistTag::Tasklist),
+    ]))]
+    list_name: ChecklistTag,
     /// The file that keeps sessions across restarts, and what their changes can be undone with; only one server at
     /// a time may use it. Default: one for the workspace in ~/.local/state/switchboard
     #[arg(long, value_name = "FILE")]
@@ -72,23 +75,6 @@ pub(crate) struct Args {
     pings: cli::Pings,
     #[command(flatten)]
     tls: TlsArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ListName {
-    /// The name in the specification.
-    Checklist,
-    /// The newer name.
-    Tasklist,
-}
-
-impl From<ListName> for ChecklistTag {
-    fn from(name: ListName) -> Self {
-        match name {
-            ListName::Checklist => Self::Checklist,
-            ListName::Tasklist => Self::Tasklist,
-        }
-    }
 }
 
 pub(crate) async fn serve(args: &Args) -> Result<(), Failure> {
@@ -180,7 +166,7 @@ fn options(args: &Args) -> Result<ServerOptions, Failure> {
     let mut options = ServerOptions::new(auth);
     options.http = args.tls.http(http)?;
     let connection = &mut options.connection;
-    connection.checklist = args.list_name.into();
+    connection.checklist = args.list_name;
     connection.silent_aborts = args.silent_aborts;
     connection.keep_alive = args.pings.over(connection.keep_alive);
     options.shutdown_timeout = DRAIN;

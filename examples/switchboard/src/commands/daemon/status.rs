@@ -2,7 +2,6 @@
 
 use acolyte_proto::id::TaskId;
 use acolyte_proto::net::Client;
-use acolyte_proto::task::Task;
 
 use crate::chat::daemon::{Server, status_lines};
 use crate::cli::{self, Failure};
@@ -56,7 +55,7 @@ async fn task(client: &Client, id: &TaskId, args: &Args) -> Result<(), Failure> 
     })?;
     match args.json {
         true => json(&task)?,
-        false => cli::say(words(&task)),
+        false => cli::say(format_args!("{}: {}", task.id, task.state.name())),
     }
     Ok(())
 }
@@ -64,8 +63,4 @@ async fn task(client: &Client, id: &TaskId, args: &Args) -> Result<(), Failure> 
 fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     cli::say(serde_json::to_string(value).map_err(Failure::new)?);
     Ok(())
-}
-
-fn words(task: &Task) -> String {
-    format!("{}: {}", task.id, task.state.name())
 }

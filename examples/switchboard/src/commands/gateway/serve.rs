@@ -118,13 +118,9 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
         file,
         warnings,
     } = args.file.load()?;
+    let nats = args.nats.clone().or(config.nats.clone());
     let overrides = Overrides {
-        nats: args
-            .nats
-            .clone()
-            .or(config.nats.clone())
-            .connect_now()
-            .await?,
+        nats: nats.connect_now().await?,
         token: secret(TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
         folder: folder(file.as_ref()),

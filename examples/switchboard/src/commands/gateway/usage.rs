@@ -40,13 +40,8 @@ pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
 
 /// The log of a cluster; `None` if a gateway alone is meant.
 async fn shared(args: &Args, config: &Config) -> Result<Option<Vec<UsageEntry>>, Failure> {
-    let Some(nats) = args
-        .nats
-        .clone()
-        .or(config.nats.clone())
-        .connect_now()
-        .await?
-    else {
+    let nats = args.nats.clone().or(config.nats.clone());
+    let Some(nats) = nats.connect_now().await? else {
         return Ok(None);
     };
     let entries = crate::gateway::store::usage(&*nats, args.last).await;
@@ -61,10 +56,10 @@ async fn own(args: &Args, config: &Config) -> Result<Vec<UsageEntry>, Failure> {
         ));
     };
     // Opening would make it.
-    if ![FILE_NAME, OLD_FILE_NAME]
-        .iter()
-        .any(|name| folder.join(name).exists())
-    {
+    let mut files = [FILE_NAME, OLD_FILE_NAME]
+        .map(|name| folder.join(name))
+        .into_iter();
+    if !files.any(|file| file.exists()) {
         let probed = probe(folder).await;
         probed.map_err(|error| unopened(folder, &error))?;
         return Ok(Vec::new());

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use smarthole_proto::router::Keywords;
+use smarthole_proto::router::{DynRouter, Keywords};
 
 use crate::cli::Failure;
 use crate::model::options::ModelArgs;
 use crate::model::scripted::Scripted;
-use crate::router::model::{Chooser, ModelRouter, policy};
+use crate::router::model::{ModelRouter, policy};
 
 /// The longest answer of a model, unless the user says otherwise: some tool calls.
 const MAX_TOKENS: u32 = 1024;
@@ -34,13 +34,13 @@ impl ChooserArgs {
 }
 
 /// The router of these options, and what decides in it.
-pub(crate) fn router(args: &ChooserArgs) -> Result<(Chooser, String), Failure> {
+pub(crate) fn router(args: &ChooserArgs) -> Result<(DynRouter, String), Failure> {
     let args = &args.model;
     if args.provider.is_none() {
         // Complains about options that are of no use.
         args.build(Scripted::default(), policy())?;
         let words = "the words of the descriptions".to_owned();
-        return Ok((Chooser::Keywords(Keywords::new()), words));
+        return Ok((DynRouter::new(Keywords::new()), words));
     }
     let policy = policy().with_silence(TIMEOUT);
     let mut args = args.clone();
@@ -51,5 +51,5 @@ pub(crate) fn router(args: &ChooserArgs) -> Result<(Chooser, String), Failure> {
     if let Some(system) = &args.system {
         router.system.clone_from(system);
     }
-    Ok((Chooser::Model(router), config.place()))
+    Ok((DynRouter::new(router), config.place()))
 }

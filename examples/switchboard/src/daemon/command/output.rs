@@ -47,7 +47,7 @@ const LEFT: &str =
     "(what it left running was ended with it: start a server and what needs it in one command)";
 
 /// The output of a program, and its exit code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// The exit code. If a signal killed it, on Linux 128 plus the signal's number, as in shells,
     /// and elsewhere `None`.
@@ -302,10 +302,7 @@ impl Capture {
             first: self.first,
             left_out: self.left_out,
             last: self.last.into(),
-            network: Network::On,
-            lacks_network: false,
-            left_running: false,
-            lacks: None,
+            ..Output::default()
         }
     }
 

@@ -45,14 +45,6 @@ pub struct Query {
 }
 
 impl Query {
-    /// Creates a search for lines with this text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            ..Self::default()
-        }
-    }
-
     fn most(&self) -> usize {
         self.limit.unwrap_or(100).clamp(1, 1_000)
     }

@@ -36,6 +36,16 @@ impl Fixture {
     }
 }
 
+impl Query {
+    /// Creates a search for lines with this text.
+    fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+}
+
 fn read_all(workspace: &Workspace, name: &str) -> Result<Excerpt, ToolError> {
     workspace.read(name, Range::default(), &Stop::default())
 }

@@ -98,28 +98,13 @@ impl ConfigError {
 /// The file of a text: messages name it, and relative paths start at its folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    file: PathBuf,
-    home: Option<PathBuf>,
+    /// The file.
+    pub file: PathBuf,
+    /// What `~` stands for. Default none: paths with it are errors.
+    pub home: Option<PathBuf>,
 }
 
 impl Origin {
-    /// Creates the origin of a text, without a home folder: paths with `~` are errors.
-    pub fn new(file: impl Into<PathBuf>) -> Self {
-        let file = file.into();
-        Self { file, home: None }
-    }
-
-    /// Sets the folder that `~` stands for.
-    pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
-        self.home = home;
-        self
-    }
-
-    /// Returns the file.
-    pub fn file(&self) -> &Path {
-        &self.file
-    }
-
     /// Resolves a path in the file: `~` is the home folder, and relative paths start at the folder
     /// of the file. `None` if there is no home folder.
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {

@@ -12,7 +12,10 @@ mod any_text;
 mod nats;
 
 fn origin() -> Origin {
-    Origin::new("/etc/gate/config.toml").with_home(Some("/anna".into()))
+    Origin {
+        file: "/etc/gate/config.toml".into(),
+        home: Some("/anna".into()),
+    }
 }
 
 fn read(text: &str) -> Config {
@@ -359,7 +362,10 @@ fn paths_start_at_the_file_or_at_home() {
             "{path}"
         );
     }
-    let homeless = Origin::new("config.toml");
+    let homeless = Origin {
+        file: "config.toml".into(),
+        home: None,
+    };
     assert_eq!(homeless.resolve("~/a"), None);
     let error = Config::parse("[agent]\nsoul_path = \"~/s\"", &homeless).unwrap_err();
     let expected = "config.toml: ~/s: `~` is unknown, since HOME is not set";

@@ -123,11 +123,7 @@ impl Engine {
                 charge.noted = noted;
                 charge.model = wanted.map(str::to_owned);
                 let run = self.run((model, wanted), talk, &mut charge, &mut *reply);
-                let Ended {
-                    ending,
-                    mark,
-                    outcome,
-                } = run.await;
+                let (ending, mark, outcome) = run.await;
                 tracing::debug!(session = %key, ?ending, "a chat has ended");
                 // The next message waits until the end of this reply has been sent.
                 let (is_stored, _turn) = charge.close(ending, mark).await;
@@ -205,17 +201,8 @@ impl Engine {
 
     /// Returns the bytes of the instructions, which no estimate counts.
     fn instructions(&self) -> usize {
-        let text = self
-            .parts
-            .agent
-            .system_prompt
-            .as_deref()
-            .unwrap_or_default();
-        if text.trim().is_empty() {
-            0
-        } else {
-            text.len()
-        }
+        let text = self.parts.agent.system_prompt.as_deref();
+        text.filter(|it| !it.trim().is_empty()).map_or(0, str::len)
     }
 
     /// Returns the messages for the model.
@@ -263,7 +250,7 @@ impl Engine {
         turn: assistant::Turn,
         charge: &mut Charge<'e>,
         reply: &mut dyn Reply,
-    ) -> Ended {
+    ) -> (Ending, Option<Mark>, Result<(), AppError>) {
         let run = ChatRun {
             engine: self,
             model,
@@ -276,7 +263,7 @@ impl Engine {
         };
         let outcome = run.hold(turn).await;
         let has_begun = charge.has_begun();
-        let (ending, mark, outcome) = match outcome {
+        match outcome {
             Ok(()) => (Ending::Done, None, Ok(())),
             Err(Broken::Gone) => (Ending::Cancelled, Some(Mark::Stopped), Err(Gone.into())),
             Err(Broken::Model(error)) => {
@@ -289,11 +276,6 @@ impl Engine {
                 let error = AppError::Failed(RpcError::new(why));
                 (Ending::TooManyRounds, Some(mark), Err(error))
             }
-        };
-        Ended {
-            ending,
-            mark,
-            outcome,
         }
     }
 }
@@ -303,13 +285,6 @@ fn also_unstored(error: &RpcError) -> RpcError {
     RpcError::new(format!(
         "{error}; storing the question failed, too: it may not be remembered"
     ))
-}
-
-/// The outcome of a run.
-struct Ended {
-    ending: Ending,
-    mark: Option<Mark>,
-    outcome: Result<(), AppError>,
 }
 
 /// Returns the bytes of a message, for an estimate.

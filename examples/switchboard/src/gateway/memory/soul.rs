@@ -26,13 +26,7 @@ pub struct Soul(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
-    last: Mutex<Last>,
-}
-
-#[derive(Debug, Default)]
-struct Last {
-    text: Option<Arc<str>>,
-    trouble: Option<String>,
+    last: Mutex<SoulText>,
 }
 
 impl Soul {
@@ -42,11 +36,6 @@ impl Soul {
             path: path.into(),
             last: Mutex::default(),
         }))
-    }
-
-    /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        &self.0.path
     }
 
     /// [Reads](Self::read) the file without blocking an async worker.
@@ -73,12 +62,11 @@ impl Soul {
             }
             Err(error) => Some(format!("cannot be read: {error}")),
         };
-        let warning = trouble.clone().filter(|_| trouble != last.trouble);
-        last.trouble = trouble;
-        SoulText {
-            text: last.text.clone(),
-            warning: warning.map(|trouble| format!("{} {trouble}", self.0.path.display())),
-        }
+        let warning = trouble.map(|trouble| format!("{} {trouble}", self.0.path.display()));
+        let mut now = last.clone();
+        now.warning = warning.clone().filter(|_| warning != last.warning);
+        last.warning = warning;
+        now
     }
 }
 

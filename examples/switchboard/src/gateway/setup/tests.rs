@@ -66,7 +66,7 @@ fn every_member_of_a_binding_counts_and_other_chats_go_to_the_agent_or_fail() {
         members.map(|member| format!("[[bindings]]\nagent_id = {member:?}\n{member} = \"x\"\n"));
     let routed = |agent: &str| {
         let text = format!("[agent]\n{agent}\n{}", bindings.concat());
-        let read = Config::parse(&text, &Origin::new("config.toml"));
+        let read = Config::parse(&text, &Origin::default());
         router(&read.unwrap()).unwrap()
     };
     let caught = routed("id = \"else\"");

@@ -19,7 +19,7 @@ use super::nodes::{Nodes, keep_alive};
 use super::record::Record;
 use super::sessions::{Cache, Late};
 use super::usage_log::UsageLog;
-use super::{NotAdmitted, Reservation, SessionInfo, StoreError, StoreLimits};
+use super::{NotAdmitted, Reservation, StoreError, StoreLimits};
 use crate::gateway::usage::UsageEntry;
 
 /// How often what could not be written is tried again.
@@ -210,9 +210,10 @@ impl GatewayStore {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn sessions(&self, max: usize) -> Result<Vec<SessionInfo>, StoreError> {
-        let listed = self.list().await?.into_iter();
-        Ok(listed.take(max).map(Record::info).collect())
+    pub async fn sessions(&self, max: usize) -> Result<Vec<Record>, StoreError> {
+        let mut listed = self.list().await?;
+        listed.truncate(max);
+        Ok(listed)
     }
 
     /// Returns the number of sessions used at or after `since`, in seconds since 1970; it may be 10 s old.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rpc_core::store::{Session, SessionEntry, SessionHead, SessionState};
 use serde::{Deserialize, Serialize};
 
-use super::record::{PastOwner, Record, TurnId};
+use super::record::{Record, TurnId};
 use super::{Commit, Forget, StoreError, StoreLimits};
 use crate::gateway::memory::{Entity, Turn, learn};
 
@@ -135,7 +135,7 @@ impl Next {
         commit: &Commit,
         turn_id: Option<&TurnId>,
         limits: StoreLimits,
-    ) -> Result<(), PastOwner> {
+    ) -> Result<(), StoreError> {
         self.record.commit(id, commit, turn_id)?;
         if let Some(turn) = &commit.turn {
             let turn = turn.shortened(limits.text_bytes).into_owned();

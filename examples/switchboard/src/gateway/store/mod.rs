@@ -38,6 +38,7 @@ pub use file::{FILE_NAME, empty_file, open_folder, probe};
 pub(crate) use file::{make_folder, unopened};
 pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
 pub use import::OLD_FILE_NAME;
+pub use record::Record;
 pub use sessions::OpenTurn;
 
 rpc_core::config! {
@@ -116,23 +117,6 @@ impl Commit {
         self.usage.push(entry);
         self
     }
-}
-
-/// A known session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionInfo {
-    /// Its key.
-    pub session: String,
-    /// When it began, in seconds since 1970.
-    pub created: u64,
-    /// When it was last used, in seconds since 1970.
-    pub active: u64,
-    /// How many turns it had. Some may be forgotten already.
-    pub turns: u64,
-    /// How many of its turns are stored.
-    pub kept: u64,
-    /// How many tokens it used.
-    pub tokens: u64,
 }
 
 /// What of a session is [forgotten](GatewayStore::forget). Exhaustive: there is nothing else.

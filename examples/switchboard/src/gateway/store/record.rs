@@ -4,7 +4,7 @@
 use rpc_core::store::SessionHead;
 use serde::{Deserialize, Serialize};
 
-use super::{Commit, SessionInfo};
+use super::{Commit, StoreError};
 
 /// How many of the last commits are known by their ids: more than there can be between a write with
 /// an unknown outcome and the look at what came of it.
@@ -18,22 +18,22 @@ pub(super) struct TurnId {
     pub(super) number: u64,
 }
 
-/// The record of a session.
+/// A known session. All that its queue says is for the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Record {
+pub struct Record {
     /// The key of the session: the name of the record may be its hash.
-    pub(super) session: String,
+    pub session: String,
     /// When it began, in seconds since 1970.
-    pub(super) created: u64,
+    pub created: u64,
     /// When it was last used, in seconds since 1970.
-    pub(super) active: u64,
-    /// How many turns there were.
-    pub(super) count: u64,
+    pub active: u64,
+    /// How many turns there were. Some may be forgotten already.
+    pub count: u64,
     /// How many of them are kept.
-    pub(super) kept: u64,
+    pub kept: u64,
     /// How many tokens it used.
-    pub(super) tokens: u64,
+    pub tokens: u64,
     /// The turns that run or wait, in the order of arrival. The first one runs.
     #[serde(rename = "line")]
     pub(super) queue: Vec<TurnId>,
@@ -41,25 +41,10 @@ pub(super) struct Record {
     pub(super) done: Vec<String>,
 }
 
-/// The error of a commit whose turn was given to another node, because this one counted as gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PastOwner;
-
 impl Record {
     /// Returns the record in the head of an entry; `None` if it cannot be read.
     pub(super) fn in_head(head: &SessionHead) -> Option<Self> {
         rpc_core::json::from_slice(&head.data).ok()
-    }
-
-    pub(super) fn info(self) -> SessionInfo {
-        SessionInfo {
-            session: self.session,
-            created: self.created,
-            active: self.active,
-            turns: self.count,
-            kept: self.kept,
-            tokens: self.tokens,
-        }
     }
 
     /// Puts a turn at the end of the queue, unless it is there already.
@@ -111,17 +96,17 @@ impl Record {
     /// Counts the tokens of a run, and ends its turn unless it goes on. A gateway alone has no `turn_id`.
     ///
     /// # Errors
-    /// [`PastOwner`] if there is an answer to remember, and the turn no longer runs. The tokens are
+    /// [`StoreError::PastOwner`] if there is an answer to remember, and the turn no longer runs. The tokens are
     /// counted all the same: commit without the answer.
     pub(super) fn commit(
         &mut self,
         id: &str,
         commit: &Commit,
         turn_id: Option<&TurnId>,
-    ) -> Result<(), PastOwner> {
+    ) -> Result<(), StoreError> {
         let runs = turn_id.is_none_or(|turn_id| self.is_running(turn_id));
         if commit.turn.is_some() && !runs {
-            return Err(PastOwner);
+            return Err(StoreError::PastOwner);
         }
         self.begin(&commit.session, commit.at);
         for entry in &commit.usage {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::attempts::{Attempts, LONGEST_PAUSE, passes};
 use super::history::{Contents, Next};
-use super::record::{PastOwner, Record, TurnId};
+use super::record::{Record, TurnId};
 use super::{Commit, Forget, GatewayStore, StoreError};
 use crate::gateway::memory::{Entity, Turn};
 use crate::gateway::usage::UsageEntry;
@@ -406,10 +406,7 @@ impl GatewayStore {
             if next.record.has(id) || (turn_id.is_some() && ends_nothing) || is_gone {
                 return Ok(false);
             }
-            match next.commit(id, commit, turn_id, self.limits) {
-                Ok(()) => Ok(true),
-                Err(PastOwner) => Err(StoreError::PastOwner),
-            }
+            next.commit(id, commit, turn_id, self.limits).map(|()| true)
         };
         self.change(&commit.session, change).await.map(drop)
     }

@@ -99,7 +99,7 @@ async fn old_turns_are_forgotten_by_number_and_by_size() {
     commit(&store, (0..5).map(|number| turn("s", number))).await;
     assert_eq!(questions(&store, "s", 100).await, ["q2", "q3", "q4"]);
     let info = store.sessions(1).await.unwrap().remove(0);
-    assert_eq!((info.turns, info.kept), (5, 3));
+    assert_eq!((info.count, info.kept), (5, 3));
     let store = open(StoreLimits::default().with_session_bytes(1)).await;
     commit(&store, [turn("s", 0), turn("s", 1)]).await;
     assert_eq!(questions(&store, "s", 100).await, ["q1"]);
@@ -130,7 +130,7 @@ async fn a_clock_that_is_set_back_makes_no_session_older() {
     let store = open(StoreLimits::default()).await;
     commit(&store, [turn("a", 100), turn("a", 1)]).await;
     let info = store.sessions(1).await.unwrap().remove(0);
-    assert_eq!((info.created, info.active, info.turns), (100, 100, 2));
+    assert_eq!((info.created, info.active, info.count), (100, 100, 2));
     assert_eq!(store.session_count(100).await, Ok(1));
     assert_eq!(store.session_count(101).await, Ok(0));
 }

@@ -1,6 +1,5 @@
 //! [`load`]: loading the plugins of a configuration.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,37 +102,15 @@ pub enum PluginError {
     },
 }
 
-/// A problem of a plugin at the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PluginProblem {
-    /// The plugin is skipped.
-    Skipped(PluginError),
-    /// The plugin is loaded, but this capability has no effect.
-    NoEffect(String),
-}
-
 /// A warning about a plugin. The gateway still starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadWarning {
-    /// The plugin's name.
-    pub plugin: String,
-    /// The problem.
-    pub problem: PluginProblem,
-}
-
-impl fmt::Display for LoadWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.problem {
-            PluginProblem::Skipped(error) => {
-                write!(f, "plugin {:?} is skipped: {error}", self.plugin)
-            }
-            PluginProblem::NoEffect(capability) => write!(
-                f,
-                "plugin {:?}: the capability {capability:?} has no effect",
-                self.plugin
-            ),
-        }
-    }
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadWarning {
+    /// The plugin of this name is skipped.
+    #[error("plugin {0:?} is skipped: {1}")]
+    Skipped(String, PluginError),
+    /// The plugin is loaded, but this capability has no effect.
+    #[error("plugin {0:?}: the capability {1:?} has no effect")]
+    NoEffect(String, String),
 }
 
 /// Loads plugins in order. An invalid one is skipped with a warning.
@@ -147,19 +124,12 @@ pub async fn load(entries: impl IntoIterator<Item = PluginEntry>) -> (Tools, Vec
     let mut tools = Tools::new();
     let mut warnings = Vec::new();
     for entry in entries {
-        let plugin = entry.name.clone();
-        let mut warn = |problem| {
-            warnings.push(LoadWarning {
-                plugin: plugin.clone(),
-                problem,
-            });
-        };
         let loaded = match entry.path.strip_prefix(BUILTIN) {
             Some(which) => builtin(which, &entry.name),
-            None => module(&entry, &mut warn).await,
+            None => module(&entry, &mut warnings).await,
         };
         if let Err(error) = loaded.and_then(|tool| tools.add(tool)) {
-            warn(PluginProblem::Skipped(error));
+            warnings.push(LoadWarning::Skipped(entry.name, error));
         }
     }
     (tools, warnings)
@@ -168,22 +138,20 @@ pub async fn load(entries: impl IntoIterator<Item = PluginEntry>) -> (Tools, Vec
 #[cfg(feature = "wasm")]
 async fn module(
     entry: &PluginEntry,
-    warn: &mut impl FnMut(PluginProblem),
+    warnings: &mut Vec<LoadWarning>,
 ) -> Result<Arc<dyn Tool>, PluginError> {
     use crate::gateway::plugin::WasmPlugin;
 
     let plugin = WasmPlugin::load(entry).await?;
     for capability in plugin.without_effect() {
-        warn(PluginProblem::NoEffect(capability.clone()));
+        let name = entry.name.clone();
+        warnings.push(LoadWarning::NoEffect(name, capability.clone()));
     }
     Ok(Arc::new(plugin))
 }
 
 #[cfg(not(feature = "wasm"))]
 #[allow(clippy::unused_async, reason = "the same shape as with the feature")]
-async fn module(
-    _: &PluginEntry,
-    _: &mut impl FnMut(PluginProblem),
-) -> Result<Arc<dyn Tool>, PluginError> {
+async fn module(_: &PluginEntry, _: &mut Vec<LoadWarning>) -> Result<Arc<dyn Tool>, PluginError> {
     Err(PluginError::NoWasm)
 }

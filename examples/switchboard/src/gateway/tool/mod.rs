@@ -18,7 +18,7 @@ use crate::text::{is_control, shortened};
 
 pub use self::adapter::{ChannelAdapter, Incoming, Outgoing, PostError};
 pub use self::builtin::builtin;
-pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, PluginProblem, load};
+pub use self::load::{LoadWarning, PluginEntry, PluginError, PluginLimits, load};
 
 /// The prefix of every failure of a tool.
 const FAILED: &str = "tool execution failed: ";
@@ -135,16 +135,6 @@ impl Tools {
         }
         self.all.push(tool);
         Ok(())
-    }
-
-    /// Returns the number of tools and channel adapters.
-    pub fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// Returns whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
     }
 
     /// Returns the names in the configuration, in its order, as the answer to `plugin.list`.

@@ -8,6 +8,8 @@ use reqwest::header::{DATE, HeaderMap};
 
 use rpc_core::timestamp;
 
+use crate::model::refusal::finds;
+
 type Pattern = LazyLock<Option<Regex>>;
 
 /// A number with its unit.
@@ -25,15 +27,7 @@ static SAID: Pattern = LazyLock::new(|| {
 pub(in crate::model) fn named(name: &str, value: &str, now: SystemTime) -> Option<Duration> {
     let mut name = name.to_ascii_lowercase();
     name.retain(|c| c.is_ascii_alphanumeric());
-    let names = [
-        "retryafter",
-        "retrydelay",
-        "retryin",
-        "reset",
-        "wait",
-        "estimatedtime",
-    ];
-    if !names.iter().any(|it| name.contains(it)) {
+    if !finds("retry(?:after|delay|in)|reset|wait|estimatedtime", &name) {
         return None;
     }
     let value = value.trim();

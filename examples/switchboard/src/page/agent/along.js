@@ -1,6 +1,6 @@
 // The images and files that go along with the next message: images to the model, files to the agent's disk.
 
-import { make } from "./page/dom.js";
+import { button, make } from "./page/dom.js";
 
 /** What hosts take with one message. */
 const MAX_FILES = 10;
@@ -22,13 +22,11 @@ export function along(list, complain) {
 
   function update() {
     const entries = items.map((item) => {
-      const remove = make("button", "quiet", `${item.name} ×`);
-      remove.type = "button";
-      remove.setAttribute("aria-label", `Leave out ${item.name}`);
-      remove.addEventListener("click", () => {
+      const remove = button("quiet", `${item.name} ×`, () => {
         items = items.filter((other) => other !== item);
         update();
       });
+      remove.setAttribute("aria-label", `Leave out ${item.name}`);
       const entry = make("li");
       entry.append(remove);
       return entry;

@@ -1,5 +1,7 @@
 // Who this browser is: an Ed25519 key that it makes once and keeps.
 
+import { browser } from "./page/dom.js";
+
 const PLACE = "agent-key";
 
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -15,24 +17,16 @@ export function canonical(payload) {
   );
 }
 
-async function stored() {
-  try {
-    return JSON.parse(localStorage.getItem(PLACE));
-  } catch {
-    return null;
-  }
-}
-
 /** The key; `null` in a browser that has none, which then goes without a name. */
 export async function load() {
   const subtle = globalThis.crypto?.subtle;
   if (!subtle) return null;
   try {
-    let jwk = await stored();
+    let jwk = browser.read(PLACE);
     if (jwk === null) {
       const pair = await subtle.generateKey("Ed25519", true, ["sign", "verify"]);
       jwk = await subtle.exportKey("jwk", pair.privateKey);
-      localStorage.setItem(PLACE, JSON.stringify(jwk));
+      if (!browser.write(PLACE, jwk)) return null;
     }
     const key = await subtle.importKey("jwk", jwk, "Ed25519", false, ["sign"]);
     return { key, address: `0x${hex(decode(jwk.x))}` };

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use rpc_core::net::server::is_read;
 
-use crate::page::{MANIFEST, Skeleton, file};
-use crate::web::{Asset, not_allowed, page, text};
+use crate::page::Skeleton;
+use crate::web::{not_allowed, page, text};
 
 #[cfg(test)]
 mod tests;
@@ -21,19 +21,11 @@ const PAGE: Skeleton = Skeleton {
     extras: include_str!("extras.html"),
     attach: include_str!("attach.html"),
     choices: include_str!("choices.html"),
+    files: files! {
+        "/" script "along.js" script "app.js" script "ask.js" script "events.js" script "items.js"
+        script "key.js" script "line.js" script "memory.js" drawing "icon.svg"
+    },
 };
-
-const FILES: [(&str, Asset); 9] = [
-    ("/along.js", Asset::script(include_bytes!("along.js"))),
-    ("/app.js", Asset::script(include_bytes!("app.js"))),
-    ("/ask.js", Asset::script(include_bytes!("ask.js"))),
-    ("/events.js", Asset::script(include_bytes!("events.js"))),
-    ("/items.js", Asset::script(include_bytes!("items.js"))),
-    ("/key.js", Asset::script(include_bytes!("key.js"))),
-    ("/line.js", Asset::script(include_bytes!("line.js"))),
-    ("/memory.js", Asset::script(include_bytes!("memory.js"))),
-    ("/icon.svg", Asset::drawing(include_bytes!("icon.svg"))),
-];
 
 /// Returns the answer to a request that the host itself does not handle. `path` is the path alone,
 /// without a query.
@@ -44,14 +36,14 @@ const FILES: [(&str, Asset); 9] = [
 ///
 /// The answer to `HEAD` is the one to `GET`; an HTTP server leaves its body out.
 pub fn respond(method: &Method, path: &str) -> Response<Bytes> {
-    let own = FILES.iter().find(|(place, _)| *place == path);
-    let found = own.map(|(_, asset)| *asset).or_else(|| file(path));
-    match (path, found, is_read(method)) {
-        ("/", _, true) => page(PAGE.page(path)),
-        (MANIFEST, _, true) => PAGE.manifest(),
-        (_, Some(asset), true) => asset.respond(),
-        ("/" | MANIFEST, ..) | (_, Some(_), false) => not_allowed("GET, HEAD"),
-        _ => text(
+    let found = match path {
+        "/" => Some(page(PAGE.page(path))),
+        _ => PAGE.file(path),
+    };
+    match found {
+        Some(answer) if is_read(method) => answer,
+        Some(_) => not_allowed("GET, HEAD"),
+        None => text(
             StatusCode::NOT_FOUND,
             "there is nothing here; the page is at /",
         ),

@@ -9,7 +9,8 @@ fn header<'r>(response: &'r Response<Bytes>, name: &str) -> &'r str {
 
 #[test]
 fn the_page_and_its_files_exist_and_nothing_else() {
-    for path in FILES
+    for path in PAGE
+        .files
         .iter()
         .map(|(path, _)| *path)
         .chain(["/", "/page/app.css"])
@@ -65,5 +66,5 @@ fn every_answer_is_guarded() {
 
 #[test]
 fn the_page_is_whole_and_keeps_to_itself() {
-    crate::page::tests::check(&PAGE.page("/"), &FILES);
+    crate::page::tests::check(&PAGE);
 }

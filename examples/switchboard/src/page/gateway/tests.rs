@@ -153,11 +153,5 @@ fn every_answer_is_guarded() {
 
 #[test]
 fn the_page_is_whole_and_keeps_to_itself() {
-    let own = [
-        ("/app.js", SCRIPT),
-        ("/line.js", LINE),
-        ("/memory.js", MEMORY),
-        ("/icon.svg", ICON),
-    ];
-    crate::page::tests::check(&PAGE.page("/"), &own);
+    crate::page::tests::check(&PAGE);
 }

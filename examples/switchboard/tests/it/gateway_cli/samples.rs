@@ -7,7 +7,10 @@ fn the_sample_configuration_is_read() {
     let path = root().join("examples/switchboard/gateway.toml");
     let text = read(&path);
     let parse = |text: &str| {
-        let origin = Origin::new("/etc/gate/config.toml").with_home(Some("/home/ann".into()));
+        let origin = Origin {
+            file: "/etc/gate/config.toml".into(),
+            home: Some("/home/ann".into()),
+        };
         Config::parse(text, &origin).unwrap_or_else(|error| panic!("{error}"))
     };
     // As it is, nothing but two tools differs from the defaults.
@@ -50,7 +53,7 @@ fn the_configuration_in_the_readme_is_read_without_a_warning() {
     let readme = read(&root().join("examples/switchboard/README.md"));
     let (_, rest) = readme.split_once("gateway.toml\" <<'END'\n").unwrap();
     let (text, _) = rest.split_once("\nEND\n").unwrap();
-    let config = Config::parse(text, &Origin::new("/etc/gate/config.toml")).unwrap();
+    let config = Config::parse(text, &Origin::default()).unwrap();
     let model = config.agent.model.model_name();
     assert_eq!(model, "claude-sonnet-4-5-20250929");
     assert_eq!(config.budgets.daily, Some(1_000_000));

@@ -21,12 +21,6 @@ impl Prompt {
             several => format!("/{}", common(several)),
         };
         let is_more = value != before;
-        let [_, _, ..] = found.as_slice() else {
-            if let [command] = found.as_slice() {
-                self.hints = hints(&[command], self.columns);
-            }
-            return self.set(value);
-        };
         self.hints = hints(&found, self.columns);
         if is_more {
             self.set(value);

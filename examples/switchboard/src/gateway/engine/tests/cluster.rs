@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::harness::*;
 use crate::gateway::config::AgentConfig;
 use crate::gateway::engine::{Engine, EngineParts, NOT_STORED};
-use crate::gateway::store::{GatewayStore, GatewayStoreConfig, SessionInfo, StoreLimits};
+use crate::gateway::store::{GatewayStore, GatewayStoreConfig, Record, StoreLimits};
 use crate::gateway::tool::Tools;
 use crate::gateway::usage::UsageEntry;
 use crate::model::{ChatModel, ModelError};
@@ -174,7 +174,7 @@ async fn every_node_knows_the_conversation() {
     let sessions = three.store().sessions(9).await.unwrap();
     let session = &sessions[0];
     assert_eq!(session.session, "default:ws:ann:main");
-    assert_eq!((sessions.len(), session.turns, session.tokens), (1, 2, 30));
+    assert_eq!((sessions.len(), session.count, session.tokens), (1, 2, 30));
     assert_eq!(three.store().session_count(0).await, Ok(1));
 }
 
@@ -436,7 +436,7 @@ async fn the_oldest_sessions_beyond_the_limit_are_forgotten_with_their_turns() {
         node.chat(&from(name, "hi")).await.unwrap();
     }
     assert_eq!(node.store().sweep().await, 2);
-    let left = |sessions: Vec<SessionInfo>| -> Vec<String> {
+    let left = |sessions: Vec<Record>| -> Vec<String> {
         sessions.into_iter().map(|it| it.session).collect()
     };
     let sessions = left(node.store().sessions(9).await.unwrap());

@@ -67,7 +67,7 @@ async fn a_question_is_stored_before_it_is_answered_and_outlives_its_node() {
     again.await.unwrap();
     assert_eq!(turns(&two.engine, "ann").await, [["hello?", "next", ""]]);
     let sessions = two.store().sessions(9).await.unwrap();
-    assert_eq!((sessions[0].turns, sessions[0].kept), (1, 1));
+    assert_eq!((sessions[0].count, sessions[0].kept), (1, 1));
     std::mem::forget(one.engine);
 }
 

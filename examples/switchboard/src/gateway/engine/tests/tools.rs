@@ -159,7 +159,7 @@ async fn a_model_that_calls_tools_without_end_is_stopped_and_its_words_are_remem
     assert_eq!(harness.model.asked().len(), 3);
     assert_eq!(harness.used().await, 6);
     assert_eq!(harness.log().await[0].ending, Ending::TooManyRounds);
-    assert_eq!(harness.engine.store.sessions(1).await.unwrap()[0].turns, 1);
+    assert_eq!(harness.engine.store.sessions(1).await.unwrap()[0].count, 1);
 }
 
 #[tokio::test]

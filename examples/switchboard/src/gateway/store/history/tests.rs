@@ -40,7 +40,7 @@ fn a_turn_that_was_given_to_another_node_is_not_stored_but_its_tokens_count() {
     record.remove_nodes(&["a".to_owned()]);
     let before = record.clone();
     let late = record.commit("1", &said("late"), Some(&a));
-    assert_eq!((late, &record), (Err(PastOwner), &before));
+    assert_eq!((late, &record), (Err(StoreError::PastOwner), &before));
     let tokens = said("late").with_turn(None);
     record.commit("1", &tokens, Some(&a)).unwrap();
     assert_eq!(record.tokens, 3);
