@@ -303,7 +303,7 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
                 return Err(A::Error::duplicate_field(content));
             }
             body = Some(match tag {
-                Some(tag) => rest.map.next_value_seed(Content::<B>::new(tag))?,
+                Some(tag) => rest.map.next_value_seed(Content::<B>(tag, PhantomData))?,
                 None => rest.map.next_value::<IgnoredAny>().map(|_| None)?,
             });
         } else if !rest.take(&key)? {
@@ -319,12 +319,6 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
 
 /// Reads content by its tag; `None` if the tag has no content.
 struct Content<'t, B>(&'t str, PhantomData<B>);
-
-impl<'t, B> Content<'t, B> {
-    const fn new(tag: &'t str) -> Self {
-        Self(tag, PhantomData)
-    }
-}
 
 impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
     type Value = Option<B>;
