@@ -201,12 +201,10 @@ impl<'o> Serializer for Writer<'o> {
     #[inline]
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'o>> {
         // Of a raw value only the text is written.
-        let (open, close) = if is_verbatim(name) {
-            ("", "")
-        } else {
-            ("{", "}")
-        };
-        Ok(Members::open(self.out, open, close))
+        if is_verbatim(name) {
+            return Ok(Members::open(self.out, "", ""));
+        }
+        Ok(Members::open(self.out, "{", "}"))
     }
 
     fn serialize_struct_variant(
