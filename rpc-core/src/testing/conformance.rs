@@ -277,7 +277,7 @@ fn collect<P: Calls>(
     Ok(())
 }
 
-fn remove<I: PartialEq>(open: &mut Vec<I>, id: I) -> bool {
+fn remove<I: Copy + PartialEq>(open: &mut Vec<I>, id: I) -> bool {
     let place = open.iter().position(|open| *open == id);
     place.map(|place| open.remove(place)).is_some()
 }
