@@ -22,8 +22,8 @@ use super::response::{Answer, ModeChange, PromptUpdate, Response};
 /// assert_eq!(input.prompt.as_deref(), Some("hello"));
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
-#[derive(Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, from = "Tags")]
 #[non_exhaustive]
 pub enum ClientFrame {
     /// Identifies the client and requests a session.
@@ -68,7 +68,7 @@ impl ClientFrame {
     /// `payload`, `from`, `signature`) may be absent.
     pub fn decode(text: &str, limits: &Limits) -> Result<Self, DecodeError> {
         decode(text, limits)
-            .map_err(|error| in_frame(error, text, Self::TAGS.iter().chain(Answer::TAGS)))
+            .map_err(|error| in_frame(error, text, Tags::TAGS.iter().chain(Answer::TAGS)))
     }
 
     /// Returns the type on the wire.
@@ -91,7 +91,15 @@ impl ClientFrame {
 }
 
 /// Reads a frame by its type.
-impl Tagged for ClientFrame {
+struct Tags(ClientFrame);
+
+impl From<Tags> for ClientFrame {
+    fn from(Tags(frame): Tags) -> Self {
+        frame
+    }
+}
+
+impl Tagged for Tags {
     const TAG: &'static str = "type";
     const CONTENT: Option<&'static str> = None;
     /// Without those of answers. `ADMIN` is the start of administrators' types.
@@ -118,34 +126,34 @@ impl Tagged for ClientFrame {
     }
 
     fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
-        Ok(match tag {
-            "CONNECT" => Self::Connect(Deserialize::deserialize(from)?),
-            "INPUT" => Self::Input(Deserialize::deserialize(from)?),
-            "mode_change" => Self::ModeChange(Deserialize::deserialize(from)?),
-            "prompt_update" => Self::PromptUpdate(Deserialize::deserialize(from)?),
-            "SESSION_STATUS" => Self::SessionQuery(Deserialize::deserialize(from)?),
-            "ONBOARD_SUBMIT" => Self::OnboardSubmit(Deserialize::deserialize(from)?),
-            _ if tag.starts_with("ADMIN_") => Self::Admin(AdminRequest {
+        Ok(Self(match tag {
+            "CONNECT" => ClientFrame::Connect(Deserialize::deserialize(from)?),
+            "INPUT" => ClientFrame::Input(Deserialize::deserialize(from)?),
+            "mode_change" => ClientFrame::ModeChange(Deserialize::deserialize(from)?),
+            "prompt_update" => ClientFrame::PromptUpdate(Deserialize::deserialize(from)?),
+            "SESSION_STATUS" => ClientFrame::SessionQuery(Deserialize::deserialize(from)?),
+            "ONBOARD_SUBMIT" => ClientFrame::OnboardSubmit(Deserialize::deserialize(from)?),
+            _ if tag.starts_with("ADMIN_") => ClientFrame::Admin(AdminRequest {
                 action: Str::from(tag).into(),
                 signed: Deserialize::deserialize(from)?,
             }),
-            answer => Self::Response(Response::read_rest(Some(answer), from)?),
-        })
+            answer => ClientFrame::Response(Response::read_rest(Some(answer), from)?),
+        }))
     }
 
     fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
-        Ok(match (tag, raw) {
-            (tag, Some(raw)) => Self::Unknown {
+        Ok(Self(match (tag, raw) {
+            (tag, Some(raw)) => ClientFrame::Unknown {
                 tag: tag.into(),
                 raw,
             },
-            ("INTERRUPT", None) => Self::Interrupt,
-            (_, None) => Self::Pong,
-        })
+            ("INTERRUPT", None) => ClientFrame::Interrupt,
+            (_, None) => ClientFrame::Pong,
+        }))
     }
 }
 
-impl<'de> Deserialize<'de> for ClientFrame {
+impl<'de> Deserialize<'de> for Tags {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         read_alone(from)
     }

@@ -23,8 +23,8 @@ use super::reply::{Connected, ErrorFrame, Output, RuntimeInputAck, SessionStatus
 /// assert_eq!(call.args.as_ref().map(|args| args.get()), Some(r#"{"a":2}"#));
 /// # Ok::<(), rpc_core::DecodeError>(())
 /// ```
-#[derive(Clone, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, from = "Tags")]
 #[non_exhaustive]
 pub enum ServerFrame {
     /// The client is admitted.
@@ -80,7 +80,7 @@ impl ServerFrame {
 
     #[cold]
     fn in_frame(error: DecodeError, text: &str) -> DecodeError {
-        in_frame(error, text, Self::TAGS.iter().chain(EventKind::TAGS))
+        in_frame(error, text, Tags::TAGS.iter().chain(EventKind::TAGS))
     }
 
     /// Returns the type on the wire.
@@ -132,7 +132,15 @@ pub(super) const HOST_FRAMES: [&str; 9] = [
 ];
 
 /// Reads a frame by its type.
-impl Tagged for ServerFrame {
+struct Tags(ServerFrame);
+
+impl From<Tags> for ServerFrame {
+    fn from(Tags(frame): Tags) -> Self {
+        frame
+    }
+}
+
+impl Tagged for Tags {
     const TAG: &'static str = "type";
     const CONTENT: Option<&'static str> = None;
     /// Without those of events.
@@ -147,26 +155,26 @@ impl Tagged for ServerFrame {
     }
 
     fn read<'de, D: Deserializer<'de>>(tag: &str, from: D) -> Result<Self, D::Error> {
-        Ok(match tag {
-            "CONNECTED" => Self::Connected(Connected::deserialize(from)?.read()),
-            "OUTPUT" => Self::Output(Deserialize::deserialize(from)?),
-            "RUNTIME_INPUT_ACK" => Self::RuntimeInputAck(Deserialize::deserialize(from)?),
-            "ERROR" => Self::Error(Deserialize::deserialize(from)?),
-            "SESSION_STATUS" => Self::SessionStatus(Deserialize::deserialize(from)?),
-            "ONBOARD_REQUIRED" => Self::OnboardRequired(Deserialize::deserialize(from)?),
-            "ONBOARD_SUCCESS" => Self::OnboardSuccess(Deserialize::deserialize(from)?),
-            "ADMIN_RESULT" => Self::AdminResult(Deserialize::deserialize(from)?),
-            event => Self::Event(StreamEvent::read_rest(Some(event), from)?),
-        })
+        Ok(Self(match tag {
+            "CONNECTED" => ServerFrame::Connected(Connected::deserialize(from)?.read()),
+            "OUTPUT" => ServerFrame::Output(Deserialize::deserialize(from)?),
+            "RUNTIME_INPUT_ACK" => ServerFrame::RuntimeInputAck(Deserialize::deserialize(from)?),
+            "ERROR" => ServerFrame::Error(Deserialize::deserialize(from)?),
+            "SESSION_STATUS" => ServerFrame::SessionStatus(Deserialize::deserialize(from)?),
+            "ONBOARD_REQUIRED" => ServerFrame::OnboardRequired(Deserialize::deserialize(from)?),
+            "ONBOARD_SUCCESS" => ServerFrame::OnboardSuccess(Deserialize::deserialize(from)?),
+            "ADMIN_RESULT" => ServerFrame::AdminResult(Deserialize::deserialize(from)?),
+            event => ServerFrame::Event(StreamEvent::read_rest(Some(event), from)?),
+        }))
     }
 
     fn without<E: Error>(tag: &str, raw: Option<Json>) -> Result<Self, E> {
-        let frame = raw.map(|raw| Self::unknown(tag.into(), raw));
-        Ok(frame.unwrap_or(Self::Ping))
+        let frame = raw.map(|raw| ServerFrame::unknown(tag.into(), raw));
+        Ok(Self(frame.unwrap_or(ServerFrame::Ping)))
     }
 }
 
-impl<'de> Deserialize<'de> for ServerFrame {
+impl<'de> Deserialize<'de> for Tags {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         read_alone(from)
     }
