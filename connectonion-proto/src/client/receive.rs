@@ -6,6 +6,7 @@ use rpc_core::{CallError, CallId, CloseFrame, CloseReason, Instant, Json, Text};
 use super::error_target::{self, ErrorTarget};
 use super::event::{CallValue, ClientEvent, Step, Taken, Warning};
 use super::pending::Kind;
+use super::questions::goes_on;
 use super::{ClientConn, ClientState};
 use crate::frame::{
     Connected, ErrorFrame, EventKind, OnboardSuccess, Output, ServerFrame, SessionState,
@@ -97,12 +98,8 @@ impl ClientConn {
             self.core.start_timer("onboarded", timeout, now);
         }
         let asked = self.pending.answered(Kind::Onboarding);
-        self.reply(
-            "ONBOARD_SUCCESS",
-            asked,
-            Ok(CallValue::Onboarded(frame)),
-            bytes,
-        );
+        let reply = CallValue::Onboarded(frame);
+        self.reply("ONBOARD_SUCCESS", asked, Ok(reply), bytes);
     }
 
     fn on_event(&mut self, event: StreamEvent, whole: Option<Json>, size: usize, now: Instant) {
@@ -135,10 +132,7 @@ impl ClientConn {
     fn begins_run(&self, kind: &EventKind) -> bool {
         match kind {
             EventKind::UserInput(input) => !self.run && !input.runtime_input,
-            EventKind::ModeChanged(_) | EventKind::SessionSync(_) | EventKind::Unknown { .. } => {
-                false
-            }
-            _ => !self.run && self.pending.awaits(Kind::Prompt),
+            kind => goes_on(kind) && !self.run && self.pending.awaits(Kind::Prompt),
         }
     }
 

@@ -27,26 +27,18 @@ impl SeenEvents {
         key(event).is_some_and(|key| self.known.contains(&key))
     }
 
-    /// Returns whether the event is new, and remembers it.
-    pub(super) fn is_new(&mut self, event: &StreamEvent) -> bool {
-        let Some(key) = key(event) else {
-            return true;
-        };
-        if !self.known.insert(key) {
-            return false;
-        }
-        self.order.push_back(key);
-        if self.order.len() > MAX_SEEN
-            && let Some(oldest) = self.order.pop_front()
+    /// Remembers that the event was shown.
+    pub(super) fn insert(&mut self, event: &StreamEvent) {
+        if let Some(key) = key(event)
+            && self.known.insert(key)
         {
-            self.known.remove(&oldest);
+            self.order.push_back(key);
+            if self.order.len() > MAX_SEEN
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.known.remove(&oldest);
+            }
         }
-        true
-    }
-
-    /// Forgets all events: another run has other ones.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
     }
 }
 
@@ -82,14 +74,23 @@ mod tests {
         StreamEvent::new(kind, id, 1.0, "s")
     }
 
+    fn is_new(seen: &mut SeenEvents, event: &StreamEvent) -> bool {
+        let is_new = !seen.contains(event);
+        seen.insert(event);
+        is_new
+    }
+
     #[test]
     fn a_start_and_its_end_may_share_an_id() {
         let mut seen = SeenEvents::default();
         let compact = |phase| event("c", EventKind::Compact(Compact::new(phase)));
-        assert!(seen.is_new(&compact("compacting")));
-        assert!(seen.is_new(&compact("done")));
-        assert!(!seen.is_new(&compact("done")));
-        assert!(seen.is_new(&event("c", EventKind::Thinking(Thinking::new("x")))));
+        assert!(is_new(&mut seen, &compact("compacting")));
+        assert!(is_new(&mut seen, &compact("done")));
+        assert!(!is_new(&mut seen, &compact("done")));
+        assert!(is_new(
+            &mut seen,
+            &event("c", EventKind::Thinking(Thinking::new("x")))
+        ));
     }
 
     #[test]
@@ -97,7 +98,7 @@ mod tests {
         let mut seen = SeenEvents::default();
         let mut thought = event("t", EventKind::Thinking(Thinking::new("x")));
         thought.id = None;
-        assert!(seen.is_new(&thought) && seen.is_new(&thought));
+        assert!(is_new(&mut seen, &thought) && is_new(&mut seen, &thought));
     }
 
     #[test]
@@ -105,10 +106,19 @@ mod tests {
         let mut seen = SeenEvents::default();
         for id in 0..=MAX_SEEN {
             let id = id.to_string();
-            assert!(seen.is_new(&event(&id, EventKind::Thinking(Thinking::default()))));
+            assert!(is_new(
+                &mut seen,
+                &event(&id, EventKind::Thinking(Thinking::default()))
+            ));
         }
         assert_eq!(seen.known.len(), MAX_SEEN);
-        assert!(seen.is_new(&event("0", EventKind::Thinking(Thinking::default()))));
-        assert!(!seen.is_new(&event("7", EventKind::Thinking(Thinking::default()))));
+        assert!(is_new(
+            &mut seen,
+            &event("0", EventKind::Thinking(Thinking::default()))
+        ));
+        assert!(!is_new(
+            &mut seen,
+            &event("7", EventKind::Thinking(Thinking::default()))
+        ));
     }
 }

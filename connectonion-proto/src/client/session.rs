@@ -271,7 +271,7 @@ impl ClientSession {
             ClientEvent::Unconfirmed(response) => self.questions.doubt(response),
             ClientEvent::CaughtUp => {
                 if let Some(question) = self.questions.caught_up() {
-                    self.seen.is_new(&question.event);
+                    self.seen.insert(&question.event);
                     self.push(ClientEvent::Step(question));
                 }
             }
@@ -348,7 +348,7 @@ impl ClientSession {
             return;
         }
         self.replaying = false;
-        self.seen.is_new(&step.event);
+        self.seen.insert(&step.event);
         // The program that resumes here needs the others.
         if let Some(id) = step.is_done() {
             self.received = Some(id);
@@ -361,7 +361,7 @@ impl ClientSession {
     /// The agent has gone on since the last question of the replay.
     fn pass(&mut self) {
         if let Some(mut question) = self.questions.pass() {
-            self.seen.is_new(&question.event);
+            self.seen.insert(&question.event);
             question.answered = true;
             self.push(ClientEvent::Step(question));
         }
@@ -429,7 +429,7 @@ impl ClientSession {
 
     /// Forgets the events and questions of the last run.
     fn forget_run(&mut self) {
-        self.seen.clear();
+        self.seen = SeenEvents::default();
         self.replaying = false;
         self.questions = Questions::default();
     }

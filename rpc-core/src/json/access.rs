@@ -172,14 +172,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 }
 
 /// The text of a value, in the form that `serde_json` uses for raw values.
-pub(super) struct Raw<'de>(&'de str);
-
-impl<'de> Raw<'de> {
-    #[inline]
-    pub(super) const fn new(text: &'de str) -> Self {
-        Self(text)
-    }
-}
+pub(super) struct Raw<'de>(pub(super) &'de str);
 
 impl<'de> MapAccess<'de> for Raw<'de> {
     type Error = DecodeError;

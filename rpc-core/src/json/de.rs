@@ -284,14 +284,11 @@ impl<'de> Deserializer<'de> {
             });
         }
         let digits = self.number()?;
-        let is_whole = digits
-            .bytes()
-            .all(|byte| matches!(byte, b'-' | b'0'..=b'9'));
         let read = if digits == "-0" {
             visitor.visit_f64(-0.0)
-        } else if is_whole && let Ok(whole) = digits.parse() {
+        } else if let Ok(whole) = digits.parse() {
             visitor.visit_u64(whole)
-        } else if is_whole && let Ok(whole) = digits.parse() {
+        } else if let Ok(whole) = digits.parse() {
             visitor.visit_i64(whole)
         } else {
             match digits.parse() {
@@ -499,7 +496,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         visitor: V,
     ) -> Result<V::Value> {
         match name {
-            token::RAW => visitor.visit_map(Raw::new(self.raw()?)),
+            token::RAW => visitor.visit_map(Raw(self.raw()?)),
             token::TAGGED => self.visit_object(&[], visitor),
             token::ID => match self.token() {
                 Some(b'-' | b'0'..=b'9') => visitor.visit_borrowed_str(self.number()?),
@@ -511,7 +508,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
                 self.at = self.object.start;
                 let whole = self.raw()?;
                 self.at -= 1;
-                visitor.visit_map(Raw::new(whole))
+                visitor.visit_map(Raw(whole))
             }
             token::TYPE => match self.token() {
                 Some(first) => visitor.visit_map(Typed(self, first)),

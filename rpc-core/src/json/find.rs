@@ -62,11 +62,7 @@ impl<'de, F: FnMut(Cow<'de, str>, &'de str)> Visitor<'de> for Each<F> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Key<'de>>()? {
             let value: &serde_json::value::RawValue = map.next_value()?;
-            let name = match key {
-                Key::Borrowed(name) => Cow::Borrowed(name),
-                Key::Owned(name) => Cow::Owned(name),
-            };
-            (self.0)(name, value.get());
+            (self.0)(key.0, value.get());
         }
         Ok(())
     }

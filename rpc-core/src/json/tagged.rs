@@ -3,6 +3,7 @@
 mod macros;
 mod members;
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::{fmt, iter};
@@ -150,20 +151,14 @@ impl<B: Tagged> Common for Alone<B> {
 }
 
 /// The name of a member.
-pub(super) enum Key<'de> {
-    Borrowed(&'de str),
-    Owned(String),
-}
+pub(super) struct Key<'de>(pub(super) Cow<'de, str>);
 
 impl Deref for Key<'_> {
     type Target = str;
 
     #[inline]
     fn deref(&self) -> &str {
-        match self {
-            Self::Borrowed(name) => name,
-            Self::Owned(name) => name,
-        }
+        &self.0
     }
 }
 
@@ -173,9 +168,9 @@ impl<'de> Key<'de> {
         &self,
         seed: K,
     ) -> Result<K::Value, E> {
-        match self {
-            Self::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
-            Self::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
+        match &self.0 {
+            Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
+            Cow::Owned(name) => seed.deserialize(StrDeserializer::new(name)),
         }
     }
 }
@@ -191,10 +186,10 @@ impl<'de> Deserialize<'de> for Key<'de> {
             }
             #[inline]
             fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key::Borrowed(name))
+                Ok(Key(Cow::Borrowed(name)))
             }
             fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
-                Ok(Key::Owned(name.into()))
+                Ok(Key(Cow::Owned(name.into())))
             }
         }
         from.deserialize_identifier(Name)
@@ -303,7 +298,7 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
                 return Err(A::Error::duplicate_field(content));
             }
             body = Some(match tag {
-                Some(tag) => rest.map.next_value_seed(Content::<B>::new(tag))?,
+                Some(tag) => rest.map.next_value_seed(Content::<B>(tag, PhantomData))?,
                 None => rest.map.next_value::<IgnoredAny>().map(|_| None)?,
             });
         } else if !rest.take(&key)? {
@@ -319,12 +314,6 @@ fn adjacent<'de, A: MapAccess<'de>, C: Common, B: Tagged>(
 
 /// Reads content by its tag; `None` if the tag has no content.
 struct Content<'t, B>(&'t str, PhantomData<B>);
-
-impl<'t, B> Content<'t, B> {
-    const fn new(tag: &'t str) -> Self {
-        Self(tag, PhantomData)
-    }
-}
 
 impl<'de, B: Tagged> DeserializeSeed<'de> for Content<'_, B> {
     type Value = Option<B>;

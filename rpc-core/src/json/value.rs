@@ -252,7 +252,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
             return Ok(Json::EMPTY_OBJECT);
         };
         if &*first == token::RAW {
-            return map.next_value::<Raw>().map(|Raw(json)| json);
+            return map.next_value().map(Json);
         }
         let mut text = String::from("{");
         let mut name = Some(first);
@@ -264,15 +264,5 @@ impl<'de> Visitor<'de> for JsonVisitor {
             text.push(if name.is_some() { ',' } else { '}' });
         }
         Ok(Json(text.into()))
-    }
-}
-
-/// The text of a raw value, in the form that `serde_json` and this crate use.
-struct Raw(Json);
-
-impl<'de> Deserialize<'de> for Raw {
-    #[inline]
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Str::deserialize(from).map(|text| Self(Json(text)))
     }
 }

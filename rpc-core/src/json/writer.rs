@@ -170,17 +170,17 @@ impl<'o> Serializer for Writer<'o> {
 
     #[inline]
     fn serialize_seq(self, _: Option<usize>) -> Result<Members<'o>> {
-        Ok(Members::open(self.out, '[', "]"))
+        Ok(Members::open(self.out, "[", "]"))
     }
 
     #[inline]
     fn serialize_tuple(self, _: usize) -> Result<Members<'o>> {
-        Ok(Members::open(self.out, '[', "]"))
+        Ok(Members::open(self.out, "[", "]"))
     }
 
     #[inline]
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Members<'o>> {
-        Ok(Members::open(self.out, '[', "]"))
+        Ok(Members::open(self.out, "[", "]"))
     }
 
     fn serialize_tuple_variant(
@@ -190,26 +190,21 @@ impl<'o> Serializer for Writer<'o> {
         variant: &'static str,
         _: usize,
     ) -> Result<Members<'o>> {
-        Ok(Members::open(self.open_variant(variant), '[', "]}"))
+        Ok(Members::open(self.open_variant(variant), "[", "]}"))
     }
 
     #[inline]
     fn serialize_map(self, _: Option<usize>) -> Result<Members<'o>> {
-        Ok(Members::open(self.out, '{', "}"))
+        Ok(Members::open(self.out, "{", "}"))
     }
 
-    // Of a raw value only the text is written.
     #[inline]
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'o>> {
-        Ok(if is_verbatim(name) {
-            Members {
-                out: self.out,
-                first: true,
-                close: "",
-            }
-        } else {
-            Members::open(self.out, '{', "}")
-        })
+        // Of a raw value only the text is written.
+        if is_verbatim(name) {
+            return Ok(Members::open(self.out, "", ""));
+        }
+        Ok(Members::open(self.out, "{", "}"))
     }
 
     fn serialize_struct_variant(
@@ -219,7 +214,7 @@ impl<'o> Serializer for Writer<'o> {
         variant: &'static str,
         _: usize,
     ) -> Result<Members<'o>> {
-        Ok(Members::open(self.open_variant(variant), '{', "}}"))
+        Ok(Members::open(self.open_variant(variant), "{", "}}"))
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Result {
@@ -249,8 +244,8 @@ pub(crate) struct Members<'o> {
 
 impl<'o> Members<'o> {
     #[inline]
-    fn open(out: &'o mut String, open: char, close: &'static str) -> Self {
-        out.push(open);
+    fn open(out: &'o mut String, open: &str, close: &'static str) -> Self {
+        out.push_str(open);
         Self {
             out,
             first: true,
@@ -264,20 +259,6 @@ impl<'o> Members<'o> {
             self.out.push(',');
         }
         self.first = false;
-    }
-
-    #[inline]
-    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        self.next();
-        value.serialize(Writer::new(self.out))
-    }
-
-    // Where the name is known, so that its test is done by the compiler.
-    #[inline(always)]
-    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
-        self.next();
-        write_name(self.out, name);
-        value.serialize(Writer::new(self.out))
     }
 
     #[inline]
@@ -295,7 +276,8 @@ macro_rules! elements {
 
             #[inline]
             fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-                self.element(value)
+                self.next();
+                value.serialize(Writer::new(self.out))
             }
 
             #[inline]
@@ -345,35 +327,29 @@ impl ser::SerializeMap for Members<'_> {
     }
 }
 
-impl ser::SerializeStructVariant for Members<'_> {
-    type Ok = ();
-    type Error = Error;
+macro_rules! fields {
+    ($($Of:ident)*) => {$(
+        impl ser::$Of for Members<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
-        self.field(name, value)
-    }
+            // Where the name is known, so that its test is done by the compiler.
+            #[inline(always)]
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
+                if is_verbatim(name) {
+                    return value.serialize(KeyWriter::verbatim(self.out));
+                }
+                self.next();
+                write_name(self.out, name);
+                value.serialize(Writer::new(self.out))
+            }
 
-    #[inline]
-    fn end(self) -> Result {
-        self.close()
-    }
-}
-
-impl ser::SerializeStruct for Members<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline(always)]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result {
-        if is_verbatim(name) {
-            return value.serialize(KeyWriter::verbatim(self.out));
+            #[inline]
+            fn end(self) -> Result {
+                self.close()
+            }
         }
-        self.field(name, value)
-    }
-
-    #[inline]
-    fn end(self) -> Result {
-        self.close()
-    }
+    )*};
 }
+
+fields! { SerializeStruct SerializeStructVariant }

@@ -218,25 +218,26 @@ pub fn every_call_ends_once<P: Calls>(
     steps: usize,
     now: Instant,
 ) -> Result<(), String> {
-    let mut book = OpenCalls { open: Vec::new() };
+    // In an order that the seed alone decides.
+    let mut open = Vec::new();
     let mut pair = calls.connect(now, rng.next_u64());
-    book.collect(calls, &mut pair)?;
+    collect(&mut open, calls, &mut pair)?;
     for step in schedule(rng, steps) {
         let now = pair.now();
         match step {
             Step::Call => {
                 if let Some(id) = calls.call(&mut pair.client, now) {
-                    if book.open.contains(&id) {
+                    if open.contains(&id) {
                         return Err(format!("call id {id:?} was given twice"));
                     }
-                    book.open.push(id);
+                    open.push(id);
                 }
             }
             Step::Answer => calls.answer(&mut pair.server, rng.next_u64(), now),
             Step::Cancel => {
-                if let Some(id) = rng.pick(&book.open).copied() {
+                if let Some(id) = rng.pick(&open).copied() {
                     calls.cancel(&mut pair.client, id, now);
-                    book.remove(id);
+                    remove(&mut open, id);
                 }
             }
             Step::LoseAnswer => pair.drop_next(super::Side::Server, 1),
@@ -244,52 +245,46 @@ pub fn every_call_ends_once<P: Calls>(
             Step::Latency(time) => pair.set_latency(time),
             Step::Cut => {
                 pair.cut();
-                book.collect(calls, &mut pair)?;
-                book.all_ended()?;
+                collect(&mut open, calls, &mut pair)?;
+                all_ended(&open)?;
                 pair = calls.connect(now, rng.next_u64());
             }
         }
         pair.settle();
-        book.collect(calls, &mut pair)?;
+        collect(&mut open, calls, &mut pair)?;
     }
     pair.cut();
-    book.collect(calls, &mut pair)?;
-    book.all_ended()
+    collect(&mut open, calls, &mut pair)?;
+    all_ended(&open)
 }
 
-/// The calls in flight, in an order that the seed alone decides.
-struct OpenCalls<I> {
-    open: Vec<I>,
+/// Takes the calls that have ended from those in flight.
+fn collect<P: Calls>(
+    open: &mut Vec<P::Id>,
+    calls: &mut P,
+    pair: &mut super::Pair<P::Client, P::Server>,
+) -> Result<(), String> {
+    for event in pair.take_server_events() {
+        calls.server_event(event);
+    }
+    for event in pair.take_client_events() {
+        if let Some(id) = calls.ended(&event)
+            && !remove(open, id)
+        {
+            return Err(format!("call {id:?} ended twice, or was never made"));
+        }
+    }
+    Ok(())
 }
 
-impl<I: Copy + Eq + Hash + Debug> OpenCalls<I> {
-    fn collect<P: Calls<Id = I>>(
-        &mut self,
-        calls: &mut P,
-        pair: &mut super::Pair<P::Client, P::Server>,
-    ) -> Result<(), String> {
-        for event in pair.take_server_events() {
-            calls.server_event(event);
-        }
-        for event in pair.take_client_events() {
-            if let Some(id) = calls.ended(&event)
-                && !self.remove(id)
-            {
-                return Err(format!("call {id:?} ended twice, or was never made"));
-            }
-        }
-        Ok(())
-    }
+fn remove<I: Copy + PartialEq>(open: &mut Vec<I>, id: I) -> bool {
+    let place = open.iter().position(|open| *open == id);
+    place.map(|place| open.remove(place)).is_some()
+}
 
-    fn remove(&mut self, id: I) -> bool {
-        let place = self.open.iter().position(|open| *open == id);
-        place.map(|place| self.open.remove(place)).is_some()
+fn all_ended(open: &[impl Debug]) -> Result<(), String> {
+    if open.is_empty() {
+        return Ok(());
     }
-
-    fn all_ended(&self) -> Result<(), String> {
-        if self.open.is_empty() {
-            return Ok(());
-        }
-        Err(format!("calls that never ended: {:?}", self.open))
-    }
+    Err(format!("calls that never ended: {open:?}"))
 }

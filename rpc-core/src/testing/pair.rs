@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::Instant;
 use crate::error::Disconnect;
 use crate::machine::Machine;
-use crate::message::{CloseFrame, Incoming, Outgoing, Text};
+use crate::message::{Incoming, Outgoing};
 
 /// More rounds than this at one instant means that a machine makes no progress.
 const STUCK: usize = 100_000;
@@ -22,14 +22,10 @@ pub enum Side {
     Server,
 }
 
-#[derive(Clone)]
+/// What is on the line: what a machine sends, or what its transport answers.
 enum Wire {
-    Text(Text),
-    Binary(Bytes),
-    Ping(Bytes),
+    Sent(Outgoing),
     Pong(Bytes),
-    Close(Option<CloseFrame>),
-    Cut,
 }
 
 /// One direction of the line.
@@ -139,7 +135,7 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         };
         note(&mut self.trace, self.now - self.start, from, text);
         lane.frames
-            .push_back((self.now, Wire::Text(Text::from(text))));
+            .push_back((self.now, Wire::Sent(Outgoing::Text(text.into()))));
         self.settle();
     }
 
@@ -148,7 +144,8 @@ impl<C: Machine, S: Machine> Pair<C, S> {
         note(&mut self.trace, self.now - self.start, '*', "(cut)");
         for lane in [&mut self.to_client, &mut self.to_server] {
             lane.frames.clear();
-            lane.frames.push_back((self.now, Wire::Cut));
+            lane.frames
+                .push_back((self.now, Wire::Sent(Outgoing::Abort)));
         }
         self.settle();
     }
@@ -258,21 +255,22 @@ fn deliver<M: Machine>(
     let Some((_, wire)) = next else {
         return false;
     };
-    if let (Wire::Ping(payload), Some(at)) = (&wire, pong_at) {
+    if let (Wire::Sent(Outgoing::Ping(payload)), Some(at)) = (&wire, pong_at) {
         back.frames.push_back((at, Wire::Pong(payload.clone())));
     }
     let message = match &wire {
-        Wire::Close(frame) => {
-            machine.handle_disconnect(Disconnect::PeerClosed(frame.clone()), now);
+        Wire::Sent(Outgoing::Close(frame)) => {
+            let frame = Some(frame.clone());
+            machine.handle_disconnect(Disconnect::PeerClosed(frame), now);
             return true;
         }
-        Wire::Cut => {
+        Wire::Sent(Outgoing::Abort) => {
             machine.handle_disconnect(Disconnect::Eof, now);
             return true;
         }
-        Wire::Text(text) => Incoming::Text(text.as_str()),
-        Wire::Binary(bytes) => Incoming::Binary(bytes),
-        Wire::Ping(payload) => Incoming::Ping(payload),
+        Wire::Sent(Outgoing::Text(text)) => Incoming::Text(text.as_str()),
+        Wire::Sent(Outgoing::Binary(bytes)) => Incoming::Binary(bytes),
+        Wire::Sent(Outgoing::Ping(payload)) => Incoming::Ping(payload),
         Wire::Pong(payload) => Incoming::Pong(payload),
     };
     if !machine.is_closed() {
@@ -296,16 +294,9 @@ fn drain<M: Machine>(
             continue;
         }
         sent("", &frame);
-        let wire = match frame {
-            Outgoing::Text(text) => Wire::Text(text),
-            Outgoing::Binary(bytes) => Wire::Binary(bytes),
-            Outgoing::Ping(payload) => Wire::Ping(payload),
-            Outgoing::Close(frame) => Wire::Close(Some(frame)),
-            Outgoing::Abort => Wire::Cut,
-        };
         // Latency may shrink on the way; a line never reorders.
         let due = lane.frames.back().map_or(due, |(last, _)| due.max(*last));
-        lane.frames.push_back((due, wire));
+        lane.frames.push_back((due, Wire::Sent(frame)));
     }
     active
 }

@@ -8,7 +8,7 @@ mod serve;
 pub(crate) mod table;
 mod values;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
 use crate::goals::{CALLS, Call};
 use crate::work::Work;
@@ -29,14 +29,14 @@ pub(crate) fn works() -> Vec<Work> {
     CALLS.iter().map(call).collect()
 }
 
-fn one_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().unwrap()
+/// Runs this in a task, as most programs do.
+fn on_one_thread(work: impl Future<Output = ()> + Send + 'static) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(runtime.spawn(work)).unwrap();
 }
 
 fn both(kind: &'static str, in_flight: usize, calls: u64) {
-    let runtime = one_thread();
-    // In a task, as most programs are.
-    let end = runtime.spawn(async move {
+    on_one_thread(async move {
         let address = serve::here(kind).await;
         let pace = Pace {
             in_flight,
@@ -45,18 +45,12 @@ fn both(kind: &'static str, in_flight: usize, calls: u64) {
         };
         load::load(Kind::parse(kind), &address, pace).await;
     });
-    runtime.block_on(end).unwrap();
 }
 
 /// Runs one end, as a child process of the table, on one thread.
-pub(crate) fn run(words: &[&str]) {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let runtime = one_thread();
-    let end = runtime.spawn(async move {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        end(&words).await;
-    });
-    runtime.block_on(end).unwrap();
+pub(crate) fn run(words: &[&'static str]) {
+    let words = words.to_vec();
+    on_one_thread(async move { end(&words).await });
 }
 
 async fn end(words: &[&str]) {

@@ -19,14 +19,12 @@ pub(super) trait Start<P: Protocol>: Send {
     fn start(&mut self, machine: &mut P::Machine, now: Instant) -> Result<P::Call, Refused>;
 }
 
-struct Once<F>(Option<F>);
-
-impl<P: Protocol, F> Start<P> for Once<F>
+impl<P: Protocol, F> Start<P> for Option<F>
 where
     F: FnOnce(&mut P::Machine, Instant) -> Result<P::Call, Refused> + Send,
 {
     fn start(&mut self, machine: &mut P::Machine, now: Instant) -> Result<P::Call, Refused> {
-        let start = self.0.take().ok_or(Refused::Closed)?;
+        let start = self.take().ok_or(Refused::Closed)?;
         start(machine, now)
     }
 }
@@ -76,7 +74,7 @@ pub(super) fn prepare<P: Protocol>(
     let cell: Arc<Cell<P>> = Arc::new(Mutex::new(State {
         phase: Phase::Queued,
         caller: None,
-        start: Once(Some(start)),
+        start: Some(start),
     }));
     let completer = Completer {
         cell: Some(Arc::clone(&cell)),

@@ -28,17 +28,6 @@ pub(super) enum Credentials {
     Contradictory,
 }
 
-impl Credentials {
-    /// Reads what is before the `@` of an address.
-    fn of_address(text: &str) -> Self {
-        match text.split_once(':') {
-            _ if text.is_empty() => Self::None,
-            Some((user, password)) => Self::User(decoded(user), decoded(password).into()),
-            None => Self::Token(decoded(text).into()),
-        }
-    }
-}
-
 /// Where NATS is, the credentials, and the prefix of all subjects and names.
 ///
 /// The server needs JetStream, and has to accept messages of 64 KiB (`max_payload`); its default is 1 MiB.
@@ -102,12 +91,18 @@ impl NatsConfig {
             if !host.is_empty() {
                 config.servers.push(format!("{scheme}://{host}"));
             }
-            match Credentials::of_address(login) {
-                Credentials::None => {}
-                found if config.credentials == Credentials::None => config.credentials = found,
-                found if config.credentials == found => {}
-                _ => config.credentials = Credentials::Contradictory,
-            }
+            let found = match login.split_once(':') {
+                _ if login.is_empty() => continue,
+                Some((user, password)) => {
+                    Credentials::User(decoded(user), decoded(password).into())
+                }
+                None => Credentials::Token(decoded(login).into()),
+            };
+            config.credentials = match config.credentials {
+                Credentials::None => found,
+                known if known == found => known,
+                _ => Credentials::Contradictory,
+            };
         }
         config
     }

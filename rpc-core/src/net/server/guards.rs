@@ -224,7 +224,7 @@ impl Guards {
     #[must_use]
     pub fn for_bind(mut self, local: SocketAddr) -> Self {
         if self.hosts == HostPolicy::Auto {
-            self.hosts = if is_loopback(local.ip()) {
+            self.hosts = if local.ip().to_canonical().is_loopback() {
                 HostPolicy::LoopbackNames
             } else {
                 HostPolicy::Any
@@ -266,9 +266,9 @@ impl Guards {
             return Ok(());
         }
         let origin = match only(parts, &header::ORIGIN) {
-            Only::None => return Ok(()),
-            Only::Bad => return Err(forbidden("the Origin header is not valid")),
-            Only::One(origin) => origin,
+            Ok(None) => return Ok(()),
+            Err(()) => return Err(forbidden("the Origin header is not valid")),
+            Ok(Some(origin)) => origin,
         };
         if self.same_origin && is_same(origin, parts) {
             return Ok(());
@@ -297,9 +297,9 @@ impl Guards {
             return Ok(());
         }
         let host = match only(parts, &header::HOST) {
-            Only::One(host) => host,
+            Ok(Some(host)) => host,
             // So ask proxies whether a server is healthy. A browser always says where it is.
-            Only::None if parts.version == Version::HTTP_10 => return Ok(()),
+            Ok(None) if parts.version == Version::HTTP_10 => return Ok(()),
             _ => return Err((StatusCode::BAD_REQUEST, "one Host header is needed")),
         };
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
@@ -392,33 +392,23 @@ impl Host {
     }
 }
 
-enum Only<'a> {
-    None,
-    One(&'a str),
-    Bad,
-}
-
-fn only<'a>(parts: &'a Parts, name: &HeaderName) -> Only<'a> {
+/// Returns the header's value, if it is there; an error if there are several, or it is not text.
+fn only<'a>(parts: &'a Parts, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = parts.headers.get_all(name).iter();
     match (values.next(), values.next()) {
-        (None, _) => Only::None,
-        (Some(value), None) => value.to_str().map_or(Only::Bad, Only::One),
-        (Some(_), Some(_)) => Only::Bad,
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(drop),
+        (Some(_), Some(_)) => Err(()),
     }
 }
 
 /// Returns whether a page comes from the host that its request names.
 fn is_same(origin: &str, parts: &Parts) -> bool {
-    let (Some(origin), Only::One(host)) = (Origin::parse(origin), only(parts, &header::HOST))
-    else {
+    let (Some(origin), Ok(Some(host))) = (Origin::parse(origin), only(parts, &header::HOST)) else {
         return false;
     };
     let mut schemes = ["http", "https"].into_iter();
     schemes.any(|scheme| Origin::parse(&format!("{scheme}://{host}")).as_ref() == Some(&origin))
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
 }
 
 fn is_localhost(address: IpAddr) -> bool {

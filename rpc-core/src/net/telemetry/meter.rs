@@ -12,11 +12,7 @@
 )]
 
 #[cfg(feature = "metrics")]
-use std::{
-    cell::{Cell, RefCell},
-    ptr,
-    thread::LocalKey,
-};
+use std::{cell::RefCell, ptr, thread::LocalKey};
 
 #[cfg(feature = "metrics")]
 use metrics::{
@@ -58,25 +54,25 @@ pub(super) struct Call {
 
 /// One, which notes that somebody counts it: a gauge without a recorder does not ask for the number.
 #[cfg(feature = "metrics")]
-struct Counted<'c>(&'c Cell<bool>);
+struct Counted<'c>(&'c mut bool);
 
 #[cfg(feature = "metrics")]
 impl metrics::IntoF64 for Counted<'_> {
     fn into_f64(self) -> f64 {
-        self.0.set(true);
+        *self.0 = true;
         1.0
     }
 }
 
 impl Call {
     pub(super) fn new(side: Side, system: &'static str, method: &'static str) -> Self {
-        #[cfg(feature = "metrics")]
-        let is_counted = Cell::new(false);
-        #[cfg(feature = "metrics")]
-        active_calls(side, system).increment(Counted(&is_counted));
         Self {
             #[cfg(feature = "metrics")]
-            running: (is_counted.get()).then(|| (side, system, method, crate::net::time::now())),
+            running: {
+                let mut is_counted = false;
+                active_calls(side, system).increment(Counted(&mut is_counted));
+                is_counted.then(|| (side, system, method, crate::net::time::now()))
+            },
         }
     }
 

@@ -139,7 +139,7 @@ struct Link {
     gaps: watch::Sender<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     is_cut: bool,
     is_paused: bool,
@@ -153,12 +153,8 @@ impl Link {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             faults: watch::Sender::new(Faults {
-                is_cut: false,
-                is_paused: false,
-                is_denied: false,
-                delay: Duration::ZERO,
-                lost_answers: 0,
                 queue: QUEUE,
+                ..Faults::default()
             }),
             gaps: watch::Sender::new(0),
         })
