@@ -9,6 +9,8 @@
 use rpc_core::Json;
 use rpc_core::json::{each_member, find_member};
 
+use crate::auth::whole;
+
 /// The chosen copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Merged<'a> {
@@ -36,15 +38,9 @@ pub(crate) fn merge<'a>(server: Option<&'a str>, client: Option<&'a str>) -> Mer
     }
 }
 
-/// Whether the first copy of a session has more turns than the second one.
-pub(crate) fn has_later_turn(one: Option<&str>, other: Option<&str>) -> bool {
-    let turn = |text: Option<&str>| text.and_then(version).map_or(0.0, |[turn, ..]| turn);
-    turn(one) > turn(other)
-}
-
 /// Returns the turn of a session, if it is a number that counts turns.
 pub(crate) fn turn_of(session: &Json) -> Option<u64> {
-    find_member(session.get(), "turn")?.get().parse().ok()
+    number(find_member(session.get(), "turn")?.get()).map(whole)
 }
 
 /// Returns `turn`, `iteration` and `updated` of a session's text, to be compared in this order:

@@ -1,6 +1,6 @@
 //! The request to which an ERROR of a connected host refers; the frames do not say it.
 
-use rpc_core::CloseReason;
+use rpc_core::{CloseReason, Json};
 
 use crate::frame::ErrorFrame;
 use crate::limits::{
@@ -62,7 +62,7 @@ pub(super) enum ErrorTarget {
 pub(super) fn error_target(error: &ErrorFrame, awaits_status: bool) -> ErrorTarget {
     let words = error.message.as_str();
     let starts = |begin: &&str| words.starts_with(*begin);
-    match error.code_word().as_deref() {
+    match error.code.as_ref().and_then(Json::as_str).as_deref() {
         Some(RUNTIME_INPUT_REJECTED) => return ErrorTarget::Input,
         Some(INPUT_REFUSED) => return ErrorTarget::OldestInput,
         Some(STALE_ANSWER) => return ErrorTarget::Answer,

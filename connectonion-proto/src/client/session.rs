@@ -92,7 +92,7 @@ pub struct ClientSession {
     replaying: bool,
     questions: Questions,
     /// The question that nothing has followed.
-    open: Option<Step>,
+    pub(crate) open: Option<Step>,
     /// The prompts of this connection that the host has not replied to.
     prompts: Vec<(CallId, Str)>,
     run: Option<OpenRun>,
@@ -284,12 +284,6 @@ impl ClientSession {
             }
             other => self.push(other),
         }
-    }
-
-    /// Returns the question that nothing has followed.
-    #[cfg(feature = "tokio")]
-    pub(crate) const fn open_question(&self) -> Option<&Step> {
-        self.open.as_ref()
     }
 
     fn push(&mut self, event: ClientEvent) {

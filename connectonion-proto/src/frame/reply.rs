@@ -1,7 +1,6 @@
 //! A server's replies: [`Connected`], [`Output`], [`RuntimeInputAck`], [`ErrorFrame`],
 //! [`SessionStatus`].
 
-use std::borrow::Cow;
 use std::fmt;
 
 use rpc_core::json::lenient::{
@@ -220,11 +219,6 @@ impl ErrorFrame {
     pub(crate) const fn with_retryable(mut self, retryable: bool) -> Self {
         self.retryable = Some(retryable);
         self
-    }
-
-    /// Returns the [`code`](Self::code) if it is a word.
-    pub(crate) fn code_word(&self) -> Option<Cow<'_, str>> {
-        self.code.as_ref()?.as_str()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::console;
 use crate::frame::{Connected, ErrorFrame, SessionState};
 use crate::id::{SessionId, session_id as new_id};
 use crate::limits::ALREADY_AUTHENTICATED;
-use crate::merge::{has_later_turn, merge};
+use crate::merge::{merge, turn_of};
 use crate::replay::EventLog;
 use crate::storage::{Record, RecordStatus, StorageError};
 
@@ -102,7 +102,8 @@ impl Hub {
         let handed = connect.session.as_ref();
         let theirs = handed.map(Json::get);
         // Its client has gone on since the prompt of an interrupted run.
-        let is_later = |ours: Option<&Json>| has_later_turn(theirs, ours.map(Json::get));
+        let turn = |it: Option<&Json>| it.and_then(turn_of).unwrap_or_default();
+        let is_later = |ours: Option<&Json>| turn(handed) > turn(ours);
         let mut is_stopped = false;
         if let Some(record) = &mut stored
             && record.owner == Some(owner)

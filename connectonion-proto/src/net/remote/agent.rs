@@ -303,12 +303,6 @@ impl Client {
         self.shared.lock().session.resume().clone()
     }
 
-    /// Returns whether the agent asks for an onboarding that the configuration has no answer to.
-    #[cfg(feature = "ws")]
-    pub(super) fn is_stranger(&self) -> bool {
-        self.shared.lock().stranger
-    }
-
     fn run(&self, items: Consumer<Item>) -> Run {
         Run {
             items: Some(items),

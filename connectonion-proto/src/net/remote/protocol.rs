@@ -230,7 +230,7 @@ impl Shared {
         if lost > 0 {
             items.push(Item::Lagged(lost), 0);
         }
-        let open = state.session.open_question().cloned();
+        let open = state.session.open.clone();
         if let Some(question) = open
             && !waiting.contains(&ClientEvent::Step(question.clone()))
         {

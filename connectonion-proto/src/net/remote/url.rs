@@ -58,7 +58,7 @@ pub async fn connect(
     let (client, events, connection) = connect_lazy(url, identity, config)?;
     let mut establishing = pin!(connection.establish());
     let connection = poll_fn(|cx| match establishing.as_mut().poll(cx) {
-        Poll::Pending if client.is_stranger() => Poll::Ready(Err(CloseReason::Refused {
+        Poll::Pending if client.shared.lock().stranger => Poll::Ready(Err(CloseReason::Refused {
             message: "the agent asks strangers for an invite code or a payment".to_owned(),
             retryable: false,
         })),
