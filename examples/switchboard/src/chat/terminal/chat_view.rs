@@ -118,9 +118,34 @@ pub enum PlanStatus {
 }
 
 impl ChatEvent {
-    /// About how many bytes it has: as many as its debug form.
+    /// The bytes of its texts.
     pub(super) fn bytes(&self) -> usize {
-        format!("{self:?}").len()
+        match self {
+            Self::Line(text)
+            | Self::Info(text)
+            | Self::Prompt(text)
+            | Self::Unsent(text)
+            | Self::Activity(text)
+            | Self::User(text)
+            | Self::Text(text)
+            | Self::Preview(text)
+            | Self::Thinking(text)
+            | Self::Gone(text)
+            | Self::Question(text)
+            | Self::Note(text)
+            | Self::Warning(text)
+            | Self::Error(text)
+            | Self::ToolOutput { text, .. }
+            | Self::Partial { text, .. }
+            | Self::Message { text, .. }
+            | Self::ToolResult {
+                outcome: Ok(text) | Err(text),
+                ..
+            } => text.len(),
+            Self::ToolCall { arguments, .. } => arguments.len(),
+            Self::Plan { items, .. } => items.iter().map(|item| item.text.len()).sum(),
+            Self::Usage(_) | Self::TextEnd | Self::Ended => 0,
+        }
     }
 
     /// Takes in an event that follows this one, or returns it.

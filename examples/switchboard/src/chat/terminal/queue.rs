@@ -162,7 +162,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn too_much_output_waits_for_the_terminal() {
         let queue = Queue::default();
-        let half = || ChatEvent::Text("x".repeat(MAX_BYTES / 2 - 10));
+        let half = || ChatEvent::Text("x".repeat(MAX_BYTES / 2));
         queue.push(half()).await;
         queue.push(half()).await;
         let more = queue.push(ChatEvent::Text("more".to_owned()));
