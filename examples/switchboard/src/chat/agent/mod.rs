@@ -97,8 +97,11 @@ impl Agent {
     async fn prompt(&mut self, text: &str, out: &Out) -> Result<(), Failure> {
         let input = self.along.input(text).map_err(Failure::new)?;
         let run = self.client.send(input).await;
+        (self.status.is_busy, self.status.is_own) = (true, true);
+        thinks(out).await;
         let mut before = std::mem::replace(&mut self.run, run);
-        // What was sent before this is shown before it. It may be of the new run, too.
+        // What was sent before this is shown, too; what comes once `before` is gone comes with the connection's events.
+        // It may be of the new run, which shows it itself.
         while let Some(Some(Ok(event))) = before.next().now_or_never() {
             if let RunEvent::Step(step) = &event
                 && events::is_between_runs(&step.event.kind)
@@ -106,8 +109,6 @@ impl Agent {
                 self.run_event(event, out).await?;
             }
         }
-        (self.status.is_busy, self.status.is_own) = (true, true);
-        thinks(out).await;
         Ok(())
     }
 
