@@ -58,7 +58,7 @@ impl Steps {
     /// What a step shows. `own` is what this user has said.
     pub(crate) fn step(&mut self, kind: &EventKind, own: bool) -> Vec<ChatEvent> {
         let note = |text: String| vec![ChatEvent::Note(text)];
-        let said = |text: &Str| note(text.to_string());
+        let quote = |text: &Str| note(text.to_string());
         match kind {
             EventKind::AssistantDelta(delta) => text(&delta.content, self.answer.push(delta)),
             EventKind::ThinkingDelta(delta) => {
@@ -134,8 +134,8 @@ impl Steps {
             }
             EventKind::ModeChanged(changed) => note(format!("mode: {}", changed.mode.name())),
             EventKind::Compact(compact) => note(shortened(compact)),
-            EventKind::Intent(intent) => intent.ack.iter().flat_map(said).collect(),
-            EventKind::Eval(eval) => eval.summary.iter().flat_map(said).collect(),
+            EventKind::Intent(intent) => intent.ack.iter().flat_map(quote).collect(),
+            EventKind::Eval(eval) => eval.summary.iter().flat_map(quote).collect(),
             EventKind::AgentImage(image) => note(format!("an image of {} bytes", image.len())),
             _ => Vec::new(),
         }
