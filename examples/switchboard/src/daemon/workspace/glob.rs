@@ -8,8 +8,8 @@ use super::{ToolError, composed};
 const MAX: usize = 1_000;
 
 /// A pattern for paths: `*` matches anything within a name, `**/` any folders, `?` one character, `[ab]` one of
-/// these, `{one,other}` either, and a `/` at the end all that is in the folder. Without a `/` it matches the last name only. A path that is written in it letter
-/// by letter matches, too.
+/// these, `{one,other}` either, and a `/` at the end all that is in the folder. Without a `/` it matches the last name
+/// only. A path that is written in it letter by letter matches, too.
 #[derive(Clone, Debug)]
 pub(super) struct Glob {
     literal: String,

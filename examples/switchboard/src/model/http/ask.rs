@@ -167,9 +167,6 @@ impl Asker {
                 .then(|| backoff.next_delay(entropy()))
                 .flatten();
             // A server that loads its model is there soon.
-            let says = failed.report.as_ref().map(|it| it.message.to_lowercase());
-            let is_loading = says.is_some_and(|it| it.contains("loading"));
-            let has_time = since.elapsed() < self.config.policy.head_timeout;
             let is_unready = matches!(
                 failed.error,
                 ModelError::Refused {
@@ -177,7 +174,9 @@ impl Asker {
                     ..
                 }
             );
-            let has_time = has_time && is_loading && is_unready;
+            let says = failed.report.as_ref().map(|it| it.message.to_lowercase());
+            let is_loading = is_unready && says.is_some_and(|it| it.contains("loading"));
+            let has_time = is_loading && since.elapsed() < self.config.policy.head_timeout;
             let delay = delay.or(last.filter(|_| has_time));
             last = delay;
             let Some(delay) = delay else {
