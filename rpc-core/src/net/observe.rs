@@ -112,6 +112,17 @@ struct Line {
     generation: u64,
 }
 
+impl Line {
+    fn show(&self, direction: Direction, frame: &(dyn fmt::Debug + Sync), text: Option<&Text>) {
+        self.observer.frame(&Frame {
+            direction,
+            frame,
+            text: text.map(Text::as_str),
+            line: self,
+        });
+    }
+}
+
 /// An optional observer of one connection.
 #[derive(Default)]
 pub(crate) struct Tap(Option<Box<Line>>);
@@ -157,14 +168,10 @@ impl Tap {
         }
     }
 
+    #[inline]
     fn show(&self, direction: Direction, frame: &(dyn fmt::Debug + Sync), text: Option<&Text>) {
         if let Some(line) = &self.0 {
-            line.observer.frame(&Frame {
-                direction,
-                frame,
-                text: text.map(Text::as_str),
-                line,
-            });
+            line.show(direction, frame, text);
         }
     }
 }

@@ -79,11 +79,10 @@ impl CallOutcome {
 /// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
 /// cancelled.
 #[derive(Debug)]
-pub struct CallSpan {
-    span: Span,
-    has_ended: bool,
-    meter: meter::Call,
-}
+pub struct CallSpan(
+    /// `None` where nobody listens, and once the call has ended.
+    Option<(Span, meter::Call)>,
+);
 
 impl CallSpan {
     /// Starts a call. `system` names the protocol, such as `snek`.
@@ -99,41 +98,31 @@ impl CallSpan {
             otel.status_code = tracing::field::Empty,
             error.r#type = tracing::field::Empty,
         );
-        Self {
-            span,
-            has_ended: false,
-            meter: meter::Call::new(side, system, method),
-        }
-    }
-
-    /// Returns the span, to be entered while the call is worked on.
-    pub(crate) const fn span(&self) -> &Span {
-        &self.span
+        let meter = meter::Call::new(side, system, method);
+        Self((meter.is_counted() || !span.is_disabled()).then_some((span, meter)))
     }
 
     /// Returns whether anybody listens: the span is enabled, or a recorder of `metrics` counts the call.
     #[must_use]
-    pub fn is_watched(&self) -> bool {
-        self.meter.is_counted() || !self.span.is_disabled()
+    pub const fn is_watched(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Ends the call. The first end counts.
+    #[inline]
     pub fn end(&mut self, outcome: CallOutcome) {
-        let (code, outcome) = match outcome {
-            CallOutcome::Ok => ("OK", "ok"),
-            CallOutcome::Error => ("ERROR", "error"),
-            CallOutcome::Cancelled => ("ERROR", "cancelled"),
-        };
-        if std::mem::replace(&mut self.has_ended, true) {
-            return;
-        }
-        if !self.span.is_disabled() {
-            self.span.record("otel.status_code", code);
+        if let Some((span, meter)) = self.0.take() {
+            let (code, outcome) = match outcome {
+                CallOutcome::Ok => ("OK", "ok"),
+                CallOutcome::Error => ("ERROR", "error"),
+                CallOutcome::Cancelled => ("ERROR", "cancelled"),
+            };
+            span.record("otel.status_code", code);
             if code != "OK" {
-                self.span.record("error.type", outcome);
+                span.record("error.type", outcome);
             }
+            meter.end(outcome);
         }
-        self.meter.end(outcome);
     }
 }
 
@@ -155,10 +144,9 @@ pub async fn server_call<T>(
     is_ok: impl FnOnce(&T) -> bool,
 ) -> T {
     let mut watched = CallSpan::new(Side::Server, system, method);
-    let result = if watched.span().is_disabled() {
-        call.await
-    } else {
-        call.instrument(watched.span().clone()).await
+    let result = match &watched.0 {
+        None => call.await,
+        Some((span, _)) => call.instrument(span.clone()).await,
     };
     watched.end(CallOutcome::of(is_ok(&result)));
     result
