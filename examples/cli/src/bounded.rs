@@ -46,6 +46,14 @@ pub fn text(path: &Path, max: u64) -> io::Result<String> {
     utf8(file(path, max)?)
 }
 
+/// Reads the text of a file or a pipe of at most `max` bytes.
+///
+/// # Errors
+/// As for [`text`].
+pub fn piped_text(path: &Path, max: u64) -> io::Result<String> {
+    utf8(read(File::open(path)?, max)?)
+}
+
 fn utf8(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes)
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))

@@ -17,7 +17,9 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("(?i){calls}|{begun}")).ok()
 });
 /// With what a text begins that may be a call without marks: the rest of it decides.
-static BARE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"^\s*\[?\s*\{\s*(?:"(?:type"\s*:\s*"function"\s*,|function"\s*:\s*\{)\s*)*"name"\s*:\s*"([^"]+)""#).ok());
+static BARE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"^\s*\[?\s*\{\s*(?:"(?:type"\s*:\s*"function"\s*,|function"\s*:\s*\{)\s*)*"name"\s*:\s*"([^"]+)""#).ok()
+});
 /// How many bytes of a text show whether it begins so.
 const BEGINNING: usize = 128;
 /// What ends an answer and is no part of it.
@@ -90,7 +92,8 @@ impl Tail {
     fn is_bare(&self, calls: &[CallPiece]) -> bool {
         let whole: Option<Value> = serde_json::from_str(&self.held).ok();
         let count = whole.map_or(0, |it| it.as_array().map_or(1, Vec::len));
-        let is_offered = |it: &CallPiece| it.name.as_ref().is_some_and(|it| self.tools.contains(it));
+        let is_offered =
+            |it: &CallPiece| it.name.as_ref().is_some_and(|it| self.tools.contains(it));
         let is_call = |it: &CallPiece| is_offered(it) && it.arguments.starts_with('{');
         count == calls.len() && calls.iter().all(is_call)
     }

@@ -6,7 +6,6 @@ mod last_session;
 mod question;
 mod steps;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -23,15 +22,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use self::question::{Meant, Question};
 use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
-use crate::cli::{Failure, Service, Urls};
+use crate::cli::{Failure, Urls};
 use crate::pages;
-
-/// What messages say of the server.
-pub(crate) const SERVICE: Service = Service {
-    name: "an agent",
-    start: "switchboard agent host",
-    credentials: Cow::Borrowed(""),
-};
 
 pub(crate) use self::attachments::Attachments;
 pub(crate) use self::last_session::LastSession;

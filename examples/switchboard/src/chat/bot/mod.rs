@@ -27,7 +27,7 @@ use crate::chat::terminal::{self, ChatEvent, Command};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 
-pub(crate) use self::connection::{PASSWORD, Server, open, unreached};
+pub(crate) use self::connection::{PASSWORD, Server, open};
 
 /// How long the server may take for what a command asks.
 const ASKED: Duration = Duration::from_secs(5);

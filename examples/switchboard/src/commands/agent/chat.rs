@@ -14,9 +14,9 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::home::Home;
-use crate::chat::agent::{Agent, Attachments, LastSession, SERVICE, Status, Steps, parse_mode};
+use crate::chat::agent::{Agent, Attachments, LastSession, Status, Steps, parse_mode};
 use crate::chat::{self, Options, Peer as _, terminal};
-use crate::cli::{self, Failure, Line, LineArgs, Urls};
+use crate::cli::{self, Failure, Line, LineArgs, Service, Urls};
 use crate::text::printable;
 
 const EXAMPLES: &str = "\
@@ -37,11 +37,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 pub(crate) struct Args {
     /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
     /// or its address.
-    #[arg(
-        env = "AGENT_URL",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:8000"
-    )]
+    #[arg(env = "AGENT_URL", default_value = "http://127.0.0.1:8000")]
     agent: Urls,
     /// The message to send, '-' for all of standard input: prints the answer and ends. Default: reads lines.
     prompt: Option<String>,
@@ -252,7 +248,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<Whereabouts, Failure> {
                     )));
                 }
             };
-            Err(cli::unreached(&SERVICE, place, &reason))
+            Err(cli::unreached(&Service::CONNECTONION, place, &reason))
         }
     }
 }

@@ -69,7 +69,10 @@ fn a_name_that_is_none_brings_up_the_files_with_a_name_like_it() {
         ("file:///elsewhere/src/x.rs", x),
         ("/workspace/src/x.rs", x),
         ("b/mods.rs", "did you mean \"b/mod.rs\" or \"a/mod.rs\"?"),
-        ("../secret.txt", "\"../secret.txt\" leads out of the workspace"),
+        (
+            "../secret.txt",
+            "\"../secret.txt\" leads out of the workspace",
+        ),
         ("y.py", "there is no file \"y.py\""),
     ] {
         let error = read_all(&workspace, name).unwrap_err();

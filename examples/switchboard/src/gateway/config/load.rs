@@ -205,7 +205,7 @@ impl Config {
             file: Some(origin.file.clone()),
             warnings,
         };
-        match bounded::text(&origin.file, MAX_BYTES) {
+        match bounded::piped_text(&origin.file, MAX_BYTES) {
             Ok(text) => {
                 let config = Self::parse(&text, &origin)?;
                 let is_empty = text.trim().is_empty();

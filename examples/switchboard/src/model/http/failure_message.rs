@@ -6,6 +6,7 @@ use reqwest::Url;
 
 use super::ask::UNTRUSTED;
 use super::client::is_loopback;
+use crate::cli::variable;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
 use crate::model::provider::Provider;
@@ -31,7 +32,18 @@ pub(super) fn unreachable(
         Provider::Ollama | Provider::Vllm if is_here => {
             format!("is '{} serve' running?", config.provider)
         }
-        _ => format!("check the network and {}", config.setting("base-url")),
+        _ => {
+            let proxies = [url.scheme(), "all"].map(|of| format!("{of}_proxy"));
+            let names = proxies
+                .iter()
+                .flat_map(|it| [it.to_uppercase(), it.clone()]);
+            let proxy = names.filter(|_| !is_here).find(|it| variable(it).is_some());
+            let proxy = proxy.map_or(String::new(), |it| format!(", {it}"));
+            format!(
+                "check the network{proxy} and {}",
+                config.setting("base-url")
+            )
+        }
     };
     let what = match is_connect {
         true => format!("cannot connect to {name}{at}; {advice}"),

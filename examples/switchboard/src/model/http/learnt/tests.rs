@@ -294,7 +294,7 @@ fn what_is_not_taken_is_written_in_another_way() {
                 body: before.clone().into(),
                 in_words: None,
                 model: String::new(),
-        tools: Vec::new(),
+                tools: Vec::new(),
             };
             let mut learnt = Learnt::default();
             assert!(
@@ -323,7 +323,7 @@ fn what_is_not_taken_is_written_in_another_way() {
             body: with_image.clone().into(),
             in_words: None,
             model: String::new(),
-        tools: Vec::new(),
+            tools: Vec::new(),
         };
         assert_eq!(
             Learnt::default().learn(&query, &Report::read(refusal)),
