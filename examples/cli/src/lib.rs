@@ -30,7 +30,9 @@ pub use serving::{
     GOODBYE, Pings, Reach, TlsArgs, activated, guards, guards_of, guessable, trusting, web_pages,
 };
 pub use signals::{Signals, ready};
-pub use unreached::{Service, cannot_listen, cannot_open, cannot_write, unreached, writable};
+pub use unreached::{
+    Service, cannot_listen, cannot_open, cannot_write, nats_failure, unreached, writable,
+};
 pub use variable::{
     SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,
 };

@@ -127,6 +127,19 @@ pub fn cannot_open(option: &str, path: &Path, error: &StoreError) -> Failure {
     }
 }
 
+/// Says why NATS did not do what a program needs for its start.
+#[must_use]
+pub fn nats_failure(error: &StoreError) -> Failure {
+    let message = match error {
+        StoreError::Full { .. } => format!("--nats: {error}; ask for less with --nats-bytes"),
+        _ => format!("--nats: {error}"),
+    };
+    match error {
+        StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
+        _ => Failure::refused(message),
+    }
+}
+
 /// Checks whether a file can be read and written, or made with its folders: by another one that is removed again.
 ///
 /// # Errors
