@@ -1,5 +1,6 @@
 //! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -221,24 +222,25 @@ pub fn guessable(name: &str) -> String {
 /// [`Failure`] if one of them is invalid.
 pub fn guards(guards: Guards, hosts: &[String], origins: &[String]) -> Result<Guards, Failure> {
     let given = [("--allow-host", hosts), ("--allow-origin", origins)];
-    guards_of(guards, given).map_err(Failure::usage)
+    guards_of(guards, given)
 }
 
 /// Adds names, and origins of web pages, each of a setting.
 ///
 /// # Errors
-/// What is wrong with one of them, with its setting.
+/// [`Failure`] if one of them is invalid, with its setting.
 pub fn guards_of(
     mut guards: Guards,
     [(hosts, names), (origins, pages)]: [(&str, &[String]); 2],
-) -> Result<Guards, String> {
+) -> Result<Guards, Failure> {
+    let wrong = |place, error: &dyn Display| Failure::usage(format_args!("{place}: {error}"));
     for host in names {
         let added = guards.with_allowed_host(host);
-        guards = added.map_err(|error| format!("{hosts}: {error}"))?;
+        guards = added.map_err(|error| wrong(hosts, &error))?;
     }
     for origin in pages {
         let added = guards.with_allowed_origin(origin);
-        guards = added.map_err(|error| format!("{origins}: {error}"))?;
+        guards = added.map_err(|error| wrong(origins, &error))?;
     }
     Ok(guards)
 }

@@ -501,7 +501,7 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, Failure>
         ("[gateway] allowed_hosts", &*hosts),
         ("[gateway] allowed_origins", &config.allowed_origins),
     ];
-    let guards = guards_of(guards, given).map_err(Failure::usage)?;
+    let guards = guards_of(guards, given)?;
     let limits = ServerLimits {
         max_connections: config.max_connections,
         ..ServerLimits::default()

@@ -153,7 +153,9 @@ impl Config {
     ) -> Result<Loaded, String> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = variable("HOME").or_else(|| variable("USERPROFILE"));
-        let home = home.map(PathBuf::from);
+        let home = home
+            .filter(|home| !home.contains('\u{fffd}'))
+            .map(PathBuf::from);
         let named = named.map(Path::to_owned);
         let must_exist = named.is_some();
         let named = named.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
