@@ -15,7 +15,7 @@ use connectonion_proto::limits::MAX_SERVER_MESSAGE;
 use connectonion_proto::net::{Client, Events, Run, RunEvent};
 use futures_util::FutureExt as _;
 use rpc_core::net::LinkEvent;
-use rpc_core::{CallError, Str};
+use rpc_core::{CallError, CloseReason, Str};
 use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -49,7 +49,7 @@ pub(crate) struct Agent {
     /// Where it should be.
     pub(crate) url: Urls,
     pub(crate) events: Events,
-    pub(crate) connection: JoinHandle<()>,
+    pub(crate) connection: JoinHandle<CloseReason>,
     pub(crate) keeper: LastSession,
     pub(crate) along: Attachments,
     /// An invite code is offered before anybody is asked for one.

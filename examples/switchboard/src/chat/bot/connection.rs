@@ -52,10 +52,29 @@ pub(crate) fn open(args: Server, is_once: bool) -> Result<Channel, Failure> {
     let line = args.line.to(&args.url)?;
     let dialer = line.dialer(dialer(args.url.expose(), &config)?);
     let (client, events, connection) = connect_with(dialer, config);
-    let connection = tokio::spawn(async move {
-        connection.run().await;
-    });
-    Ok(Channel::new(client, events, connection, args, is_once))
+    let connection = tokio::spawn(connection.run());
+    Ok(Channel {
+        client,
+        events,
+        connection,
+        args,
+        is_once,
+        me: Default::default(),
+        channels: Default::default(),
+        is_in: false,
+        was_in: false,
+        is_told_in: false,
+        growing: Default::default(),
+        drawn: Default::default(),
+        waiting: Default::default(),
+        sending: None,
+        own: Default::default(),
+        posted: 0,
+        answered: 0,
+        printed: None,
+        is_silent: false,
+        deadline: None,
+    })
 }
 
 fn username(args: &Server) -> String {

@@ -121,7 +121,7 @@ pub(crate) struct Connection {
 }
 
 enum Way {
-    Socket(Client, Events, JoinHandle<()>),
+    Socket(Client, Events, JoinHandle<CloseReason>),
     Http,
 }
 
@@ -174,9 +174,7 @@ impl Server {
                 // A server that leaves is reported at once: nothing could be resumed anyway.
                 config.link.reconnect = ReconnectPolicy::off();
                 let (client, events, connection) = connect_with(dialer, config);
-                let running = tokio::spawn(async move {
-                    connection.run().await;
-                });
+                let running = tokio::spawn(connection.run());
                 let ready = client.ready().await;
                 ready.map_err(|reason| cli::unreached(&Service::ACOLYTE, &self.url, &reason))?;
                 Way::Socket(client, events, running)

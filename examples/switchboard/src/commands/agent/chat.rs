@@ -152,9 +152,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         found: about,
         url,
         events,
-        connection: tokio::spawn(async move {
-            connection.run().await;
-        }),
+        connection: tokio::spawn(connection.run()),
         keeper,
         along,
         offers_code,

@@ -33,12 +33,8 @@ pub(super) fn unreachable(
             format!("is '{} serve' running?", config.provider)
         }
         _ => {
-            let proxies = [url.scheme(), "all"].map(|of| format!("{of}_proxy"));
-            let names = proxies
-                .iter()
-                .flat_map(|it| [it.to_uppercase(), it.clone()]);
-            let proxy = names.filter(|_| !is_here).find(|it| variable(it).is_some());
-            let proxy = proxy.map_or(String::new(), |it| format!(", {it}"));
+            let proxy = proxy_setting(url, |name| variable(name).is_some());
+            let proxy = proxy.map_or(String::new(), |name| format!(", {name}"));
             format!(
                 "check the network{proxy} and {}",
                 config.setting("base-url")
@@ -54,6 +50,13 @@ pub(super) fn unreachable(
     ModelError::Unreachable {
         message: format!("{cause}: {what}"),
     }
+}
+
+/// Returns the variable that sends requests to an address through a proxy, if one of them `is_set`.
+fn proxy_setting(url: &Url, is_set: impl Fn(&str) -> bool) -> Option<String> {
+    let names = [url.scheme(), "all"].map(|of| format!("{of}_proxy"));
+    let mut names = names.into_iter().flat_map(|it| [it.to_uppercase(), it]);
+    names.find(|name| !is_loopback(url) && is_set(name))
 }
 
 /// Returns what has happened, and the error with it, what to do, and the provider's own words without secrets; `wait`
@@ -112,5 +115,24 @@ const fn words(refusal: Refusal) -> &'static str {
         }
         Refusal::Request => "NAME refused the request|: check --model",
         Refusal::Broken => "NAME broke the answer off|; try again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_on_the_way_is_named_by_its_variable() {
+        for (url, set, expected) in [
+            ("https://h/", "HTTPS_PROXY", true),
+            ("https://h/", "HTTP_PROXY", false),
+            ("http://h/", "http_proxy", true),
+            ("http://h/", "ALL_PROXY", true),
+            ("http://127.0.0.1/", "HTTP_PROXY", false),
+        ] {
+            let named = proxy_setting(&url.parse().unwrap(), |name| name == set);
+            assert_eq!(named.is_some(), expected, "{url} {set}");
+        }
     }
 }
