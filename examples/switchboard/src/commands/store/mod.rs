@@ -21,7 +21,7 @@ use crate::fsync;
 /// Copies what servers store, between files and NATS.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    Copy(CopyArgs),
+    Copy(Box<CopyArgs>),
 }
 
 /// Copies all that a server stores to another place, which must have none of it. No server may run on either
