@@ -73,7 +73,8 @@ pub fn given(place: impl Display, path: &Path) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// [`Failure`] with the place.
 pub fn given_text(place: impl Display, path: &Path) -> Result<String, Failure> {
-    let text = utf8(given(&place, path)?);
-    let text = text.map_err(|error| Failure::usage(format_args!("{place}: {error}")))?;
-    Ok(text.trim_start_matches('\u{feff}').to_owned())
+    match piped_text(path, MAX_OPTION) {
+        Ok(text) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
+        Err(error) => Err(Failure::usage(format_args!("{place}: {error}"))),
+    }
 }

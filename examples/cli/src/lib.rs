@@ -82,19 +82,15 @@ pub struct Stderr;
 
 impl io::Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes).map(|()| bytes.len())
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let stderr = io::stderr();
         if let Some(write_above) = EDITOR.get().filter(|_| stderr.is_terminal()) {
             let text = String::from_utf8_lossy(bytes);
             let text = text.strip_suffix('\n').unwrap_or(&text);
             if write_above(text.to_owned()).is_ok() {
-                return Ok(());
+                return Ok(bytes.len());
             }
         }
-        stderr.lock().write_all(bytes)
+        stderr.lock().write_all(bytes).map(|()| bytes.len())
     }
 
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {

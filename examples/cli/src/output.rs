@@ -19,11 +19,7 @@ pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes).map(|()| bytes.len())
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        told(io::stdout().write_all(bytes))
+        told(io::stdout().write_all(bytes)).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
