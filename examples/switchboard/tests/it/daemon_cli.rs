@@ -441,6 +441,19 @@ fn a_start_says_that_gits_folder_does_not_know_the_workspace() {
 }
 
 #[test]
+fn a_folder_for_temporary_files_that_cannot_be_written_is_named() {
+    let place = Fixture::new();
+    let file = place.0.join("secret.txt");
+    let mut serve = daemon(&["serve", "--listen", "127.0.0.1:0", "--commands", "open"]);
+    serve
+        .arg("--workspace")
+        .arg(place.0.join("work"))
+        .env("TMPDIR", &file);
+    let line = Running::start(serve).line_with("set TMPDIR");
+    assert!(line.contains(file.to_str().unwrap()), "{line}");
+}
+
+#[test]
 fn exit_codes_tell_scripts_what_happened() {
     let place = Fixture::new();
     let server = place.serve(&[]);

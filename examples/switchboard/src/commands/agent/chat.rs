@@ -101,11 +101,12 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();
+    let named = |option, why: String| Failure::usage(format_args!("{option} {why}"));
     for path in &args.files {
-        along.file(path).map_err(Failure::usage)?;
+        along.file(path).map_err(|why| named("--file", why))?;
     }
     for path in &args.images {
-        along.image(path).map_err(Failure::usage)?;
+        along.image(path).map_err(|why| named("--image", why))?;
     }
     let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
     let place = args.endpoint.as_ref().or(args.relay.as_ref());
