@@ -46,6 +46,14 @@ pub fn text(path: &Path, max: u64) -> io::Result<String> {
     utf8(file(path, max)?)
 }
 
+/// Reads the text of a file or a pipe of at most `max` bytes.
+///
+/// # Errors
+/// As for [`text`].
+pub fn piped_text(path: &Path, max: u64) -> io::Result<String> {
+    utf8(read(File::open(path)?, max)?)
+}
+
 fn utf8(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes)
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
@@ -65,7 +73,8 @@ pub fn given(place: impl Display, path: &Path) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// [`Failure`] with the place.
 pub fn given_text(place: impl Display, path: &Path) -> Result<String, Failure> {
-    let text = utf8(given(&place, path)?);
-    let text = text.map_err(|error| Failure::usage(format_args!("{place}: {error}")))?;
-    Ok(text.trim_start_matches('\u{feff}').to_owned())
+    match piped_text(path, MAX_OPTION) {
+        Ok(text) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
+        Err(error) => Err(Failure::usage(format_args!("{place}: {error}"))),
+    }
 }

@@ -30,10 +30,10 @@ pub use serving::{
     GOODBYE, Pings, Reach, TlsArgs, activated, guards, guards_of, guessable, trusting, web_pages,
 };
 pub use signals::{Signals, ready};
-pub use unreached::{Service, cannot_listen, cannot_open, cannot_write, unreached, writable};
-pub use variable::{
-    SecretError, SecretProblem, secret, secret_file, secret_or, secret_text, variable,
+pub use unreached::{
+    Service, cannot_listen, cannot_open, cannot_write, nats_failure, unreached, writable,
 };
+pub use variable::{SecretError, secret, secret_file, secret_or, secret_text, variable};
 
 /// Open files for a server with the default limit of connections, with a reserve.
 pub const SOME_FILES: u64 = 4_096;
@@ -82,19 +82,15 @@ pub struct Stderr;
 
 impl io::Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes).map(|()| bytes.len())
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let stderr = io::stderr();
         if let Some(write_above) = EDITOR.get().filter(|_| stderr.is_terminal()) {
             let text = String::from_utf8_lossy(bytes);
             let text = text.strip_suffix('\n').unwrap_or(&text);
             if write_above(text.to_owned()).is_ok() {
-                return Ok(());
+                return Ok(bytes.len());
             }
         }
-        stderr.lock().write_all(bytes)
+        stderr.lock().write_all(bytes).map(|()| bytes.len())
     }
 
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
@@ -175,12 +171,18 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("{host:?} has no address"))
 }
 
-/// Returns whether to use colours: not in pipes and files, and not if `NO_COLOR` is set.
+/// Returns whether to use colours: not in pipes and files, not for a [dumb](is_dumb) terminal, and not if `NO_COLOR` is
+/// set.
 #[must_use]
 pub fn wants_colour(stream: &impl IsTerminal) -> bool {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    stream.is_terminal() && !no_colour && !dumb
+    stream.is_terminal() && !no_colour && (cfg!(windows) || !is_dumb())
+}
+
+/// Returns whether a terminal understands lines only, as far as is known: `TERM` is `dumb`, or not set.
+#[must_use]
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
 /// Raises the limit of open files (each connection needs one) to `wanted` or as far as the system

@@ -19,11 +19,7 @@ pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes).map(|()| bytes.len())
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        told(io::stdout().write_all(bytes))
+        told(io::stdout().write_all(bytes)).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -59,18 +55,27 @@ fn told(outcome: io::Result<()>) -> io::Result<()> {
     })
 }
 
+/// A command whose help has no values of environment variables, which may be secret.
+fn without_values(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| arg.hide_env_values(true));
+    command.mut_subcommands(without_values)
+}
+
 /// Parses the command line.
 ///
 /// # Errors
 /// The exit code of a program that has only printed its help or version. A mistake ends the program.
 pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
-    P::try_parse().map_err(|text| {
-        if text.use_stderr() {
-            text.exit();
-        }
-        let _ = told(text.print());
-        super::finish(Ok(()))
-    })
+    let parsed = without_values(P::command()).try_get_matches();
+    parsed
+        .and_then(|mut it| P::from_arg_matches_mut(&mut it))
+        .map_err(|text| {
+            if text.use_stderr() {
+                text.exit();
+            }
+            let _ = told(text.print());
+            super::finish(Ok(()))
+        })
 }
 
 /// Returns whether something could not be written to standard output, so that nothing more need be.

@@ -1,12 +1,17 @@
 //! What the commands that serve have in common: TLS, who can reach them, and from which web pages.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rpc_core::keepalive::KeepAlive;
 use rpc_core::net::server::{Guards, HttpConfig, OriginPolicy};
 use rpc_core::net::tls::TlsAcceptor;
+use rpc_core::sync::Mutex;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 
 use super::{Failure, bounded, complain};
 
@@ -30,7 +35,7 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Reads the certificate and its key, if they are given.
+    /// Reads the certificate and its key, if they are given, and again when their files have changed.
     ///
     /// # Errors
     /// [`Failure`] if a file cannot be read, or the two do not match.
@@ -38,14 +43,12 @@ impl TlsArgs {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else {
             return Ok(None);
         };
-        let places = [("--tls-cert", cert), ("--tls-key", key)];
-        let [named, key_named] = places.map(|(option, it)| format!("{option} {}", it.display()));
-        let (chain, key) = (
-            bounded::given(&named, cert)?,
-            bounded::given(&key_named, key)?,
-        );
-        let acceptor = TlsAcceptor::from_pem(&chain, &key).map(Some);
-        acceptor.map_err(|error| Failure::usage(format_args!("{named}, {key_named}: {error}")))
+        let files = [cert.clone(), key.clone()];
+        let TlsAcceptor(mut config) = read(&files)?;
+        let shown = (modified(&files), Arc::clone(&config.cert_resolver));
+        let shown = Mutex::new(shown);
+        Arc::make_mut(&mut config).cert_resolver = Arc::new(Renewed { files, shown });
+        Ok(Some(TlsAcceptor(config)))
     }
 
     /// Returns the configuration with the proxies, and with TLS if a certificate is given.
@@ -78,6 +81,50 @@ impl TlsArgs {
     pub const fn is_on(&self) -> bool {
         self.tls_cert.is_some()
     }
+}
+
+/// A certificate and its key, which are read again when their files have changed: certificates are renewed every few
+/// weeks.
+#[derive(Debug)]
+struct Renewed {
+    files: [PathBuf; 2],
+    shown: Mutex<(Modified, Arc<dyn ResolvesServerCert>)>,
+}
+
+type Modified = [Option<SystemTime>; 2];
+
+impl ResolvesServerCert for Renewed {
+    fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut shown = self.shown.lock();
+        let now = modified(&self.files);
+        if std::mem::replace(&mut shown.0, now) != now {
+            match read(&self.files) {
+                Ok(TlsAcceptor(config)) => shown.1 = Arc::clone(&config.cert_resolver),
+                Err(error) => complain(format_args!(
+                    "warning: the certificate of before stays: {error}"
+                )),
+            }
+        }
+        shown.1.resolve(client)
+    }
+}
+
+fn modified(files: &[PathBuf; 2]) -> Modified {
+    files
+        .each_ref()
+        .map(|file| file.metadata().ok()?.modified().ok())
+}
+
+fn read(files: &[PathBuf; 2]) -> Result<TlsAcceptor, Failure> {
+    let [cert, key] = files;
+    let named = format!("--tls-cert {}", cert.display());
+    let key_named = format!("--tls-key {}", key.display());
+    let (chain, key) = (
+        bounded::given(&named, cert)?,
+        bounded::given(&key_named, key)?,
+    );
+    TlsAcceptor::from_pem(&chain, &key)
+        .map_err(|error| Failure::usage(format_args!("{named}, {key_named}: {error}")))
 }
 
 /// Where the help has the options of pings.
@@ -175,24 +222,25 @@ pub fn guessable(name: &str) -> String {
 /// [`Failure`] if one of them is invalid.
 pub fn guards(guards: Guards, hosts: &[String], origins: &[String]) -> Result<Guards, Failure> {
     let given = [("--allow-host", hosts), ("--allow-origin", origins)];
-    guards_of(guards, given).map_err(Failure::usage)
+    guards_of(guards, given)
 }
 
 /// Adds names, and origins of web pages, each of a setting.
 ///
 /// # Errors
-/// What is wrong with one of them, with its setting.
+/// [`Failure`] if one of them is invalid, with its setting.
 pub fn guards_of(
     mut guards: Guards,
     [(hosts, names), (origins, pages)]: [(&str, &[String]); 2],
-) -> Result<Guards, String> {
+) -> Result<Guards, Failure> {
+    let wrong = |place, error: &dyn Display| Failure::usage(format_args!("{place}: {error}"));
     for host in names {
         let added = guards.with_allowed_host(host);
-        guards = added.map_err(|error| format!("{hosts}: {error}"))?;
+        guards = added.map_err(|error| wrong(hosts, &error))?;
     }
     for origin in pages {
         let added = guards.with_allowed_origin(origin);
-        guards = added.map_err(|error| format!("{origins}: {error}"))?;
+        guards = added.map_err(|error| wrong(origins, &error))?;
     }
     Ok(guards)
 }

@@ -94,15 +94,33 @@ impl Signals {
 /// Tells systemd that the server serves (`Type=notify`), and then that it lives (`WatchdogSec=`), if it wants to know.
 pub fn ready() {
     #[cfg(unix)]
-    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+    if let Err(error) = notify("READY=1\n") {
         complain(format_args!("warning: systemd (NOTIFY_SOCKET): {error}"));
     } else if let Some(limit) = sd_notify::watchdog_enabled() {
         tokio::spawn(async move {
-            while sd_notify::notify(&[sd_notify::NotifyState::Watchdog]).is_ok() {
+            while notify("WATCHDOG=1\n").is_ok() {
                 tokio::time::sleep(limit / 2).await;
             }
         });
     }
+}
+
+/// Sends the service manager a change of state, if there is one, at a path or a name that is in no folder.
+#[cfg(unix)]
+fn notify(state: &str) -> std::io::Result<()> {
+    use std::os::unix::net::UnixDatagram;
+
+    let Some(address) = std::env::var_os("NOTIFY_SOCKET") else {
+        return Ok(());
+    };
+    let socket = UnixDatagram::unbound()?;
+    #[cfg(target_os = "linux")]
+    if let Some(name) = address.as_encoded_bytes().strip_prefix(b"@") {
+        use std::os::linux::net::SocketAddrExt as _;
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+        return socket.send_to_addr(state.as_bytes(), &address).map(|_| ());
+    }
+    socket.send_to(state.as_bytes(), address).map(|_| ())
 }
 
 fn ended(report: DrainReport) -> Result<(), Failure> {

@@ -12,39 +12,33 @@ const BLOCK: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// For minor details.
-    Dim,
+    Dim = 2,
     /// For headings.
-    Bold,
+    Bold = 1,
     /// Cyan.
-    Cyan,
+    Cyan = 36,
     /// Magenta.
-    Magenta,
+    Magenta = 35,
     /// Yellow.
-    Yellow,
+    Yellow = 33,
     /// Green.
-    Green,
+    Green = 32,
     /// Red.
-    Red,
+    Red = 31,
     /// Blue.
-    Blue,
+    Blue = 34,
 }
 
 impl Colour {
     /// Returns a text in this colour, followed by a reset.
     #[must_use]
     pub fn paint(self, text: &str) -> String {
-        let mut painted = String::with_capacity(text.len() + 9);
-        self.begin(&mut painted);
-        painted.push_str(text);
-        Self::end(&mut painted);
-        painted
+        format!("\x1b[{}m{text}\x1b[0m", self.code())
     }
 
     /// Appends what begins this colour.
     pub fn begin(self, text: &mut String) {
-        text.push_str("\x1b[");
-        text.push_str(self.code());
-        text.push('m');
+        text.push_str(&format!("\x1b[{}m", self.code()));
     }
 
     /// Appends what ends any colour.
@@ -54,17 +48,8 @@ impl Colour {
 
     /// Returns its number in escape sequences.
     #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Dim => "2",
-            Self::Bold => "1",
-            Self::Cyan => "36",
-            Self::Magenta => "35",
-            Self::Yellow => "33",
-            Self::Green => "32",
-            Self::Red => "31",
-            Self::Blue => "34",
-        }
+    pub const fn code(self) -> u8 {
+        self as u8
     }
 }
 

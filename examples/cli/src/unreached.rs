@@ -1,7 +1,6 @@
 //! [`unreached`], [`cannot_listen`], [`cannot_open`] and [`cannot_write`]: what a command cannot do, and what its user
 //! can do about it.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
@@ -14,14 +13,47 @@ use rpc_core::{CloseReason, ConnectErrorKind};
 use super::{Failure, Urls};
 
 /// A kind of server, as messages describe it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Service {
     /// With its article, such as `a gateway`.
     pub name: &'static str,
     /// The command that starts one; empty if it can be any.
     pub start: &'static str,
     /// Where the client's credentials come from: a variable or options; empty if it has none.
-    pub credentials: Cow<'static, str>,
+    pub credentials: &'static str,
+}
+
+impl Service {
+    /// A Snek server.
+    pub const SNEK: Self = Self {
+        name: "a Snek server",
+        start: "switchboard bot serve --open",
+        credentials: "--username and the password in SNEK_PASSWORD",
+    };
+    /// A server of Exoclaw.
+    pub const EXOCLAW: Self = Self {
+        name: "a gateway",
+        start: "switchboard gateway",
+        credentials: "EXOCLAW_TOKEN",
+    };
+    /// A router of SmartHole.
+    pub const SMARTHOLE: Self = Self {
+        name: "a router",
+        start: "switchboard router",
+        credentials: "",
+    };
+    /// A host of ConnectOnion.
+    pub const CONNECTONION: Self = Self {
+        name: "an agent",
+        start: "switchboard agent host",
+        credentials: "",
+    };
+    /// An Acolyte server.
+    pub const ACOLYTE: Self = Self {
+        name: "an Acolyte server",
+        start: "switchboard daemon serve",
+        credentials: "ACOLYTE_API_KEY",
+    };
 }
 
 /// Returns the failure that there is no connection to a server, with what its user can do.
@@ -92,6 +124,19 @@ pub fn cannot_open(option: &str, path: &Path, error: &StoreError) -> Failure {
             cannot_write(why, option, cause.kind())
         }
         Ok(()) => cannot_write(format_args!("{option}: {error}"), option, kind),
+    }
+}
+
+/// Says why NATS did not do what a program needs for its start.
+#[must_use]
+pub fn nats_failure(error: &StoreError) -> Failure {
+    let message = match error {
+        StoreError::Full { .. } => format!("--nats: {error}; ask for less with --nats-bytes"),
+        _ => format!("--nats: {error}"),
+    };
+    match error {
+        StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
+        _ => Failure::refused(message),
     }
 }
 
@@ -208,11 +253,6 @@ mod tests {
 
     #[test]
     fn each_failure_says_what_failed_and_what_to_do() {
-        let service = Service {
-            name: "a gateway",
-            start: "switchboard gateway",
-            credentials: "EXOCLAW_TOKEN".into(),
-        };
         let connect = |kind, retryable| CloseReason::Connect {
             kind,
             message: "why".to_owned(),
@@ -301,7 +341,7 @@ mod tests {
                 "no connection to ws://h: closed by the peer (1012: restart)",
             ),
         ] {
-            let failure = unreached(&service, &Urls::from(url.to_owned()), &reason);
+            let failure = unreached(&Service::EXOCLAW, &Urls::from(url.to_owned()), &reason);
             assert_eq!(failure.to_string(), expected);
             assert_eq!(failure.code(), crate::REFUSED);
         }

@@ -22,29 +22,7 @@ pub struct SecretError {
     /// The option or variable, and the file.
     pub place: String,
     /// What is wrong with it.
-    pub why: SecretProblem,
-}
-
-/// What is wrong with a token, key or password.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SecretProblem {
-    /// The file cannot be read.
-    #[error(transparent)]
-    Unreadable(#[from] io::Error),
-    /// A misleading character: one of another script that looks like a letter, one without a
-    /// width, a line break.
-    #[error(
-        "character {position} is U+{:04X}, not printable ASCII: write it again{}",
-        u32::from(*character),
-        if *character == '\n' { ", in one line" } else { "" }
-    )]
-    Character {
-        /// Which one, from 1.
-        position: usize,
-        /// The character; U+FFFD for what is not UTF-8.
-        character: char,
-    },
+    pub why: String,
 }
 
 impl From<SecretError> for Failure {
@@ -62,7 +40,9 @@ pub fn variable(name: &str) -> Option<String> {
         let text = text.trim_end_matches(['\r', '\n']);
         (!text.is_empty()).then(|| text.to_owned())
     };
-    std::env::var(name).ok().or_else(file)
+    // What is not UTF-8 is seen to be wrong, and not taken as unset.
+    let set = std::env::var_os(name).map(|it| it.to_string_lossy().into_owned());
+    set.or_else(file)
 }
 
 /// Returns the secret in the environment variable of this name, else in the file of this name in the
@@ -103,10 +83,10 @@ pub fn secret_file(place: &str, file: &Path) -> Result<Option<Secret>, SecretErr
     let place = format!("{place} {}", file.display());
     match read(file) {
         Ok(text) => secret_text(&place, &text),
-        Err(error) => Err(SecretError {
-            place,
-            why: error.into(),
-        }),
+        Err(error) => {
+            let why = error.to_string();
+            Err(SecretError { place, why })
+        }
     }
 }
 
@@ -114,7 +94,7 @@ pub fn secret_file(place: &str, file: &Path) -> Result<Option<Secret>, SecretErr
 /// for one that is blank. `place` is where it comes from.
 ///
 /// # Errors
-/// [`SecretProblem::Character`] for anything that is not printable ASCII.
+/// [`SecretError`] for anything that is not printable ASCII.
 pub fn secret_text(place: &str, text: &str) -> Result<Option<Secret>, SecretError> {
     let is_around = |c: char| c.is_whitespace() || c == '\u{feff}';
     let begins = text.trim_start_matches(is_around);
@@ -122,13 +102,15 @@ pub fn secret_text(place: &str, text: &str) -> Result<Option<Secret>, SecretErro
     let before = text.chars().count() - begins.chars().count();
     let wrong = secret.char_indices().find(|(_, c)| !matches!(c, ' '..='~'));
     if let Some((at, character)) = wrong {
-        return Err(SecretError {
-            place: place.to_owned(),
-            why: SecretProblem::Character {
-                position: before + secret.get(..at).unwrap_or_default().chars().count() + 1,
-                character,
-            },
-        });
+        // One of another script that looks like a letter, one without a width, a line break.
+        let position = before + secret.get(..at).unwrap_or_default().chars().count() + 1;
+        let (code, is_end) = (u32::from(character), character == '\n');
+        let hint = if is_end { ", in one line" } else { "" };
+        let why = format!(
+            "character {position} is U+{code:04X}, not printable ASCII: write it again{hint}"
+        );
+        let place = place.to_owned();
+        return Err(SecretError { place, why });
     }
     Ok((!secret.is_empty()).then(|| Secret::from(secret)))
 }
@@ -205,7 +187,7 @@ mod tests {
         }
         std::fs::remove_dir_all(&folder).unwrap();
         let error = secret_file("--key-file", &file).unwrap_err();
-        assert!(matches!(error.why, SecretProblem::Unreadable(_)), "{error}");
+        assert!(error.why.contains("os error"), "{error}");
     }
 
     #[test]

@@ -95,9 +95,10 @@ impl TlsConfig {
     }
 }
 
-/// A server's certificate and key. Cheap to clone.
+/// A server's certificate and key, or a rustls configuration of your own (client certificates, several names). Cheap to
+/// clone.
 #[derive(Clone, Debug)]
-pub struct TlsAcceptor(Arc<ServerConfig>);
+pub struct TlsAcceptor(pub Arc<ServerConfig>);
 
 impl TlsAcceptor {
     /// Shows this certificate chain (PEM), the server's own first, with its private key (PEM).
@@ -113,12 +114,6 @@ impl TlsAcceptor {
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
         Ok(Self(Arc::new(config)))
-    }
-
-    /// Uses a rustls configuration of your own (client certificates, several names).
-    #[must_use]
-    pub const fn from_rustls(config: Arc<ServerConfig>) -> Self {
-        Self(config)
     }
 
     /// Opens TLS as the server. Has no deadline of its own.

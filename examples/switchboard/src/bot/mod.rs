@@ -16,8 +16,7 @@ use tokio::sync::watch;
 
 use crate::assistant::pictures::Pictures;
 use crate::assistant::{Assistant, is_apology, replies};
-use crate::chat::bot::unreached;
-use crate::cli::{self, Urls};
+use crate::cli::{self, Service, Urls};
 use crate::model::{scripted, seconds};
 use crate::text::printable;
 
@@ -92,7 +91,7 @@ impl Handler for BotHandler {
             } => {
                 let message = match self.was_in.load(Ordering::Relaxed) {
                     true => cause.to_string(),
-                    false => unreached(&self.url, cause).to_string(),
+                    false => cli::unreached(&Service::SNEK, &self.url, cause).to_string(),
                 };
                 let about = json!({
                     "message": message,

@@ -13,22 +13,13 @@ pub fn frame(name: &str, frame: &str) -> String {
 }
 
 /// The arguments that say most about a call, in this order.
-const TELLING: [&str; 9] = [
-    "path",
-    "file_path",
-    "command",
-    "query",
-    "pattern",
-    "glob",
-    "url",
-    "title",
-    "question",
-];
+const TELLING: &str = "path file_path command query pattern glob url title question";
 
 /// Returns what says most of the arguments of a call.
 pub fn telling(arguments: &str) -> String {
     let named: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-    let text = TELLING.iter().find_map(|name| named.get(*name)?.as_str());
+    let mut names = TELLING.split(' ');
+    let text = names.find_map(|name| named.get(name)?.as_str());
     match text {
         Some(text) => text.to_owned(),
         None if named.is_empty() => String::new(),

@@ -45,7 +45,7 @@ async fn check(url: &str, timeout: Duration) -> Result<(), Failure> {
     let service = Service {
         name: "a healthy server",
         start: "",
-        credentials: "".into(),
+        credentials: "",
     };
     // Containers know one code of failure.
     let url = Urls::from(url.to_owned());

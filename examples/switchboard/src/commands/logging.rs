@@ -19,18 +19,8 @@ use crate::text::printable;
 #[cfg(feature = "otlp")]
 pub(super) mod otlp;
 
-/// The crates of this workspace, for log filters.
-const OURS: [&str; 8] = [
-    "switchboard",
-    "acolyte_proto",
-    "connectonion_proto",
-    "exoclaw_proto",
-    "smarthole_proto",
-    "snek_proto",
-    "rpc_core",
-    // The spans of connections and calls.
-    "rpc",
-];
+/// The crates of this workspace and the spans of connections and calls, for log filters.
+const OURS: &str = "switchboard acolyte_proto connectonion_proto exoclaw_proto smarthole_proto snek_proto rpc_core rpc";
 
 /// How much a command prints.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -65,9 +55,9 @@ impl Verbosity {
 fn log(Verbosity { quiet, verbose }: Verbosity, warns: bool) {
     use tracing_subscriber::EnvFilter;
     let ours = |level: &str| {
-        let crates = OURS.map(|name| format!(",{name}={level}"));
+        let crates = OURS.split(' ').map(|name| format!(",{name}={level}"));
         // The WebSocket library logs whole requests, secrets included, so it stays at `info`.
-        format!("info{}", crates.concat())
+        format!("info{}", crates.collect::<String>())
     };
     let variable = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
     let filter = match (quiet, verbose) {

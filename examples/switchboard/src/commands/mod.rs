@@ -67,10 +67,13 @@ enum Command {
     Bot(Box<bot::BotArgs>),
     Gateway(Box<gateway::GatewayArgs>),
     Router(Box<router::RouterArgs>),
-    Agent(agent::AgentArgs),
-    Daemon(daemon::DaemonArgs),
+    #[command(subcommand)]
+    Agent(agent::Command),
+    #[command(subcommand)]
+    Daemon(daemon::Command),
     Wire(switchboard_wire::command::WireArgs),
-    Store(Box<store::StoreArgs>),
+    #[command(subcommand)]
+    Store(store::Command),
     Health(HealthArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
@@ -135,7 +138,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(args) => agent::run(args).boxed_local().await,
         Command::Daemon(args) => daemon::run(args).boxed_local().await,
         Command::Wire(args) => switchboard_wire::command::run(args).boxed_local().await,
-        Command::Store(args) => store::run(*args).boxed_local().await,
+        Command::Store(args) => store::run(args).boxed_local().await,
         Command::Health(args) => health::health(&args.url).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -98,6 +98,12 @@ pub fn outside(workspace: &Path) -> Option<Outside> {
     None
 }
 
+/// Returns the repository's folder that a file in a workspace names.
+pub fn named(workspace: &Path) -> Option<PathBuf> {
+    let folder = path_in(&workspace.join(NAME), "gitdir: ")?;
+    is_folder(|name| folder.join(name).exists()).then_some(folder)
+}
+
 /// Returns what is read-only in a writable folder of Git, or in the one of a writable repository.
 #[cfg(target_os = "linux")]
 pub(crate) fn kept(folder: &Path) -> impl Iterator<Item = PathBuf> {

@@ -323,18 +323,20 @@ fn change(
 ) -> Result<Change, ToolError> {
     let text = |name| required(arguments, name);
     let path = text("path")?;
-    if name == FILE_CREATE {
+    let change = if name == FILE_CREATE {
         let content = text("content")?;
-        return match is_made {
+        match is_made {
             true => workspace.write(path, content),
             false => workspace.preview_write(path, content),
-        };
-    }
-    let (find, put, all) = (text("find")?, text("replace")?, flag(arguments, "all")?);
-    match is_made {
-        true => workspace.edit(path, find, put, all),
-        false => workspace.preview_edit(path, find, put, all),
-    }
+        }
+    } else {
+        let (find, put, all) = (text("find")?, text("replace")?, flag(arguments, "all")?);
+        match is_made {
+            true => workspace.edit(path, find, put, all),
+            false => workspace.preview_edit(path, find, put, all),
+        }
+    };
+    change.map_err(|it| workspace.with_similar(path, it))
 }
 
 /// Stops blocking work when it is dropped.
@@ -359,7 +361,9 @@ fn on_files(
                 first: number(arguments, "from")?.unwrap_or(all.first),
                 count: number(arguments, "lines")?.unwrap_or(all.count),
             };
-            let excerpt = workspace.read(required(arguments, "path")?, range, stop)?;
+            let path = required(arguments, "path")?;
+            let excerpt = workspace.read(path, range, stop);
+            let excerpt = excerpt.map_err(|it| workspace.with_similar(path, it))?;
             (tool_output::read(&excerpt), read(&excerpt))
         }
         FILE_SEARCH => {

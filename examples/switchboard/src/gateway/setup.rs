@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use exoclaw_proto::Refused;
-use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES};
+use exoclaw_proto::auth::{Auth, AuthError, MAX_TOKEN_BYTES, check_bind};
 use exoclaw_proto::binding::{Binding, Bindings};
 use exoclaw_proto::budget::Budgets;
 use exoclaw_proto::limits::WS_PATH;
@@ -18,7 +18,7 @@ use rpc_core::cluster::LeaseConfig;
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Body, Guards, HttpConfig, Listener, ServerLimits};
 use rpc_core::net::tls::TlsAcceptor;
-use rpc_core::store::{MemoryStore, Store, StoreError as Failure};
+use rpc_core::store::{MemoryStore, Store};
 
 pub use self::describe::describe;
 use self::model::GatewayModel;
@@ -35,7 +35,7 @@ use super::store::{
 use super::tool::{self, LoadWarning, PluginEntry, PluginLimits, Tools};
 #[cfg(unix)]
 use super::usage_socket::UsageSocket;
-use crate::cli::{Pings, activated, guards_of, guessable, trusting};
+use crate::cli::{self, Failure, Pings, activated, guards_of, guessable, trusting};
 use crate::metrics;
 use crate::model::options::ModelArgs;
 
@@ -76,38 +76,6 @@ pub struct Overrides {
     pub nats_bytes: Option<u64>,
 }
 
-/// The reason why a gateway cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// The file names NATS, and this program cannot use it.
-    #[error("[nats]: this program was built without feature `nats`")]
-    WithoutNats,
-    /// The token is invalid, or missing.
-    #[error(transparent)]
-    Auth(#[from] AuthError),
-    /// The secret of the webhooks is invalid.
-    #[error("{SECRET_VARIABLE} is empty or longer than {MAX_TOKEN_BYTES} bytes")]
-    WebhookSecret,
-    /// A binding is invalid.
-    #[error(transparent)]
-    Binding(#[from] Refused),
-    /// The store cannot be opened: why, and what to do about it.
-    #[error("{0}")]
-    Store(String),
-    /// The store that is shared with other gateways does not serve this one.
-    #[error(transparent)]
-    Nats(Failure),
-    /// A proxy, or an entry of `allowed_origins` or `allowed_hosts`, is invalid.
-    #[error("{0}")]
-    Guard(String),
-    /// The model cannot be set up. A missing key does not prevent the start.
-    #[error("[agent] {0}")]
-    Model(String),
-    /// The address cannot be bound.
-    #[error(transparent)]
-    Bind(io::Error),
-}
-
 /// A gateway that listens, and serves when [`run`](Self::run) is polled.
 #[derive(Debug)]
 pub struct Gateway {
@@ -131,7 +99,7 @@ impl Gateway {
     /// addresses of the providers.
     ///
     /// # Errors
-    /// [`SetupError`]. The gateway does not listen then.
+    /// [`Failure`]. The gateway does not listen then.
     ///
     /// # Cancel safety
     /// Dropping the future closes the store again.
@@ -139,7 +107,7 @@ impl Gateway {
         mut config: Config,
         overrides: Overrides,
         env: &(dyn Fn(&str) -> Option<String> + Sync),
-    ) -> Result<Self, SetupError> {
+    ) -> Result<Self, Failure> {
         model::with_model(&mut config, &overrides.model);
         let (bind, port) = (config.gateway.bind.clone(), config.gateway.port);
         let auth = access(&config, &overrides)?;
@@ -147,10 +115,8 @@ impl Gateway {
         if let Some(tls) = overrides.tls.clone() {
             http.tls = Some(tls);
         }
-        let http = activated(http).map_err(|error| io::Error::other(error.to_string()));
-        let mut http = http.map_err(SetupError::Bind)?;
-        let guards = trusting(http.guards, &overrides.proxies);
-        let guards = guards.map_err(|error| SetupError::Guard(error.to_string()))?;
+        let mut http = activated(http)?;
+        let guards = trusting(http.guards, &overrides.proxies)?;
         http.guards = guards.clone();
         let prepared = prepare(&config, &overrides, env).await?;
         let GatewayModel {
@@ -224,7 +190,7 @@ impl Gateway {
             ..ServerOptions::default()
         };
         let server = Server::bind((host(&bind), port), backend, options).await;
-        let server = server.map_err(SetupError::Bind)?;
+        let server = server.map_err(|error| unbound(&bind, port, &error))?;
         Ok(Self {
             server,
             engine,
@@ -292,7 +258,7 @@ async fn open(
     config: &Config,
     overrides: &Overrides,
     warnings: &mut Vec<String>,
-) -> Result<Arc<GatewayStore>, SetupError> {
+) -> Result<Arc<GatewayStore>, Failure> {
     let mut options = GatewayStoreConfig::default().with_budgets(Budgets {
         session: config.budgets.session,
         daily: config.budgets.daily,
@@ -308,30 +274,38 @@ async fn open(
         (None, DataDir::Folder(folder)) => {
             warnings.extend(empty_file(folder));
             let opened = open_folder(folder, config.gateway.fsync, options, unix_seconds).await;
-            let (store, taken_over) =
-                opened.map_err(|error| SetupError::Store(unopened(folder, &error).to_string()))?;
+            let (store, taken_over) = opened.map_err(|error| unopened(folder, &error))?;
             if let Some(words) = taken_over {
-                crate::cli::complain(words);
+                cli::complain(words);
             }
             return Ok(store);
         }
     };
     let opened = GatewayStore::open(store, options, unix_seconds).await;
-    match opened {
-        Ok(store) => Ok(store),
-        Err(StoreError::Store(error)) if overrides.nats.is_some() => Err(SetupError::Nats(error)),
-        Err(error) => Err(SetupError::Store(error.to_string())),
-    }
+    opened.map_err(|error| match error {
+        StoreError::Store(error) if overrides.nats.is_some() => cli::nats_failure(&error),
+        error => Failure::new(error),
+    })
 }
 
 /// Returns the authentication of a gateway.
-fn access(config: &Config, overrides: &Overrides) -> Result<Auth, AuthError> {
-    let auth = match &overrides.token {
-        Some(token) => Auth::token(token.clone())?,
-        None => Auth::open(),
-    };
-    exoclaw_proto::auth::check_bind(&config.gateway.bind, &auth)?;
-    Ok(auth)
+fn access(config: &Config, overrides: &Overrides) -> Result<Auth, Failure> {
+    let token = overrides.token.clone();
+    let auth = token.map_or_else(|| Ok(Auth::open()), Auth::token);
+    let checked = auth.and_then(|auth| check_bind(&config.gateway.bind, &auth).map(|()| auth));
+    checked.map_err(|error| match error {
+        AuthError::TokenRequired => Failure::usage(
+            "Auth token required when binding to non-loopback address. Set --token or \
+             EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",
+        ),
+        error => Failure::usage(format_args!(
+            "{error} (it comes from --token or EXOCLAW_TOKEN)"
+        )),
+    })
+}
+
+fn unbound(bind: &str, port: u16, error: &io::Error) -> Failure {
+    cli::cannot_listen(format_args!("{bind}:{port}"), "--listen", error)
 }
 
 /// Returns the address of `bind`, which may be as a URL has it.
@@ -359,9 +333,10 @@ async fn prepare(
     config: &Config,
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
-) -> Result<Prepared, SetupError> {
+) -> Result<Prepared, Failure> {
     if cfg!(not(feature = "nats")) && config.nats != NatsSettings::default() {
-        return Err(SetupError::WithoutNats);
+        let why = "[nats]: this program was built without feature `nats`";
+        return Err(Failure::usage(why));
     }
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     if config.nats != NatsSettings::default() && overrides.nats.is_none() {
@@ -373,7 +348,7 @@ async fn prepare(
     if let Err(why) = &model.model {
         problems.push(format!("every chat will fail: {why}"));
     }
-    let router = router(config)?;
+    let router = router(config).map_err(Failure::usage)?;
     warnings.extend(odd_bindings(config));
     problems.extend(unanswered(config));
     if let Some(path) = &agent.soul_path {
@@ -383,7 +358,10 @@ async fn prepare(
 
     let secret = overrides.webhook_secret.clone();
     let secret = secret.map(Auth::token).transpose();
-    let secret = secret.map_err(|_| SetupError::WebhookSecret)?;
+    let secret = secret.map_err(|_| {
+        let why = format_args!("{SECRET_VARIABLE} is empty or longer than {MAX_TOKEN_BYTES} bytes");
+        Failure::usage(why)
+    })?;
     let (all, found) = tool::load(config.plugins.iter().map(entry)).await;
     for warning in found {
         match warning {
@@ -472,7 +450,7 @@ pub struct Checked {
 /// address and the data may be in use by a gateway that runs.
 ///
 /// # Errors
-/// [`SetupError`]: a gateway would not start.
+/// [`Failure`]: a gateway would not start.
 ///
 /// # Cancel safety
 /// Dropping the future leaves nothing behind.
@@ -480,7 +458,7 @@ pub async fn check(
     config: &Config,
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
-) -> Result<Checked, SetupError> {
+) -> Result<Checked, Failure> {
     http(&config.gateway, overrides.token.is_some())?;
     let Prepared {
         mut problems,
@@ -502,14 +480,14 @@ pub async fn check(
     let bound = Listener::bind((host(bind), *port)).await;
     let in_use = |error: &io::Error| runs && error.kind() == io::ErrorKind::AddrInUse;
     if let Some(error) = bound.err().filter(|error| !in_use(error)) {
-        return Err(SetupError::Bind(error));
+        return Err(unbound(bind, *port, &error));
     }
     Ok(Checked { problems, warnings })
 }
 
 /// Returns the HTTP configuration. The gateway's own page works under any host name if there is a
 /// token, or if the name is listed.
-fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupError> {
+fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, Failure> {
     let defaults = http_config();
     let mut guards = defaults.guards.clone();
     let own_page = with_token || !config.allowed_hosts.is_empty();
@@ -523,7 +501,7 @@ fn http(config: &GatewayConfig, with_token: bool) -> Result<HttpConfig, SetupErr
         ("[gateway] allowed_hosts", &*hosts),
         ("[gateway] allowed_origins", &config.allowed_origins),
     ];
-    let guards = guards_of(guards, given).map_err(SetupError::Guard)?;
+    let guards = guards_of(guards, given)?;
     let limits = ServerLimits {
         max_connections: config.max_connections,
         ..ServerLimits::default()

@@ -12,6 +12,7 @@ use super::provider::Provider;
 use super::request::is_object;
 use super::surrogates::Halves;
 use super::thoughts::Think;
+use super::written::Tail;
 use super::{CallPiece, Delta, Finish, ModelError, Notice, Usage, anthropic, ollama, openai};
 
 /// The largest event of a stream, the longest line, and the largest answer without a stream.
@@ -309,7 +310,9 @@ impl AnswerReader {
             self.body = match bytes.first() {
                 None => return Ok(()),
                 Some(b'<') => return Err(self.no_answer()),
-                Some(_) if self.provider == Provider::Ollama => Body::Lines(Vec::new(), None),
+                Some(_) if self.provider == Provider::Ollama || self.kind.contains("ndjson") => {
+                    Body::Lines(Vec::new(), None)
+                }
                 Some(b'{' | b'[') => Body::Json(Vec::new()),
                 Some(_) => {
                     let decoder = sse::Decoder::new(&Limits::default())
@@ -380,6 +383,12 @@ impl AnswerReader {
     /// Sets whether the model is known to close its thoughts without having opened them.
     pub const fn with_closed_thoughts(mut self, closes: bool) -> Self {
         self.out.think.closes = closes;
+        self
+    }
+
+    /// Sets the names of the tools that were offered: a text that is nothing but calls of these calls them.
+    pub fn with_tools(mut self, tools: &[String]) -> Self {
+        self.out.think.tail = Tail::new(tools.to_vec());
         self
     }
 
@@ -485,6 +494,11 @@ impl AnswerReader {
         let data = data.trim();
         if data.is_empty() {
             return Ok(());
+        }
+        // Some servers end events with one line end only.
+        let is_whole = |it: &str| it == "[DONE]" || it.starts_with('{') && it.ends_with('}');
+        if data.contains('\n') && data.lines().all(|line| is_whole(line.trim())) {
+            return data.lines().try_for_each(|line| self.event(None, line));
         }
         self.events += 1;
         if !self.halves.take(name, data) {

@@ -206,17 +206,12 @@ fn read_block(index: usize, block: &Value, out: &mut Pieces) {
         "tool_use" => {
             out.calls.push(index);
             // As a rule empty, and followed by pieces.
-            let input = &block["input"];
-            let is_empty = input.as_object().is_none_or(serde_json::Map::is_empty);
+            let input = filled(&block["input"]).filter(|input| input != "{}");
             out.call(CallPiece {
                 index: Some(index),
                 id: filled(&block["id"]),
                 name: filled(&block["name"]),
-                arguments: if is_empty {
-                    String::new()
-                } else {
-                    input.to_string()
-                },
+                arguments: input.unwrap_or_default(),
                 extra: unknown(block, "type id name input"),
             });
         }

@@ -178,6 +178,10 @@ impl Assembler {
         if call.name != name {
             call.name.push_str(name);
         }
+        // What is whole and begins again was not meant to be added to.
+        if piece.arguments.trim_start().starts_with('{') && is_object(&call.arguments) {
+            call.arguments.clear();
+        }
         call.arguments.push_str(&piece.arguments);
         extra::merge(&mut call.extra, &piece.extra);
         self.argument_bytes += piece.arguments.len() + name.len();

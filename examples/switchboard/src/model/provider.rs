@@ -23,19 +23,14 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Returns its name in options, its name for people, the beginning of its environment variables, and its address.
-    const fn facts(self) -> [&'static str; 4] {
+    /// Returns its name in options, its name for people, and its address.
+    const fn facts(self) -> [&'static str; 3] {
         match self {
-            Self::Scripted => ["scripted", "the scripted model", "", ""],
-            Self::OpenAi => ["openai", "OpenAI", "OPENAI", "https://api.openai.com/v1"],
-            Self::Anthropic => [
-                "anthropic",
-                "Anthropic",
-                "ANTHROPIC",
-                "https://api.anthropic.com",
-            ],
-            Self::Ollama => ["ollama", "Ollama", "OLLAMA", "http://127.0.0.1:11434"],
-            Self::Vllm => ["vllm", "vLLM", "VLLM", "http://127.0.0.1:8000/v1"],
+            Self::Scripted => ["scripted", "the scripted model", ""],
+            Self::OpenAi => ["openai", "OpenAI", "https://api.openai.com/v1"],
+            Self::Anthropic => ["anthropic", "Anthropic", "https://api.anthropic.com"],
+            Self::Ollama => ["ollama", "Ollama", "http://127.0.0.1:11434"],
+            Self::Vllm => ["vllm", "vLLM", "http://127.0.0.1:8000/v1"],
         }
     }
 
@@ -51,22 +46,18 @@ impl Provider {
 
     /// Returns the environment variable for its key.
     pub fn key_variable(self) -> String {
-        self.facts()[2].to_owned() + "_API_KEY"
+        self.as_str().to_uppercase() + "_API_KEY"
     }
 
     /// Returns the environment variable for another address.
     pub fn base_variable(self) -> String {
-        let end = if self == Self::Ollama {
-            "_HOST"
-        } else {
-            "_BASE_URL"
-        };
-        self.facts()[2].to_owned() + end
+        let is_host = self == Self::Ollama;
+        self.as_str().to_uppercase() + if is_host { "_HOST" } else { "_BASE_URL" }
     }
 
     /// Returns its own address.
     pub const fn default_base(self) -> &'static str {
-        self.facts()[3]
+        self.facts()[2]
     }
 
     /// Returns whether its own address refuses requests without a key.

@@ -44,6 +44,8 @@ pub(super) struct Report {
     pub(super) message: String,
     /// Its words for programs, in lower case: a type and a code.
     words: String,
+    /// The status that it names.
+    status: Option<u16>,
     /// The members of the request that it names for programs, each with its path.
     pub(super) members: Vec<String>,
     /// How long it asks to wait.
@@ -78,7 +80,7 @@ impl Report {
     /// Reads the body of an error, or an event that reports one: the first [text for people](text_in). JSON
     /// without one and pages of HTML are not text.
     pub(super) fn read(body: &str) -> Self {
-        let body = body.trim();
+        let body = body.trim().trim_start_matches('\u{feff}');
         let Ok(value) = rpc_core::json::from_slice::<Value>(body.as_bytes()) else {
             let in_xml = || Some(body.split_once("<Message>")?.1.split_once("</Message>")?.0);
             let is_text = !body.starts_with(['<', '{', '[']);
@@ -91,6 +93,8 @@ impl Report {
         let word = |name| error.unwrap_or(value).get(name)?.as_str();
         let words: Vec<&str> = ["type", "code"].into_iter().filter_map(word).collect();
         report.words = words.join(" ").to_lowercase();
+        let code = text_of(&error.unwrap_or(value)["code"]).parse().ok();
+        report.status = code.filter(|code| (400..600).contains(code));
         report.walk(value);
         report
     }
@@ -146,7 +150,7 @@ impl Report {
             )
         };
         // A status says more than most words, except that some servers report a model as a request.
-        match status {
+        match status.or(self.status) {
             Some(402) => Refusal::Quota,
             None | Some(400 | 403 | 429) if is_spent() => Refusal::Quota,
             None | Some(400 | 413 | 422 | 429 | 500..) if is_too_long(&says, status) => {
@@ -168,6 +172,7 @@ impl Report {
             _ if has("authentication|invalid_api_key") => Refusal::Key,
             _ if has("permission") => Refusal::Permission,
             _ if has("request_too_large") => Refusal::TooLong,
+            None if has("(?:api|server|timeout)_error") => Refusal::Unavailable,
             None if !has("invalid_request|invalid_prompt") => Refusal::Broken,
             _ => Refusal::Request,
         }

@@ -55,7 +55,7 @@ pub(super) struct Think {
     shown: String,
     /// How much of the text has no closing mark.
     searched: usize,
-    tail: Tail,
+    pub(super) tail: Tail,
     /// Whether the server reads calls, so that those in the text are the same.
     pub(super) has_calls: bool,
 }
@@ -118,7 +118,7 @@ impl Think {
             if end.is_some() {
                 (self.has_thought, self.closes) = (true, true);
                 out.push_back(Delta::Notice(Notice::Thoughts));
-                self.tail = Tail::default();
+                self.tail = Tail::new(std::mem::take(&mut self.tail.tools));
                 self.tell(answer, out);
             }
             return false;

@@ -16,6 +16,12 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let begun = r"[<\[][|｜/]?[\w▁=.:-]*[|｜]?[>\]]?\s*$";
     Regex::new(&format!("(?i){calls}|{begun}")).ok()
 });
+/// With what a text begins that may be a call without marks: the rest of it decides.
+static BARE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"^\s*\[?\s*\{\s*(?:"(?:type"\s*:\s*"function"\s*,|function"\s*:\s*\{)\s*)*"name"\s*:\s*"([^"]+)""#).ok()
+});
+/// How many bytes of a text show whether it begins so.
+const BEGINNING: usize = 128;
 /// What ends an answer and is no part of it.
 const END: &str = r"^(?:<[|｜][\w▁]+[|｜]>|</s>|<end_of_\w+>)\s*$";
 /// A call with its parameters in marks, one of them, and the name before arguments in JSON.
@@ -34,13 +40,26 @@ pub(super) struct Tail {
     /// How many backticks the text has before it, and its last character.
     ticks: usize,
     last: Option<char>,
+    /// The tools that a text may call without marks, if it is nothing else.
+    pub(super) tools: Vec<String>,
 }
 
 impl Tail {
+    /// Creates a filter for a model that is offered these tools.
+    pub(super) fn new(tools: Vec<String>) -> Self {
+        Self {
+            tools,
+            ..Self::default()
+        }
+    }
+
     /// Takes more text, and returns what is certain of it.
     pub(super) fn push(&mut self, text: &str) -> String {
         self.held.push_str(text);
         let held = &self.held;
+        if self.may_be_bare() {
+            return String::new();
+        }
         let is_mark = |mark: &Match<'_>| {
             let before = held.get(..mark.start()).unwrap_or_default();
             let ticks = self.ticks + before.matches('`').count();
@@ -58,10 +77,34 @@ impl Tail {
         ready
     }
 
+    /// Returns whether the whole text so far may be the beginning of calls without marks.
+    fn may_be_bare(&self) -> bool {
+        let begins = || match BARE.as_ref()?.captures(&self.held) {
+            None => Some(self.held.len() < BEGINNING),
+            Some(begun) => Some(self.tools.iter().any(|tool| *tool == begun[1])),
+        };
+        let first = self.held.trim_start().chars().next();
+        let is_json = first.is_none_or(|first| "{[".contains(first));
+        is_json && self.last.is_none() && !self.tools.is_empty() && begins().unwrap_or_default()
+    }
+
+    /// Returns whether the whole text is calls of tools that are offered.
+    fn is_bare(&self, calls: &[CallPiece]) -> bool {
+        let whole: Option<Value> = serde_json::from_str(&self.held).ok();
+        let count = whole.map_or(0, |it| it.as_array().map_or(1, Vec::len));
+        let is_offered =
+            |it: &CallPiece| it.name.as_ref().is_some_and(|it| self.tools.contains(it));
+        let is_call = |it: &CallPiece| is_offered(it) && it.arguments.starts_with('{');
+        count == calls.len() && calls.iter().all(is_call)
+    }
+
     /// Ends the text. Returns what is left of it, or the calls that it is.
     pub(super) fn end(&mut self) -> (String, Vec<CallPiece>) {
+        let mut calls = calls(&self.held).unwrap_or_default();
+        if self.may_be_bare() && !self.is_bare(&calls) {
+            calls.clear();
+        }
         let held = std::mem::take(&mut self.held);
-        let calls = calls(&held).unwrap_or_default();
         match calls.is_empty() && !finds(END, &held) {
             true => (held, calls),
             false => (String::new(), calls),

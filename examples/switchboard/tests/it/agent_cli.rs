@@ -120,7 +120,7 @@ fn every_mistake_says_what_to_do() {
         ),
         (
             &["chat", "http://127.0.0.1:1", "--file", "/nowhere", "x"],
-            "/nowhere",
+            "--file /nowhere",
         ),
         (
             &["chat", "http://127.0.0.1:1", "--image", "Cargo.toml", "x"],

@@ -423,6 +423,37 @@ fn commands_stay_in_the_workspace_unless_configured_otherwise() {
 }
 
 #[test]
+fn a_start_says_that_gits_folder_does_not_know_the_workspace() {
+    let place = Fixture::new();
+    let git = place.0.join("git");
+    fs::create_dir_all(git.join("objects")).unwrap();
+    fs::create_dir_all(git.join("refs")).unwrap();
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let named = format!("gitdir: {}\n", git.display());
+    fs::write(place.0.join("work/.git"), named).unwrap();
+    let server = place.start(daemon(&["serve", "--listen", "127.0.0.1:0"]));
+    let line = server.running.line_with("does not name this workspace");
+    let option = format!(
+        "'--writable {}' opens it",
+        git.canonicalize().unwrap().display()
+    );
+    assert!(line.contains(&option), "{line}");
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_cannot_be_written_is_named() {
+    let place = Fixture::new();
+    let file = place.0.join("secret.txt");
+    let mut serve = daemon(&["serve", "--listen", "127.0.0.1:0", "--commands", "open"]);
+    serve
+        .arg("--workspace")
+        .arg(place.0.join("work"))
+        .env("TMPDIR", &file);
+    let line = Running::start(serve).line_with("set TMPDIR");
+    assert!(line.contains(file.to_str().unwrap()), "{line}");
+}
+
+#[test]
 fn exit_codes_tell_scripts_what_happened() {
     let place = Fixture::new();
     let server = place.serve(&[]);

@@ -321,6 +321,23 @@ fn a_check_fails_where_a_start_would() {
     assert_holds(&err, &["no NATS server", "127.0.0.1:1"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_configuration_comes_from_a_pipe_and_its_variable_is_never_ignored() {
+    use std::io::Write as _;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = Folder::new();
+    let mut check = folder.gateway(&["check", "--config", "/dev/stdin"]);
+    let mut running = check.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let text = b"[gateway]\ndata_dir = \":memory:\"\n[agent]\nid = \"piped\"\n";
+    running.stdin.take().unwrap().write_all(text).unwrap();
+    let out = running.wait_with_output().unwrap().stdout;
+    assert_holds(&String::from_utf8_lossy(&out), &["agent \"piped\""]);
+    let mut check = folder.gateway(&["check"]);
+    check.env("EXOCLAW_CONFIG", std::ffi::OsStr::from_bytes(b"/no\xff"));
+    assert_holds(&checked(check).2, &["EXOCLAW_CONFIG names /no\u{fffd}"]);
+}
+
 #[test]
 fn reports_that_nothing_is_stored_without_a_home() {
     let folder = Folder::new();

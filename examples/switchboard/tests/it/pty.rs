@@ -42,8 +42,8 @@ impl Screen {
     }
 
     /// A terminal whose cursor cannot be moved.
-    pub(crate) fn dumb(command: Command) -> Self {
-        Self::of_kind("dumb", command, 24, COLUMNS)
+    pub(crate) fn dumb(kind: &str, command: Command) -> Self {
+        Self::of_kind(kind, command, 24, COLUMNS)
     }
 
     fn of_kind(kind: &str, mut command: Command, rows: u16, columns: u16) -> Self {

@@ -40,14 +40,28 @@ fn every_server_ends_in_order_when_its_terminal_closes() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn every_server_takes_the_socket_of_systemd_and_reports_that_it_is_ready() {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::SocketAddr;
     let folder = Folder::new("systemd");
     let path = folder.0.join("notify");
-    let notified = UnixDatagram::bind(&path).unwrap();
-    notified.set_read_timeout(Some(PATIENCE)).unwrap();
+    let at_path = UnixDatagram::bind(&path).unwrap();
+    let name = format!("@switchboard-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name[1..]).unwrap();
+    let in_no_folder = UnixDatagram::bind_addr(&address).unwrap();
+    let sockets = [
+        (at_path, path.into_os_string()),
+        (in_no_folder, name.into()),
+    ];
     // Not one of the proxy, which is a tool.
-    for command in servers(&folder, "127.0.0.1:9").iter().take(5) {
+    for (command, (notified, path)) in servers(&folder, "127.0.0.1:9")
+        .iter()
+        .take(5)
+        .zip(sockets.iter().cycle())
+    {
+        notified.set_read_timeout(Some(PATIENCE)).unwrap();
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let mut activated = program("sh");
@@ -58,7 +72,7 @@ fn every_server_takes_the_socket_of_systemd_and_reports_that_it_is_ready() {
         activated
             .arg(command.get_program())
             .args(command.get_args());
-        activated.env("HOME", &folder.0).env("NOTIFY_SOCKET", &path);
+        activated.env("HOME", &folder.0).env("NOTIFY_SOCKET", path);
         activated.env("WATCHDOG_USEC", "60000000");
         let server = Running::start_with(activated.stdin(OwnedFd::from(socket)));
         let mut message = [0; 64];

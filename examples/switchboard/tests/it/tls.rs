@@ -99,6 +99,22 @@ async fn every_command_that_serves_speaks_tls_with_a_certificate() {
     }
 }
 
+#[test]
+fn a_renewed_certificate_is_shown_without_a_restart() {
+    let before = Certificate::new("renewed");
+    let gateway = before.serve(&["gateway", "serve", "--port", "0"]);
+    let url = url(&gateway).replace("https://", "wss://") + "ws";
+    let chat = [
+        "gateway", "chat", "--url", &url, "--ca", "cert.pem", "hello",
+    ];
+    let after = Certificate::new("renewed");
+    let (code, _, err) = outcome(after.command(&chat));
+    assert_eq!(code, Some(0), "{err}");
+    fs::write(after.folder.join("cert.pem"), &before.pem).unwrap();
+    assert_ne!(outcome(before.command(&chat)).0, Some(0));
+    gateway.line_with("the certificate of before stays");
+}
+
 // Elsewhere the system alone says which certificates are trusted.
 #[cfg(target_os = "linux")]
 #[test]

@@ -145,11 +145,11 @@ pub(super) async fn prepare(
 
 /// Runs on a thread of its own, so that nothing else is on its processor's time.
 async fn make(run: &Run, args: &Args) -> Result<Made, Failure> {
-    let running = run.clone();
+    let (running, signals) = (run.clone(), Signals::listen());
     let mut running = tokio::task::spawn_blocking(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().map_err(Failure::new)?;
-        runtime.block_on(until_stopped(&running))
+        runtime.block_on(until_stopped(&running, signals))
     });
     let (rate, time) = (args.schedule.rate, args.schedule.duration.as_secs_f64());
     complain(format_args!(
@@ -172,8 +172,7 @@ async fn make(run: &Run, args: &Args) -> Result<Made, Failure> {
 type Made = (Result<Finished, RunError>, bool);
 
 /// Makes the calls, up to the first signal.
-async fn until_stopped(run: &Run) -> Result<Made, Failure> {
-    let mut signals = Signals::listen();
+async fn until_stopped(run: &Run, mut signals: Signals) -> Result<Made, Failure> {
     let stop = Notify::new();
     let mut going = pin!(run.go(stop.notified()));
     tokio::select! {

@@ -60,22 +60,13 @@ fn protocol(named: Option<Protocol>, url: &str) -> Result<Protocol, Failure> {
 }
 
 /// Returns what a server of a protocol is called, how one is started, and where its credentials come from.
-fn service(protocol: Protocol) -> Service {
-    let (name, start, credentials) = match protocol {
-        Protocol::Snek => (
-            "a Snek server",
-            "switchboard bot serve --open",
-            "SNEK_PASSWORD",
-        ),
-        Protocol::Exoclaw => ("a gateway", "switchboard gateway", "EXOCLAW_TOKEN"),
-        Protocol::SmartHole => ("a router", "switchboard router", ""),
-        Protocol::ConnectOnion => ("an agent host", "switchboard agent host", "--key"),
-        Protocol::Acolyte => ("a daemon", "switchboard daemon serve", "ACOLYTE_API_KEY"),
-    };
-    Service {
-        name,
-        start,
-        credentials: credentials.into(),
+const fn service(protocol: Protocol) -> Service {
+    match protocol {
+        Protocol::Snek => Service::SNEK,
+        Protocol::Exoclaw => Service::EXOCLAW,
+        Protocol::SmartHole => Service::SMARTHOLE,
+        Protocol::ConnectOnion => Service::CONNECTONION,
+        Protocol::Acolyte => Service::ACOLYTE,
     }
 }
 

@@ -17,13 +17,7 @@ use crate::secrets::within;
 /// The time for a request to come on a connection of anybody.
 const HEAD_TIME: std::time::Duration = std::time::Duration::from_secs(10);
 /// Headers of a recorded answer that do not fit another connection.
-const OWN: [&str; 5] = [
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "keep-alive",
-    "date",
-];
+const OWN: &str = "connection content-length transfer-encoding keep-alive date";
 
 impl Player<'_> {
     /// Opens a connection: asks the server, or answers the next request of the client.
@@ -111,7 +105,7 @@ impl Player<'_> {
                 if head.status().is_none() {
                     head = Head::of("HTTP/1.1 200 OK");
                 }
-                OWN.iter().for_each(|name| head.remove(name));
+                OWN.split(' ').for_each(|name| head.remove(name));
                 head.set("Connection", "close");
                 let line = request.answer(&head.text()).await;
                 let line = line.map_err(|error| error.to_string())?;

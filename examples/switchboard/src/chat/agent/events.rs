@@ -11,10 +11,10 @@ use rpc_core::{CallError, CloseReason, Delivery, Limits, Refused};
 use serde_json::json;
 
 use super::question::Question;
-use super::{Agent, InterjectionResult, SERVICE};
+use super::{Agent, InterjectionResult};
 use crate::chat::terminal::ChatEvent;
 use crate::chat::{self, Out};
-use crate::cli::{self, Failure};
+use crate::cli::{self, Failure, Service};
 use crate::model::seconds;
 
 const WANTS_CODE: &str = "this agent does not know you: write an invite code";
@@ -129,7 +129,7 @@ impl Agent {
     fn no_connection(&self, why: &CloseReason) -> Failure {
         match self.status.is_in {
             true => Failure::new(format_args!("no connection to {}: {why}", self.url)),
-            false => cli::unreached(&SERVICE, &self.url, why),
+            false => cli::unreached(&Service::CONNECTONION, &self.url, why),
         }
     }
 

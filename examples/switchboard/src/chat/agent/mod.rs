@@ -6,7 +6,6 @@ mod last_session;
 mod question;
 mod steps;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -16,22 +15,15 @@ use connectonion_proto::limits::MAX_SERVER_MESSAGE;
 use connectonion_proto::net::{Client, Events, Run, RunEvent};
 use futures_util::FutureExt as _;
 use rpc_core::net::LinkEvent;
-use rpc_core::{CallError, Str};
+use rpc_core::{CallError, CloseReason, Str};
 use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
 
 use self::question::{Meant, Question};
 use crate::chat::terminal::{ChatEvent, Command, Waits};
 use crate::chat::{Out, Peer, State};
-use crate::cli::{Failure, Service, Urls};
+use crate::cli::{Failure, Urls};
 use crate::pages;
-
-/// What messages say of the server.
-pub(crate) const SERVICE: Service = Service {
-    name: "an agent",
-    start: "switchboard agent host",
-    credentials: Cow::Borrowed(""),
-};
 
 pub(crate) use self::attachments::Attachments;
 pub(crate) use self::last_session::LastSession;
@@ -57,7 +49,7 @@ pub(crate) struct Agent {
     /// Where it should be.
     pub(crate) url: Urls,
     pub(crate) events: Events,
-    pub(crate) connection: JoinHandle<()>,
+    pub(crate) connection: JoinHandle<CloseReason>,
     pub(crate) keeper: LastSession,
     pub(crate) along: Attachments,
     /// An invite code is offered before anybody is asked for one.

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rpc_core::{CloseReason, Secret};
+use rpc_core::Secret;
 use snek_proto::client::ClientConfig;
 use snek_proto::net::{connect_with, dialer};
 
 use super::Channel;
-use crate::cli::{self, Failure, LineArgs, Service, Urls};
+use crate::cli::{self, Failure, LineArgs, Urls};
 
 /// The variable with the password.
 pub(crate) const PASSWORD: &str = "SNEK_PASSWORD";
@@ -19,12 +19,7 @@ const OPEN: &str = "guest";
 pub(crate) struct Server {
     /// The server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The default
     /// path is /rpc.ws.
-    #[arg(
-        long,
-        env = "SNEK_URL",
-        hide_env_values = true,
-        default_value = "ws://127.0.0.1:8080"
-    )]
+    #[arg(long, env = "SNEK_URL", default_value = "ws://127.0.0.1:8080")]
     pub(crate) url: Urls,
     #[command(flatten)]
     line: LineArgs,
@@ -57,20 +52,29 @@ pub(crate) fn open(args: Server, is_once: bool) -> Result<Channel, Failure> {
     let line = args.line.to(&args.url)?;
     let dialer = line.dialer(dialer(args.url.expose(), &config)?);
     let (client, events, connection) = connect_with(dialer, config);
-    let connection = tokio::spawn(async move {
-        connection.run().await;
-    });
-    Ok(Channel::new(client, events, connection, args, is_once))
-}
-
-/// Returns the failure that there is no connection to a Snek server.
-pub(crate) fn unreached(url: &Urls, cause: &CloseReason) -> Failure {
-    let service = Service {
-        name: "a Snek server",
-        start: "switchboard bot serve --open",
-        credentials: "--username and the password in SNEK_PASSWORD".into(),
-    };
-    cli::unreached(&service, url, cause)
+    let connection = tokio::spawn(connection.run());
+    Ok(Channel {
+        client,
+        events,
+        connection,
+        args,
+        is_once,
+        me: Default::default(),
+        channels: Default::default(),
+        is_in: false,
+        was_in: false,
+        is_told_in: false,
+        growing: Default::default(),
+        drawn: Default::default(),
+        waiting: Default::default(),
+        sending: None,
+        own: Default::default(),
+        posted: 0,
+        answered: 0,
+        printed: None,
+        is_silent: false,
+        deadline: None,
+    })
 }
 
 fn username(args: &Server) -> String {

@@ -8,10 +8,10 @@ use snek_proto::frame::{Final, Message, Typing};
 use tokio::time::Instant;
 
 use super::growing::Entry;
-use super::{Channel, Post, unreached};
+use super::{Channel, Post};
 use crate::chat::Out;
 use crate::chat::terminal::ChatEvent;
-use crate::cli::Failure;
+use crate::cli::{self, Failure, Service};
 
 impl Channel {
     pub(super) async fn happened(
@@ -45,7 +45,7 @@ impl Channel {
         if self.was_in {
             return Failure::new(cause);
         }
-        unreached(&self.args.url, cause)
+        cli::unreached(&Service::SNEK, &self.args.url, cause)
     }
 
     /// Tells that the connection is lost: once, however many attempts fail after it.

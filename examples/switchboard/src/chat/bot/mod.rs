@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rpc_core::net::LinkEvent;
-use rpc_core::{CallError, Delivery, Str};
+use rpc_core::{CallError, CloseReason, Delivery, Str};
 use serde_json::json;
 use snek_proto::client::ClientEvent;
 use snek_proto::error::RpcError;
@@ -27,7 +27,7 @@ use crate::chat::terminal::{self, ChatEvent, Command};
 use crate::chat::{Out, Peer, State};
 use crate::cli::Failure;
 
-pub(crate) use self::connection::{PASSWORD, Server, open, unreached};
+pub(crate) use self::connection::{PASSWORD, Server, open};
 
 /// How long the server may take for what a command asks.
 const ASKED: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ type Post = (Str, String);
 pub(crate) struct Channel {
     client: Client,
     events: Events,
-    connection: JoinHandle<()>,
+    connection: JoinHandle<CloseReason>,
     args: Server,
     /// There is one text, and only its answer is printed.
     is_once: bool,
@@ -83,37 +83,6 @@ pub(crate) enum PeerEvent {
 }
 
 impl Channel {
-    pub(crate) fn new(
-        client: Client,
-        events: Events,
-        connection: JoinHandle<()>,
-        args: Server,
-        is_once: bool,
-    ) -> Self {
-        Self {
-            client,
-            events,
-            connection,
-            args,
-            is_once,
-            me: Str::default(),
-            channels: Channels::default(),
-            is_in: false,
-            was_in: false,
-            is_told_in: false,
-            growing: Growing::default(),
-            drawn: Vec::new(),
-            waiting: VecDeque::new(),
-            sending: None,
-            own: VecDeque::new(),
-            posted: 0,
-            answered: 0,
-            printed: None,
-            is_silent: false,
-            deadline: None,
-        }
-    }
-
     /// Whether the only answer is printed piece by piece, as where nothing can be drawn twice.
     fn streams(&self) -> bool {
         self.is_once && !terminal::is_watched()

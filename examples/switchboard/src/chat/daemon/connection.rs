@@ -1,6 +1,5 @@
 //! [`Server`]: the options of the way to a daemon; [`Connection`]: one over a WebSocket or over HTTP.
 
-use std::borrow::Cow;
 use std::future::pending;
 use std::time::Duration;
 
@@ -23,12 +22,7 @@ use crate::daemon::ask_first::{ASK_FIRST, INSTRUCTIONS};
 #[command(next_help_heading = "The server")]
 pub(crate) struct Server {
     /// The URL of the server; several, separated by commas, for its nodes.
-    #[arg(
-        long,
-        env = "ACOLYTE_URL",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:6767"
-    )]
+    #[arg(long, env = "ACOLYTE_URL", default_value = "http://127.0.0.1:6767")]
     pub(crate) url: Urls,
     /// The key of the server. Prefer the variable ACOLYTE_API_KEY: other users can see command lines.
     #[arg(long, value_name = "KEY")]
@@ -119,13 +113,6 @@ impl ChatOptions {
     }
 }
 
-/// What is looked for.
-const SERVICE: Service = Service {
-    name: "an Acolyte server",
-    start: "switchboard daemon serve",
-    credentials: Cow::Borrowed("ACOLYTE_API_KEY"),
-};
-
 /// The way to a server.
 pub(crate) struct Connection {
     pub(crate) status: Box<Status>,
@@ -134,7 +121,7 @@ pub(crate) struct Connection {
 }
 
 enum Way {
-    Socket(Client, Events, JoinHandle<()>),
+    Socket(Client, Events, JoinHandle<CloseReason>),
     Http,
 }
 
@@ -187,11 +174,9 @@ impl Server {
                 // A server that leaves is reported at once: nothing could be resumed anyway.
                 config.link.reconnect = ReconnectPolicy::off();
                 let (client, events, connection) = connect_with(dialer, config);
-                let running = tokio::spawn(async move {
-                    connection.run().await;
-                });
+                let running = tokio::spawn(connection.run());
                 let ready = client.ready().await;
-                ready.map_err(|reason| cli::unreached(&SERVICE, &self.url, &reason))?;
+                ready.map_err(|reason| cli::unreached(&Service::ACOLYTE, &self.url, &reason))?;
                 Way::Socket(client, events, running)
             }
         };
@@ -207,7 +192,7 @@ impl Server {
             CallError::Closed { reason, .. }
                 if !matches!(reason, CloseReason::Transport { .. }) =>
             {
-                return cli::unreached(&SERVICE, &self.url, reason);
+                return cli::unreached(&Service::ACOLYTE, &self.url, reason);
             }
             CallError::TimedOut { .. } => (ConnectErrorKind::TimedOut, error.to_string()),
             other => (ConnectErrorKind::Handshake, other.to_string()),
@@ -230,7 +215,7 @@ impl Server {
                 kind,
             },
         };
-        cli::unreached(&SERVICE, &self.url, &reason)
+        cli::unreached(&Service::ACOLYTE, &self.url, &reason)
     }
 }
 

@@ -26,13 +26,7 @@ use crate::text::{counted, printable, printable_lines};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Server {
     /// The gateway; several URLs, separated by commas, for its nodes.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "EXOCLAW_URL",
-        hide_env_values = true,
-        default_value = "ws://127.0.0.1:7200"
-    )]
+    #[arg(long, env = "EXOCLAW_URL", default_value = "ws://127.0.0.1:7200")]
     pub(crate) url: Urls,
     /// The gateway's token. Prefer the variable EXOCLAW_TOKEN: other users can see command lines.
     #[arg(long, value_name = "TOKEN")]
@@ -165,7 +159,7 @@ impl Connected {
         config.token = cli::secret_or("--token", args.token.as_ref(), "EXOCLAW_TOKEN")?;
         // What is silent and wants no token may be no gateway.
         let credentials = match config.token {
-            Some(_) => "EXOCLAW_TOKEN",
+            Some(_) => Service::EXOCLAW.credentials,
             None => "EXOCLAW_TOKEN, host and port",
         };
         // A server that is silent for longer speaks another protocol.
@@ -177,9 +171,8 @@ impl Connected {
         let (client, mut events, connection) = connect_with(RetryDialer(dialer), config);
         let connection = tokio::spawn(connection.run());
         let service = Service {
-            name: "a gateway",
-            start: "switchboard gateway",
-            credentials: credentials.into(),
+            credentials,
+            ..Service::EXOCLAW
         };
         let ready = client.ready().await;
         ready.map_err(|reason| cli::unreached(&service, &args.url, &reason))?;

@@ -26,30 +26,14 @@ const NOTHING: &str = "the model has said nothing";
 /// Turns that are shown unless the user says how many.
 const TURNS: u64 = 10;
 
-/// What can be asked of a gateway that has these methods.
-const QUERIES: [[&str; 4]; 6] = [
-    ["session.clear", "clear", "", "forget this conversation"],
-    ["chat.history", "history", "[COUNT]", "show the last turns"],
-    [
-        "budget.status",
-        "budget",
-        "",
-        "show how many tokens are used",
-    ],
-    [
-        "memory.search",
-        "search",
-        "WORDS",
-        "show what the gateway knows or was told about them",
-    ],
-    ["memory.search", "memory", "", "show what the gateway knows"],
-    [
-        "memory.search",
-        "forget",
-        "SUBJECT, RELATION",
-        "forget that, as /memory shows it before the colon",
-    ],
-];
+/// What can be asked of a gateway: the method that it must have, the command, its argument, and the help.
+const QUERIES: &str = "\
+session.clear|clear||forget this conversation
+chat.history|history|[COUNT]|show the last turns
+budget.status|budget||show how many tokens are used
+memory.search|search|WORDS|show what the gateway knows or was told about them
+memory.search|memory||show what the gateway knows
+memory.search|forget|SUBJECT, RELATION|forget that, as /memory shows it before the colon";
 
 /// A gateway in a conversation.
 pub(crate) struct Gateway<'a> {
@@ -176,8 +160,11 @@ impl Peer for Gateway<'_> {
     fn commands(&self) -> Vec<Command> {
         let new = Command::new("new", "", "begin a new conversation");
         let has = |method: &str| self.extensions.iter().any(|it| it.as_str() == method);
-        let known = QUERIES.iter().filter(|[method, ..]| has(method));
-        let known = known.map(|[_, name, args, about]| Command::new(name, args, about));
+        let known = QUERIES.lines().filter_map(|row| {
+            let mut parts = row.split('|');
+            let mut next = || parts.next().unwrap_or_default();
+            has(next()).then(|| Command::new(next(), next(), next()))
+        });
         [new].into_iter().chain(known).collect()
     }
 

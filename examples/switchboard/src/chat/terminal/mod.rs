@@ -28,6 +28,5 @@ trait Show: Send {
 /// Whether lines are all that a terminal may get: its cursor cannot be moved, or a CI system keeps what it
 /// shows.
 fn is_plain() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    is_dumb || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
+    crate::cli::is_dumb() || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }

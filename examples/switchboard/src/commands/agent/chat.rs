@@ -14,9 +14,9 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::home::Home;
-use crate::chat::agent::{Agent, Attachments, LastSession, SERVICE, Status, Steps, parse_mode};
+use crate::chat::agent::{Agent, Attachments, LastSession, Status, Steps, parse_mode};
 use crate::chat::{self, Options, Peer as _, terminal};
-use crate::cli::{self, Failure, Line, LineArgs, Urls};
+use crate::cli::{self, Failure, Line, LineArgs, Service, Urls};
 use crate::text::printable;
 
 const EXAMPLES: &str = "\
@@ -37,11 +37,7 @@ Examples ('switchboard' stands for 'cargo run -p switchboard --' until it is ins
 pub(crate) struct Args {
     /// The agent: a URL like http://127.0.0.1:8000 or wss://HOST/ws, several of its nodes separated by commas,
     /// or its address.
-    #[arg(
-        env = "AGENT_URL",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:8000"
-    )]
+    #[arg(env = "AGENT_URL", default_value = "http://127.0.0.1:8000")]
     agent: Urls,
     /// The message to send, '-' for all of standard input: prints the answer and ends. Default: reads lines.
     prompt: Option<String>,
@@ -105,11 +101,12 @@ async fn open(args: Args) -> Result<Agent, Failure> {
     check(&args)?;
     let key = args.home.key(args.key.as_deref(), "chat.key")?;
     let mut along = Attachments::default();
+    let named = |option, why: String| Failure::usage(format_args!("{option} {why}"));
     for path in &args.files {
-        along.file(path).map_err(Failure::usage)?;
+        along.file(path).map_err(|why| named("--file", why))?;
     }
     for path in &args.images {
-        along.image(path).map_err(Failure::usage)?;
+        along.image(path).map_err(|why| named("--image", why))?;
     }
     let keeper = LastSession::new(&args.home.folder()?, &args.agent.to_string());
     let place = args.endpoint.as_ref().or(args.relay.as_ref());
@@ -156,9 +153,7 @@ async fn open(args: Args) -> Result<Agent, Failure> {
         found: about,
         url,
         events,
-        connection: tokio::spawn(async move {
-            connection.run().await;
-        }),
+        connection: tokio::spawn(connection.run()),
         keeper,
         along,
         offers_code,
@@ -252,7 +247,7 @@ async fn whereabouts(args: &Args, line: &Line) -> Result<Whereabouts, Failure> {
                     )));
                 }
             };
-            Err(cli::unreached(&SERVICE, place, &reason))
+            Err(cli::unreached(&Service::CONNECTONION, place, &reason))
         }
     }
 }

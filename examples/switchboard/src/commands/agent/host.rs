@@ -21,7 +21,7 @@ use crate::agent::tools::tools;
 use crate::agent::{Lists, SpentFile, Worker};
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
 use crate::commands::choice;
-use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
+use crate::commands::cluster::{LeaseArgs, NatsArgs, unless_failed};
 use crate::daemon::Workspace;
 use crate::fsync::FsyncArgs;
 use crate::model::http::RequestPolicy;
@@ -219,7 +219,7 @@ async fn join(
     config.max_bytes = args.lease.nats_bytes;
     let address = *options.runtime.access.host();
     let cluster = Cluster::open(nats, address, config).await;
-    let cluster = cluster.map_err(|error| nats_failure(&error))?;
+    let cluster = cluster.map_err(|error| cli::nats_failure(&error))?;
     if let Some(tls) = cli::trusted("--ca", args.ca.as_deref())? {
         cluster.dial_with(move |dialer| {
             let dialer = dialer.with_tls(tls.clone());

@@ -39,15 +39,9 @@ Environment variables: AGENT_HOME, AGENT_INVITE, and those of the language model
 ///
 /// Keys, lists and sessions are kept in ~/.agent. Ctrl-C lets an agent finish its runs; a second Ctrl-C ends
 /// at once.
-#[derive(Debug, clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
-pub(crate) struct AgentArgs {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) enum Command {
     /// Serves an agent with tools: a clock, dice, and files in its own folder. It asks for
     /// approval before it writes a file.
     Host(Box<host::Args>),
@@ -55,8 +49,8 @@ enum Command {
     Chat(Box<chat::Args>),
 }
 
-pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
-    match args.command {
+pub(crate) async fn run(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Host(args) => Box::pin(host::host(&args)).await,
         Command::Chat(args) => chat::chat(*args).await,
     }

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::model;
 use crate::bot::BotHandler;
-use crate::chat::bot::{PASSWORD, unreached};
-use crate::cli::{self, Failure, LineArgs, Urls, complain};
+use crate::chat::bot::PASSWORD;
+use crate::cli::{self, Failure, LineArgs, Service, Urls, complain};
 use crate::commands::choice;
 use crate::model::provider::Provider;
 
@@ -23,7 +23,7 @@ use crate::model::provider::Provider;
 pub(crate) struct Args {
     /// The URL of the server: ws://HOST:PORT or wss://HOST; several, separated by commas, for its nodes. The
     /// default path is /rpc.ws.
-    #[arg(long, env = "SNEK_URL", hide_env_values = true)]
+    #[arg(long, env = "SNEK_URL")]
     url: Option<Urls>,
     #[command(flatten)]
     line: LineArgs,
@@ -139,7 +139,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
         )),
         BotError::ConnectionError { cause, .. } => match *cause {
             CallError::Closed { reason, .. } if !was_in.load(Ordering::Relaxed) => {
-                unreached(url, &reason)
+                cli::unreached(&Service::SNEK, url, &reason)
             }
             cause => Failure::new(cause),
         },

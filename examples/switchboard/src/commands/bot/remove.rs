@@ -3,7 +3,7 @@
 use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions};
 
 use crate::cli::{self, Failure};
-use crate::commands::cluster::{NatsArgs, nats_failure};
+use crate::commands::cluster::NatsArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,7 +35,7 @@ pub(crate) async fn remove(args: Args) -> Result<(), Failure> {
         ));
     };
     let opened = ClusterBackend::open(nats, ClusterOptions::default()).await;
-    let (backend, _) = opened.map_err(|error| nats_failure(&error))?;
+    let (backend, _) = opened.map_err(|error| cli::nats_failure(&error))?;
     for name in &args.users {
         report(&format!("user {name}"), backend.remove_user(name).await)?;
     }
@@ -50,7 +50,7 @@ fn report(what: &str, removed: Result<bool, ClusterError>) -> Result<(), Failure
     match removed {
         Ok(true) => cli::say(format_args!("removed the {what}")),
         Ok(false) => return Err(Failure::new(format_args!("there is no {what}"))),
-        Err(ClusterError::Store(error)) => return Err(nats_failure(&error)),
+        Err(ClusterError::Store(error)) => return Err(cli::nats_failure(&error)),
         Err(error) => return Err(Failure::usage(format_args!("the {what}: {error}"))),
     }
     Ok(())

@@ -18,7 +18,7 @@ use snek_proto::net::{Backend, MemoryBackend, Server, ServerOptions};
 use snek_proto::net::{ClusterBackend, ClusterError, ClusterOptions, ClusterRunner};
 
 use crate::cli::{self, Failure, GOODBYE, Reach, Signals, TlsArgs, complain};
-use crate::commands::cluster::{NatsArgs, nats_failure, unless_failed};
+use crate::commands::cluster::{NatsArgs, unless_failed};
 use crate::{bounded, metrics, web};
 
 const NOTHING: &str = "This is a Snek server: connect with a WebSocket. GET /health, /ready and /metrics are answered, too.\n";
@@ -215,7 +215,7 @@ impl Platform {
         store: Arc<dyn Store>,
     ) -> Result<(ClusterBackend, ClusterRunner), Failure> {
         let failed = |what: String, error| match error {
-            ClusterError::Store(error) => nats_failure(&error),
+            ClusterError::Store(error) => cli::nats_failure(&error),
             error => Failure::usage(format_args!("{what}: {error}")),
         };
         let options = ClusterOptions {
@@ -224,7 +224,7 @@ impl Platform {
             ..ClusterOptions::default()
         };
         let opened = ClusterBackend::open(store, options).await;
-        let (backend, runner) = opened.map_err(|error| nats_failure(&error))?;
+        let (backend, runner) = opened.map_err(|error| cli::nats_failure(&error))?;
         for [option, uid, name] in &self.channels {
             let added = backend.put_channel(uid, name).await;
             added.map_err(|error| failed(format!("--channel {option}"), error))?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rpc_core::cluster::LeaseConfig;
 use rpc_core::store::StoreError;
 
-use crate::cli::Failure;
+use crate::cli::{Failure, nats_failure};
 
 pub(crate) use nats::NatsArgs;
 
@@ -42,18 +42,6 @@ impl LeaseArgs {
             margin: lease / 10,
             ..LeaseConfig::default()
         }
-    }
-}
-
-/// Says why NATS did not do what a program needs for its start.
-pub(crate) fn nats_failure(error: &StoreError) -> Failure {
-    let message = match error {
-        StoreError::Full { .. } => format!("--nats: {error}; ask for less with --nats-bytes"),
-        _ => format!("--nats: {error}"),
-    };
-    match error {
-        StoreError::Config { .. } | StoreError::TooLarge => Failure::usage(message),
-        _ => Failure::refused(message),
     }
 }
 

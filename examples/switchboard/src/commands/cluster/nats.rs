@@ -10,9 +10,8 @@ use rpc_core::net::ws::redact_urls;
 use rpc_core::store::{Store, StoreError};
 use tokio::time::sleep;
 
-use super::nats_failure;
 use crate::bounded;
-use crate::cli::{Failure, complain, remark, secret, secret_file, trusted};
+use crate::cli::{Failure, complain, nats_failure, remark, secret, secret_file, trusted};
 use crate::gateway::config::NatsSettings;
 
 /// The pause before NATS is tried again.

@@ -35,15 +35,9 @@ Environment variables: ACOLYTE_URL, ACOLYTE_API_KEY, and those of the language m
 ///
 /// The agent reads, searches, edits and runs commands in its workspace and nowhere else. Ctrl-C lets it finish
 /// what is running; a second Ctrl-C ends at once.
-#[derive(Debug, clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
-pub(crate) struct DaemonArgs {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) enum Command {
     /// Serves a coding agent that works in one folder.
     Serve(Box<serve::Args>),
     /// Gives an agent one task, shows its progress, and prints its answer.
@@ -56,8 +50,8 @@ enum Command {
     Status(Box<status::Args>),
 }
 
-pub(crate) async fn run(args: DaemonArgs) -> Result<(), Failure> {
-    match args.command {
+pub(crate) async fn run(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Serve(args) => serve::serve(&args).await,
         Command::Run(args) => chat::run(*args).await,
         Command::Chat(args) => chat::chat(&args.chat, None, args.history.clone()).await,

@@ -69,10 +69,12 @@ impl Tools {
         config.readable = real("--readable", &args.readable)?;
         config.writable = real("--writable", &args.writable)?;
         let mut remarks = Vec::new();
-        if place == Confinement::Workspace
-            && let Some(outside) = git::outside(workspace.path())
-        {
-            remarks.push(open_git(&mut config, outside, workspace.path()));
+        if place == Confinement::Workspace {
+            let remark = match git::outside(workspace.path()) {
+                Some(outside) => Some(open_git(&mut config, outside, workspace.path())),
+                None => one_sided(&mut config, workspace.path()),
+            };
+            remarks.extend(remark);
         }
         let mut commands = Commands::new(config.clone());
         let network = commands.check(&workspace).await;
@@ -122,6 +124,21 @@ fn real(option: &str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             .map_err(|error| Failure::usage(format_args!("{option} {}: {error}", path.display())))
     });
     real.collect()
+}
+
+/// Returns what is to be known of a folder that the workspace names as Git's, and that does not name it in return.
+fn one_sided(config: &mut CommandConfig, workspace: &Path) -> Option<String> {
+    let git = git::named(workspace)?;
+    if config.writable.iter().any(|it| git.starts_with(it)) || git.starts_with(workspace) {
+        return None;
+    }
+    let git = git.display();
+    let remark = format!(
+        "Git does not work in commands, because .git names {git}, which does not name this workspace in return: if it \
+         belongs to it, '--writable {git}' opens it"
+    );
+    config.git_remark = Some(remark.clone());
+    Some(remark)
 }
 
 /// Opens Git's folder outside of the workspace if the person has agreed to that, and returns what is to be known.

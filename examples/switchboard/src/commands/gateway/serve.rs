@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use exoclaw_proto::auth::AuthError;
 use rpc_core::Secret;
 use serde_json::json;
 
 use crate::cli::{self, Failure, GOODBYE, Signals, TlsArgs, complain, secret, secret_or, variable};
-use crate::commands::cluster::{LeaseArgs, NatsArgs, nats_failure, unless_failed};
+use crate::commands::cluster::{LeaseArgs, NatsArgs, unless_failed};
 use crate::fsync::FsyncArgs;
 use crate::gateway::config::{Config, GatewayConfig, Loaded};
-use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, SetupError, describe};
+use crate::gateway::setup::{self, DRAIN, Gateway, Overrides, describe};
 use crate::gateway::site::SECRET_VARIABLE;
 use crate::metrics;
 use crate::model::options::ModelArgs;
@@ -126,9 +125,7 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
         folder: folder(file.as_ref()),
         ..Overrides::default()
     };
-    let checked = setup::check(&config, &overrides, &variable).await;
-    let address = format!("{}:{}", config.gateway.bind, config.gateway.port);
-    let checked = checked.map_err(|error| failure(error, &address))?;
+    let checked = setup::check(&config, &overrides, &variable).await?;
     for warning in &checked.warnings {
         complain(format_args!("warning: {warning}"));
     }
@@ -168,23 +165,6 @@ fn raise_connection_limit(wanted: usize) -> usize {
     connections
 }
 
-/// Why there is no gateway, and what to do about it. `address` is where it should have listened.
-fn failure(error: SetupError, address: &str) -> Failure {
-    match error {
-        SetupError::Bind(error) => cli::cannot_listen(address, "--listen", &error),
-        SetupError::Auth(AuthError::TokenRequired) => Failure::usage(
-            "Auth token required when binding to non-loopback address. Set --token or \
-             EXOCLAW_TOKEN env var. Without one, listen on 127.0.0.1.",
-        ),
-        SetupError::Auth(error) => Failure::usage(format_args!(
-            "{error} (it comes from --token or EXOCLAW_TOKEN)"
-        )),
-        SetupError::Nats(error) => nats_failure(&error),
-        error @ SetupError::Store(_) => Failure::new(error),
-        error => Failure::usage(error),
-    }
-}
-
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     metrics::install()?;
     let Loaded {
@@ -199,7 +179,6 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     bound.port = port.unwrap_or(bound.port);
     let bind = args.listen.map(|it| it.ip().to_string()).or(args.bind);
     bound.bind = bind.unwrap_or_else(|| std::mem::take(&mut bound.bind));
-    let address = format!("{}:{}", bound.bind, bound.port);
     let overrides = Overrides {
         model: args.model,
         pings: args.pings.clone(),
@@ -212,9 +191,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         lease: Some(args.lease.config(config.nats.lease)),
         nats_bytes: args.lease.nats_bytes,
     };
-    let gateway = Gateway::start(config, overrides, &variable)
-        .await
-        .map_err(|error| failure(error, &address))?;
+    let gateway = Gateway::start(config, overrides, &variable).await?;
     for warning in &gateway.warnings {
         complain(format_args!("warning: {warning}"));
     }

@@ -1,6 +1,5 @@
 //! `switchboard router client`: a client that keeps notes.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -57,13 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The URL of the router: ws://HOST:PORT; several, separated by commas, for its nodes.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "SMARTHOLE_URL",
-        hide_env_values = true,
-        default_value = DEFAULT_URL
-    )]
+    #[arg(long, env = "SMARTHOLE_URL", default_value = DEFAULT_URL)]
     url: Urls,
     #[command(flatten)]
     line: LineArgs,
@@ -85,13 +78,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-/// What is looked for.
-const SERVICE: Service = Service {
-    name: "a router",
-    start: "switchboard router",
-    credentials: Cow::Borrowed(""),
-};
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let json = args.json;
@@ -156,7 +142,7 @@ async fn keep_notes(args: Args) -> Result<(), Failure> {
             if standing.was_in.load(Ordering::Relaxed) {
                 return Err(Failure::new(reason));
             }
-            Err(cli::unreached(&SERVICE, &args.url, &reason))
+            Err(cli::unreached(&Service::SMARTHOLE, &args.url, &reason))
         }
         other => Err(Failure::new(other)),
     }
@@ -281,7 +267,7 @@ impl Handler for Keeper {
     fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
         let message = match self.standing.was_in.load(Ordering::Relaxed) {
             true => cause.to_string(),
-            false => cli::unreached(&SERVICE, &self.url, cause).to_string(),
+            false => cli::unreached(&Service::SMARTHOLE, &self.url, cause).to_string(),
         };
         let wait = retry_in.as_millis();
         let attempts = self.attempts;

@@ -19,15 +19,9 @@ use crate::commands::cluster::NatsArgs;
 use crate::fsync;
 
 /// Copies what servers store, between files and NATS.
-#[derive(Debug, clap::Args)]
-pub(crate) struct StoreArgs {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
-    Copy(CopyArgs),
+pub(crate) enum Command {
+    Copy(Box<CopyArgs>),
 }
 
 /// Copies all that a server stores to another place, which must have none of it. No server may run on either
@@ -35,7 +29,7 @@ enum Command {
 /// nats, for the server of --nats; or a file whose name ends with .jsonl, of ConnectOnion's own hosts, for the
 /// sessions of an agent alone.
 #[derive(Debug, clap::Args)]
-struct CopyArgs {
+pub(crate) struct CopyArgs {
     /// Where to copy from.
     from: PathBuf,
     /// Where to copy to. A file is created if it is missing.
@@ -51,8 +45,7 @@ struct CopyArgs {
 ///
 /// # Errors
 /// [`Failure`]; some may be copied.
-pub(crate) async fn run(args: StoreArgs) -> Result<(), Failure> {
-    let Command::Copy(args) = args.command;
+pub(crate) async fn run(Command::Copy(args): Command) -> Result<(), Failure> {
     existing(&args.from)?;
     match (is_results(&args.from), is_results(&args.to)) {
         _ if args.salvage => salvage(&args),

@@ -43,22 +43,8 @@ use super::{Code, ToolError, Workspace};
 pub use output::{News, Output};
 
 /// The variables of the daemon's environment that programs get. They get no others, and no keys.
-const KEPT: [&str; 14] = [
-    "PATH",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "USER",
-    "LOGNAME",
-    "GIT_AUTHOR_NAME",
-    "GIT_AUTHOR_EMAIL",
-    "GIT_COMMITTER_NAME",
-    "GIT_COMMITTER_EMAIL",
-    "SYSTEMROOT",
-    "PATHEXT",
-];
+const KEPT: &str = "PATH LANG LANGUAGE LC_ALL LC_CTYPE TZ USER LOGNAME GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL \
+    GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL SYSTEMROOT PATHEXT";
 /// How many sessions keep their folders.
 const SESSIONS: usize = 32;
 /// How long to read the output of processes that a program leaves behind.
@@ -442,7 +428,7 @@ impl Commands {
         #[cfg(target_os = "linux")]
         command.envs(reach::kept().map(|(variable, _)| variable));
         let more = self.config.variables.iter().map(String::as_str);
-        for name in KEPT.into_iter().chain(more) {
+        for name in KEPT.split_whitespace().chain(more) {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }

@@ -29,12 +29,15 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new() -> io::Result<Self> {
-        let temporary = std::env::temp_dir();
-        let why = |error| io::Error::other(format!("temporary folder {temporary:?}: {error}"));
-        let temporary = temporary.canonicalize().map_err(why)?;
+        let named = std::env::temp_dir();
+        let why = |error| {
+            let step = "set TMPDIR to one that can be written";
+            io::Error::other(format!("temporary folder {named:?}: {error}; {step}"))
+        };
+        let temporary = named.canonicalize().map_err(why)?;
         let random = rpc_core::net::entropy();
         let path = temporary.join(format!("daemon-{}-{random:016x}", std::process::id()));
-        make_private(&path)?;
+        make_private(&path).map_err(why)?;
         let scratch = Self {
             home: path.join("home"),
             temporary: path.join("tmp"),

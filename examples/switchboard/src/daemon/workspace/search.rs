@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 use regex::{Regex, RegexBuilder};
+use strsim::jaro_winkler;
 
 use super::glob::Glob;
 use super::read::as_text;
@@ -22,6 +23,8 @@ const UNREADABLE: &str = "what cannot be read";
 const IGNORE: &str = ".gitignore";
 /// Most files and folders to visit.
 const MAX_SEEN: usize = 50_000;
+/// How much the names of two files are alike, from 0 to 1, if one may be meant by the other.
+const ALIKE: f64 = 0.85;
 /// The longest line in a result, in characters.
 const MAX_LINE: usize = 300;
 /// The largest compiled expression, in bytes.
@@ -133,6 +136,36 @@ impl Workspace {
             *found.skipped.entry(why_not).or_default() += 1;
             Ok(())
         })
+    }
+
+    /// Adds to an error that names no file of the workspace which ones have a name like that: models and people also
+    /// write lines, marks and folders of other machines with a name.
+    pub fn with_similar(&self, name: &str, error: ToolError) -> ToolError {
+        if !matches!(error.code, Code::NotFound | Code::Sandbox) {
+            return error;
+        }
+        let name = name.to_lowercase();
+        let mut parts = name.rsplit(['/', '\\']).map(str::trim);
+        let last = parts.find(|it| !it.is_empty()).unwrap_or_default();
+        let is_like = |path: &Path| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            jaro_winkler(&file.to_lowercase(), last) > ALIKE
+        };
+        let found = self.walk(&Query::default(), &Stop::default(), |path, found| {
+            found.items.extend(is_like(path).then(|| shown(path)));
+            Ok(())
+        });
+        let mut like = found.map_or_else(|_| Vec::new(), |found| found.items);
+        let rank = |path: &String| jaro_winkler(&path.to_lowercase(), &name);
+        like.sort_by(|one, other| rank(other).total_cmp(&rank(one)));
+        let like: Vec<_> = like.iter().take(3).map(|it| format!("{it:?}")).collect();
+        match like.is_empty() {
+            true => error,
+            false => {
+                let message = format!("{error}; did you mean {}?", like.join(" or "));
+                ToolError::new(error.code, message)
+            }
+        }
     }
 
     /// Visits the files in the order of their names, until more was found than is wanted.

@@ -55,6 +55,33 @@ fn code<T: std::fmt::Debug>(result: Result<T, ToolError>) -> Code {
 }
 
 #[test]
+fn a_name_that_is_none_brings_up_the_files_with_a_name_like_it() {
+    let (place, workspace) = Fixture::new();
+    for name in ["src/x.rs", "a/mod.rs", "b/mod.rs"] {
+        place.put(name, "");
+    }
+    let x = "did you mean \"src/x.rs\"?";
+    for (name, hint) in [
+        ("@src/x.rs", x),
+        ("x.rs:10:4", x),
+        ("`src/x.rs`", x),
+        ("SRC\\X.RS", x),
+        ("file:///elsewhere/src/x.rs", x),
+        ("/workspace/src/x.rs", x),
+        ("b/mods.rs", "did you mean \"b/mod.rs\" or \"a/mod.rs\"?"),
+        (
+            "../secret.txt",
+            "\"../secret.txt\" leads out of the workspace",
+        ),
+        ("y.py", "there is no file \"y.py\""),
+    ] {
+        let error = read_all(&workspace, name).unwrap_err();
+        let message = workspace.with_similar(name, error).to_string();
+        assert!(message.ends_with(hint), "{name}: {message}");
+    }
+}
+
+#[test]
 fn a_file_is_read_whole_or_in_part() {
     let (place, workspace) = Fixture::new();
     place.put("a.txt", "one\ntwo\nthree\nfour");

@@ -31,68 +31,36 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// The reason why there is no configuration. Retrying helps only after a change of the file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {reason}; choose another with --config or EXOCLAW_CONFIG", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        reason: String,
-    },
-    /// The file has a mistake.
-    #[error("{}:{line}:{column}: {message}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The character in the line, from 1.
-        column: usize,
-        /// The text. It quotes no value that may be a secret.
-        message: String,
-    },
-    /// A path begins with `~`, and nothing says where that is.
-    #[error("{}: {path}: `~` is unknown, since HOME is not set", file.display())]
-    NoHome {
-        /// The file.
-        file: PathBuf,
-        /// The path in the file.
-        path: String,
-    },
-}
-
-impl ConfigError {
-    fn invalid(file: &Path, text: &str, mut error: toml::de::Error) -> Self {
-        let before = error.span().and_then(|at| text.get(..at.start));
-        let before = before.unwrap_or_default();
-        // The line, and a text in place of something else, may be a key.
-        error.set_input(None);
-        let shown = error.to_string();
-        let (what, place) = shown.trim_end().split_once("\nin ").unzip();
-        let what = what.unwrap_or(shown.trim_end());
-        let what = match what.rsplit_once("\", expected ") {
-            Some((start, expected)) if start.starts_with("invalid type: string") => {
-                format!("invalid type: string, expected {expected}")
-            }
-            _ => what.to_owned(),
-        };
-        let message = match place.map(|it| it.trim_matches('`')) {
-            Some("gateway") if what.starts_with("unknown field `token`") => {
-                format!("gateway: {what}; the token comes from --token or EXOCLAW_TOKEN")
-            }
-            Some(place) => format!("{place}: {what}"),
-            None => what,
-        };
-        Self::Invalid {
-            path: file.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
-            message: printable(&shortened(&message, MAX_MESSAGE)).into_owned(),
+/// Says where a text has a mistake, without values that may be secret.
+fn invalid(file: &Path, text: &str, mut error: toml::de::Error) -> String {
+    let before = error.span().and_then(|at| text.get(..at.start));
+    let before = before.unwrap_or_default();
+    // The line, and a text in place of something else, may be a key.
+    error.set_input(None);
+    let shown = error.to_string();
+    let (what, place) = shown.trim_end().split_once("\nin ").unzip();
+    let what = what.unwrap_or(shown.trim_end());
+    let what = match what.rsplit_once("\", expected ") {
+        Some((start, expected)) if start.starts_with("invalid type: string") => {
+            format!("invalid type: string, expected {expected}")
         }
-    }
+        _ => what.to_owned(),
+    };
+    let message = match place.map(|it| it.trim_matches('`')) {
+        Some("gateway") if what.starts_with("unknown field `token`") => {
+            format!("gateway: {what}; the token comes from --token or EXOCLAW_TOKEN")
+        }
+        Some(place) => format!("{place}: {what}"),
+        None => what,
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    let message = shortened(&message, MAX_MESSAGE);
+    format!(
+        "{}:{line}:{column}: {}",
+        file.display(),
+        printable(&message)
+    )
 }
 
 /// The file of a text: messages name it, and relative paths start at its folder.
@@ -119,11 +87,11 @@ impl Origin {
         }
     }
 
-    fn place(&self, path: &mut PathBuf) -> Result<(), ConfigError> {
+    fn place(&self, path: &mut PathBuf) -> Result<(), String> {
         let text = path.to_string_lossy();
-        let resolved = self.resolve(&text).ok_or_else(|| ConfigError::NoHome {
-            file: self.file.clone(),
-            path: text.into_owned(),
+        let resolved = self.resolve(&text).ok_or_else(|| {
+            let file = self.file.display();
+            format!("{file}: {text}: `~` is unknown, since HOME is not set")
         })?;
         // Without a dot at its end.
         *path = resolved.components().collect();
@@ -135,11 +103,10 @@ impl Config {
     /// Parses a text. Never panics.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`] for the first mistake, and [`ConfigError::NoHome`]. The same text fails again.
-    pub fn parse(text: &str, origin: &Origin) -> Result<Self, ConfigError> {
+    /// The first mistake, with its line and its character, or a path with `~` and no home. The same text fails again.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Self, String> {
         let config = toml::from_str(text);
-        let mut config: Self =
-            config.map_err(|error| ConfigError::invalid(&origin.file, text, error))?;
+        let mut config: Self = config.map_err(|error| invalid(&origin.file, text, error))?;
         let (model, nats) = (&mut config.agent.model, &mut config.nats);
         for header in &mut model.model_header {
             if let Some(file) = header.expose().strip_prefix('@') {
@@ -179,14 +146,16 @@ impl Config {
     /// file system.
     ///
     /// # Errors
-    /// [`ConfigError`] if the file cannot be read, or is invalid.
+    /// Why the file cannot be read, or is invalid. Retrying helps only after a change of the file.
     pub fn load(
         named: Option<&Path>,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Loaded, ConfigError> {
+    ) -> Result<Loaded, String> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = variable("HOME").or_else(|| variable("USERPROFILE"));
-        let home = home.map(PathBuf::from);
+        let home = home
+            .filter(|home| !home.contains('\u{fffd}'))
+            .map(PathBuf::from);
         let named = named.map(Path::to_owned);
         let must_exist = named.is_some();
         let named = named.or_else(|| variable(PATH_VARIABLE).map(PathBuf::from));
@@ -205,7 +174,7 @@ impl Config {
             file: Some(origin.file.clone()),
             warnings,
         };
-        match bounded::text(&origin.file, MAX_BYTES) {
+        match bounded::piped_text(&origin.file, MAX_BYTES) {
             Ok(text) => {
                 let config = Self::parse(&text, &origin)?;
                 let is_empty = text.trim().is_empty();
@@ -223,10 +192,10 @@ impl Config {
                 let warnings = expected.then_some(missing).into_iter().collect();
                 Ok(loaded(Self::parse("", &origin)?, warnings))
             }
-            Err(error) => Err(ConfigError::Unreadable {
-                path: origin.file.clone(),
-                reason: error.to_string(),
-            }),
+            Err(error) => Err(format!(
+                "cannot read {}: {error}; choose another with --config or EXOCLAW_CONFIG",
+                origin.file.display()
+            )),
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::model::options::ModelArgs;
 
-pub use load::{ConfigError, Loaded, Origin, PATH_VARIABLE};
+pub use load::{Loaded, Origin, PATH_VARIABLE};
 pub use nats::NatsSettings;
 
 /// The contents of the file. What it leaves out has the default of the field.

@@ -17,13 +17,7 @@ pub struct NatsSettings {
     /// Share everything with the other nodes on this NATS server (nats-server -js). Several URLs of one NATS
     /// cluster have commas between them; tls:// needs TLS. Default: this node is alone.
     #[serde(deserialize_with = "read::secret")]
-    #[arg(
-        id = "nats",
-        long,
-        value_name = "URL",
-        env = "NATS_URL",
-        hide_env_values = true
-    )]
+    #[arg(id = "nats", long, value_name = "URL", env = "NATS_URL")]
     pub url: Option<Secret>,
     /// The prefix of all names on NATS; two clusters on one NATS need two. Default: switchboard.
     #[serde(deserialize_with = "read::filled")]

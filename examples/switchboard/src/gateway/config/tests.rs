@@ -430,7 +430,7 @@ fn the_file_is_named_by_argument_then_variable_then_home() {
 fn reports_a_file_that_is_not_text() {
     let folder = Folder::new();
     let load = |path: &Path| Config::load(Some(path), |_| None).unwrap_err().to_string();
-    assert!(load(folder.path()).contains(": it is not a file; "));
+    assert!(load(folder.path()).contains(": Is a directory"));
     let path = folder.path().join("c.toml");
     fs::write(&path, "#".repeat(1024 * 1024 + 1)).unwrap();
     assert!(load(&path).contains(": it is larger than 1048576 bytes; "));

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use exoclaw_proto::limits::PROVIDER_IDLE_TIMEOUT;
 
-use super::{Overrides, SetupError};
+use super::Overrides;
 use crate::assistant::conversation::ConversationLimits;
+use crate::cli::Failure;
 use crate::gateway::config::Config;
 use crate::model::http::RequestPolicy;
 use crate::model::options::ModelArgs;
@@ -36,7 +37,7 @@ pub(super) fn model(
     config: &Config,
     overrides: &Overrides,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
-) -> Result<GatewayModel, SetupError> {
+) -> Result<GatewayModel, Failure> {
     let policy = RequestPolicy::default().with_silence(PROVIDER_IDLE_TIMEOUT);
     let mut file = config.agent.model.clone();
     if let (None, Some(folder)) = (&file.key_file, &overrides.folder) {
@@ -60,7 +61,7 @@ pub(super) fn model(
             let why = error.to_string();
             // It may name a key with its table.
             let why = why.strip_prefix("[agent] ").unwrap_or(&why);
-            return Err(SetupError::Model(why.to_owned()));
+            return Err(Failure::usage(format_args!("[agent] {why}")));
         }
     };
     Ok(GatewayModel {

@@ -56,7 +56,7 @@ impl Look {
     fn codes(self) -> String {
         let attributes = (1..=9).filter(|bit| self.attributes & (1 << bit) != 0);
         let codes = attributes.map(|code: u16| code.to_string());
-        let colour = self.colour.map(|colour| colour.code().to_owned());
+        let colour = self.colour.map(|colour| colour.code().to_string());
         codes.chain(colour).collect::<Vec<_>>().join(";")
     }
 }

@@ -75,6 +75,8 @@ pub(super) struct Query {
     pub(super) in_words: Option<Bytes>,
     /// The provider's name of the model.
     pub(super) model: String,
+    /// The names of the tools that are offered.
+    pub(super) tools: Vec<String>,
 }
 
 /// Takes the pieces of an answer. Nobody needs them any more if it is closed; then the stream is dropped, too.
@@ -333,6 +335,9 @@ impl Asker {
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let mut reader = AnswerReader::new(self.config.provider, &excerpt(kind))
             .with_closed_thoughts(learnt.closes_thoughts);
+        if !learnt.refused.contains_key("tools") {
+            reader = reader.with_tools(&query.tools);
+        }
         let mut times = Times {
             head: Instant::now(),
             complete: None,

@@ -6,6 +6,7 @@ use reqwest::Url;
 
 use super::ask::UNTRUSTED;
 use super::client::is_loopback;
+use crate::cli::variable;
 use crate::model::config::ModelConfig;
 use crate::model::error::excerpt;
 use crate::model::provider::Provider;
@@ -31,7 +32,14 @@ pub(super) fn unreachable(
         Provider::Ollama | Provider::Vllm if is_here => {
             format!("is '{} serve' running?", config.provider)
         }
-        _ => format!("check the network and {}", config.setting("base-url")),
+        _ => {
+            let proxy = proxy_setting(url, |name| variable(name).is_some());
+            let proxy = proxy.map_or(String::new(), |name| format!(", {name}"));
+            format!(
+                "check the network{proxy} and {}",
+                config.setting("base-url")
+            )
+        }
     };
     let what = match is_connect {
         true => format!("cannot connect to {name}{at}; {advice}"),
@@ -42,6 +50,13 @@ pub(super) fn unreachable(
     ModelError::Unreachable {
         message: format!("{cause}: {what}"),
     }
+}
+
+/// Returns the variable that sends requests to an address through a proxy, if one of them `is_set`.
+fn proxy_setting(url: &Url, is_set: impl Fn(&str) -> bool) -> Option<String> {
+    let names = [url.scheme(), "all"].map(|of| format!("{of}_proxy"));
+    let mut names = names.into_iter().flat_map(|it| [it.to_uppercase(), it]);
+    names.find(|name| !is_loopback(url) && is_set(name))
 }
 
 /// Returns what has happened, and the error with it, what to do, and the provider's own words without secrets; `wait`
@@ -100,5 +115,24 @@ const fn words(refusal: Refusal) -> &'static str {
         }
         Refusal::Request => "NAME refused the request|: check --model",
         Refusal::Broken => "NAME broke the answer off|; try again",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_on_the_way_is_named_by_its_variable() {
+        for (url, set, expected) in [
+            ("https://h/", "HTTPS_PROXY", true),
+            ("https://h/", "HTTP_PROXY", false),
+            ("http://h/", "http_proxy", true),
+            ("http://h/", "ALL_PROXY", true),
+            ("http://127.0.0.1/", "HTTP_PROXY", false),
+        ] {
+            let named = proxy_setting(&url.parse().unwrap(), |name| name == set);
+            assert_eq!(named.is_some(), expected, "{url} {set}");
+        }
     }
 }

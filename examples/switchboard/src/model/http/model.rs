@@ -77,6 +77,11 @@ impl ChatModel for HttpModel {
             body: body(config, &request)?,
             in_words: in_words.transpose()?,
             model: request.model.unwrap_or(&config.model).to_owned(),
+            tools: request
+                .tools
+                .iter()
+                .map(|it| it.name().to_owned())
+                .collect(),
         }))
     }
 

@@ -167,7 +167,7 @@ fn a_single_answer_that_is_aborted_leaves_no_status_line() {
 fn a_terminal_without_a_cursor_gets_a_dialogue_line_by_line() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
-    let mut screen = Screen::dumb(folder.gateway(&["chat", "--url", &url]));
+    let mut screen = Screen::dumb("", folder.gateway(&["chat", "--url", &url]));
     screen.shows("write a message");
     screen.types("count to 2\r");
     screen.shows("I count: 1 2 - done\r\n");
@@ -183,7 +183,7 @@ fn a_terminal_without_a_cursor_gets_a_dialogue_line_by_line() {
 fn a_terminal_says_how_to_end_a_whole_message() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
-    let mut screen = Screen::dumb(folder.gateway(&["chat", "--url", &url, "-"]));
+    let mut screen = Screen::dumb("dumb", folder.gateway(&["chat", "--url", &url, "-"]));
     screen.shows("Ctrl-D");
     screen.types("count to 2\r\x04");
     screen.shows("I count: 1 2 - done");

@@ -9,7 +9,8 @@ pub(crate) fn read_chunks<'a>(
     provider: Provider,
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<Delta>, Result<(), ModelError>) {
-    let mut reader = AnswerReader::new(provider, "");
+    let offered = ["dice", "time"].map(str::to_owned);
+    let mut reader = AnswerReader::new(provider, "").with_tools(&offered);
     let mut deltas = Vec::new();
     let mut outcome = Ok(());
     for chunk in chunks {

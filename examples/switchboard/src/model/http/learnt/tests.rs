@@ -13,6 +13,7 @@ fn query(body: &'static str) -> Query {
         body: Bytes::from_static(body.as_bytes()),
         in_words: None,
         model: String::new(),
+        tools: Vec::new(),
     }
 }
 
@@ -293,6 +294,7 @@ fn what_is_not_taken_is_written_in_another_way() {
                 body: before.clone().into(),
                 in_words: None,
                 model: String::new(),
+                tools: Vec::new(),
             };
             let mut learnt = Learnt::default();
             assert!(
@@ -321,6 +323,7 @@ fn what_is_not_taken_is_written_in_another_way() {
             body: with_image.clone().into(),
             in_words: None,
             model: String::new(),
+            tools: Vec::new(),
         };
         assert_eq!(
             Learnt::default().learn(&query, &Report::read(refusal)),
