@@ -124,11 +124,7 @@ async fn a_call_on_a_closing_connection_is_retryable() {
     let mut states = host.link.states();
     let mut refusals = Vec::new();
     while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
-        let refused = host
-            .link
-            .call_with("ask", |m, now| m.ask("?", now))
-            .await
-            .unwrap_err();
+        let refused = host.ask("?").await.unwrap_err();
         refusals.push(refused);
         tokio::task::yield_now().await;
     }
