@@ -7,15 +7,8 @@ use rpc_core::net::{Dialer as _, LinkState};
 use rpc_core::{CallError, CloseFrame, CloseReason, Machine as _, Outgoing, Refused, Text};
 
 use crate::link_drops::poll_times;
-use crate::toy::house::{DEADLINE, House, Room, config, eager};
+use crate::toy::house::{DEADLINE, House, ask, config, eager};
 use crate::toy::net::{End, GuestSide, HostSide};
-
-async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
-    let text = text.to_owned();
-    room.link
-        .call_with("ask", move |m, now| m.ask(&text, now))
-        .await
-}
 
 #[tokio::test]
 async fn a_drained_server_closes_with_1001_and_reports() {

@@ -20,7 +20,7 @@ use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::harness::Obedient;
-use crate::wire::{ack, registration};
+use crate::raw_client::{ack, registration};
 
 struct Subject {
     address: SocketAddr,
