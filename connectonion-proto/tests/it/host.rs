@@ -229,8 +229,7 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
         (vec![file("a", "???")], "Invalid base64 data: a"),
         (vec![json!({"name": "a"})], "'data'"),
     ] {
-        client.send(&ask("read", files)).await;
-        assert_eq!(client.recv_type("ERROR").await["message"], words);
+        assert_eq!(client.refused(&ask("read", files)).await, words);
     }
     let picture = json!({"type":"INPUT","prompt":"look","images":["data:image/png;base64,AA=="]});
     client.send(&picture).await;
