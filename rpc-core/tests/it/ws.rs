@@ -315,6 +315,21 @@ async fn the_selected_subprotocol_and_response_headers_are_available() {
 }
 
 #[tokio::test]
+async fn the_connect_deadline_covers_an_upgrade_that_is_never_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    let config = WsConfig {
+        connect_timeout: Duration::from_millis(50),
+        ..WsConfig::default()
+    };
+    let dialer = WsDialer::new(&url).unwrap().with_config(config);
+    let (result, _held) = tokio::join!(dialer.dial(), listener.accept());
+    let error = result.unwrap_err();
+    assert!(matches!(error, DialError::TimedOut { .. }), "{error:?}");
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
 async fn accepting_has_a_deadline_too() {
     let (ours, _theirs) = duplex(64);
     let config = WsConfig {
