@@ -73,11 +73,10 @@ fn changed<'a>(conversation: &'a str, change: impl FnOnce(&mut Vec<&'a str>)) ->
     lines.join("\n")
 }
 
+type Change<'a> = dyn Fn(&mut Vec<&'static str>) + 'a;
+
 /// What is wrong with changes of this conversation.
-fn breaking(
-    protocol: Protocol,
-    conversation: &'static str,
-) -> impl Fn(&dyn Fn(&mut Vec<&'static str>), usize, &str) {
+fn breaking(protocol: Protocol, conversation: &'static str) -> impl Fn(&Change<'_>, usize, &str) {
     move |change, line, part| assert_wrong(protocol, &changed(conversation, change), line, part)
 }
 
