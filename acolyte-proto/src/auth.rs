@@ -6,10 +6,13 @@ use rpc_core::{Refused, Secret, constant_time_eq};
 
 /// The subprotocol that the client offers first. It is not a secret, and a server selects the first
 /// one offered, so the key does not come back in the response.
+#[cfg(any(feature = "ws", test))]
 pub(crate) const SUBPROTOCOL: &str = "acolyte.v1";
 /// The prefix of the subprotocol that carries the key.
+#[cfg(any(feature = "ws", test))]
 pub(crate) const BEARER_SUBPROTOCOL: &str = "bearer.";
 /// The prefix of the `Authorization` header. Upper and lower case matter.
+#[cfg(any(feature = "ws", test))]
 pub(crate) const BEARER_SCHEME: &str = "Bearer ";
 /// The length of the longest key, in bytes.
 const MAX_KEY_BYTES: usize = 1_024;
@@ -44,12 +47,6 @@ impl ApiKey {
         constant_time_eq(self.text().as_bytes(), offered.as_bytes())
     }
 
-    /// Returns whether a subprotocol can carry the key: it holds only letters, digits and
-    /// ``!#$%&'*+-.^_`|~`` (RFC 7230, `token`). Most padded base64 does not qualify.
-    fn is_token(&self) -> bool {
-        self.text().bytes().all(is_token_byte)
-    }
-
     fn text(&self) -> &str {
         self.0.expose()
     }
@@ -66,28 +63,26 @@ impl PartialEq for ApiKey {
 
 impl Eq for ApiKey {}
 
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
 /// The credentials that a client sends when it connects.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Offer {
+#[cfg(any(feature = "ws", test))]
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
     /// The subprotocols to offer, in order; `acolyte.v1` comes first. Empty without a key,
     /// because a server then need not select one.
-    pub subprotocols: Vec<Secret>,
+    pub(crate) subprotocols: Vec<Secret>,
     /// The value of an `Authorization` header to send.
-    pub authorization: Option<Secret>,
+    pub(crate) authorization: Option<Secret>,
 }
 
+#[cfg(any(feature = "ws", test))]
 impl Offer {
     /// Returns the offer for a WebSocket: the key in a subprotocol, as the specification requires,
     /// or in the header if it is not a token of HTTP.
-    #[must_use]
-    pub fn for_websocket(key: Option<&ApiKey>) -> Self {
+    pub(crate) fn for_websocket(key: Option<&ApiKey>) -> Self {
+        // A subprotocol is a `token` of RFC 7230. Most padded base64 does not qualify.
+        let is_token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
         match key {
-            Some(key) if key.is_token() => Self {
+            Some(key) if key.text().bytes().all(is_token) => Self {
                 subprotocols: vec![
                     Secret::from(SUBPROTOCOL),
                     Secret::new(format!("{BEARER_SUBPROTOCOL}{}", key.text())),
@@ -99,7 +94,6 @@ impl Offer {
     }
 
     /// Returns the offer for an HTTP endpoint: the header.
-    #[must_use]
     pub(crate) fn for_http(key: Option<&ApiKey>) -> Self {
         let header = |key: &ApiKey| Secret::new(format!("{BEARER_SCHEME}{}", key.text()));
         Self {
@@ -111,33 +105,22 @@ impl Offer {
 
 /// The credentials in the headers of a request. A key is accepted in either header on both
 /// transports.
-///
-/// ```
-/// use acolyte_proto::auth::{ApiKey, Auth, Credentials};
-///
-/// let auth = Auth::key(ApiKey::new("s3cret")?);
-/// let mut shown = Credentials::default();
-/// shown.add_authorization("Bearer wrong");
-/// assert!(!auth.check(&shown));
-/// shown.add_subprotocols("acolyte.v1, bearer.s3cret");
-/// assert!(auth.check(&shown));
-/// assert_eq!(shown.echo(), Some("acolyte.v1"));
-/// # Ok::<(), acolyte_proto::Refused>(())
-/// ```
-#[derive(Clone, Default)]
-pub struct Credentials<'a> {
+#[cfg(any(feature = "server", test))]
+#[derive(Default)]
+pub(crate) struct Credentials<'a> {
     keys: Vec<&'a str>,
     first: Option<&'a str>,
 }
 
+#[cfg(any(feature = "server", test))]
 impl<'a> Credentials<'a> {
     /// Adds the value of an `Authorization` header. The scheme must be exactly `Bearer`.
-    pub fn add_authorization(&mut self, value: &'a str) {
+    pub(crate) fn add_authorization(&mut self, value: &'a str) {
         self.keys.extend(value.strip_prefix(BEARER_SCHEME));
     }
 
     /// Adds the value of a `Sec-WebSocket-Protocol` header. The prefix must be exactly `bearer.`.
-    pub fn add_subprotocols(&mut self, value: &'a str) {
+    pub(crate) fn add_subprotocols(&mut self, value: &'a str) {
         for name in value.split(',').map(str::trim) {
             if name.is_empty() {
                 continue;
@@ -149,13 +132,10 @@ impl<'a> Credentials<'a> {
 
     /// Returns the subprotocol to select for an upgrade: the first one offered, whatever it is. A
     /// client that offers one fails if the server selects none, or one that it did not offer.
-    #[must_use]
-    pub const fn echo(&self) -> Option<&'a str> {
+    pub(crate) const fn echo(&self) -> Option<&'a str> {
         self.first
     }
 }
-
-rpc_core::debug_fields!([] Credentials<'_>, this => { keys: this.keys.len() });
 
 /// The key that a server requires, if any.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -191,8 +171,8 @@ impl Auth {
 
     /// Returns whether these credentials are accepted. An open server accepts any. Every key in
     /// them is compared, in constant time.
-    #[must_use]
-    pub fn check(&self, shown: &Credentials<'_>) -> bool {
+    #[cfg(any(feature = "server", test))]
+    pub(crate) fn check(&self, shown: &Credentials<'_>) -> bool {
         let Some(key) = &self.0 else {
             return true;
         };
@@ -262,7 +242,6 @@ mod tests {
     #[test]
     fn a_key_that_is_not_a_valid_token_is_sent_in_a_header() {
         for text in ["a/b", "YQ==", "a b", "a,b", "clé"] {
-            assert!(!key(text).is_token(), "{text}");
             let offer = Offer::for_websocket(Some(&key(text)));
             assert!(offer.subprotocols.is_empty());
             let header = offer.authorization.unwrap();
@@ -321,11 +300,9 @@ mod tests {
 
     #[test]
     fn nothing_prints_a_key() {
-        let mut shown = Credentials::default();
-        shown.add_subprotocols("bearer.s3cret");
         let offer = Offer::for_websocket(Some(&key("s3cret")));
         let auth = Auth::key(key("s3cret"));
-        let text = format!("{shown:?} {offer:?} {auth:?}");
+        let text = format!("{offer:?} {auth:?}");
         assert!(!text.contains("s3cret"), "{text}");
     }
 

@@ -10,7 +10,7 @@ use rpc_core::{Refused, Str};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::event::{Checklist, ChecklistItem, ToolCall};
+use crate::event::ToolCall;
 use crate::limits::MAX_ID_BYTES;
 pub(crate) use kind::Kind;
 
@@ -75,10 +75,6 @@ pub type ResourceId = Id<kind::ResourceKind>;
 
 /// The id of a call of a tool: any text, by which its outputs and its result refer to it.
 pub type ToolCallId = rpc_core::Id<ToolCall>;
-/// The id of a checklist: any text.
-pub type ChecklistId = rpc_core::Id<Checklist>;
-/// The id of an item of a checklist: any text.
-pub type ChecklistItemId = rpc_core::Id<ChecklistItem>;
 
 /// The id in the answer to a request whose own id could not be read.
 pub(crate) const UNREADABLE_ID: &str = "rpc_unknown";
@@ -177,24 +173,6 @@ impl<K> AsRef<str> for Id<K> {
 impl<K, T: AsRef<str> + ?Sized> PartialEq<T> for Id<K> {
     fn eq(&self, other: &T) -> bool {
         self.0 == *other
-    }
-}
-
-impl<K> PartialEq<Id<K>> for str {
-    fn eq(&self, other: &Id<K>) -> bool {
-        other == self
-    }
-}
-
-impl<K> PartialEq<Id<K>> for &str {
-    fn eq(&self, other: &Id<K>) -> bool {
-        other == self
-    }
-}
-
-impl<K> PartialEq<Id<K>> for String {
-    fn eq(&self, other: &Id<K>) -> bool {
-        other == self
     }
 }
 

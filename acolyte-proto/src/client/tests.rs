@@ -76,6 +76,16 @@ impl Played {
         assert!(!self.sent().is_empty());
         id
     }
+
+    /// The last that is told is that a chat timed out.
+    #[track_caller]
+    fn times_out(&mut self) {
+        let updates = self.updates();
+        assert!(
+            matches!(ended(updates.last()), Outcome::TimedOut { .. }),
+            "{updates:?}"
+        );
+    }
 }
 
 /// No pings, so that silence ends nothing by itself.

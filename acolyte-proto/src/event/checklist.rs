@@ -1,10 +1,9 @@
 //! [`Checklist`]: the list of steps of a chat.
 
-use rpc_core::{Str, words};
+use rpc_core::{Id, Str, words};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Event;
-use crate::id::{ChecklistId, ChecklistItemId};
 use crate::loose;
 
 /// A list of things to do.
@@ -12,7 +11,7 @@ use crate::loose;
 #[serde(rename_all = "camelCase")]
 pub struct Checklist {
     /// The id of the list.
-    pub group_id: ChecklistId,
+    pub group_id: Id<Checklist>,
     /// The title of the list.
     #[serde(default, deserialize_with = "loose::text")]
     pub group_title: Str,
@@ -25,7 +24,7 @@ pub struct Checklist {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecklistItem {
     /// The id of the item.
-    pub id: ChecklistItemId,
+    pub id: Id<ChecklistItem>,
     /// The text of the item.
     pub label: Str,
     /// Its progress.
@@ -73,7 +72,7 @@ fn items<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ChecklistItem>, D::Er
 
 impl Checklist {
     /// Creates a list without items.
-    pub fn new(group_id: impl Into<ChecklistId>, group_title: impl Into<Str>) -> Self {
+    pub fn new(group_id: impl Into<Id<Self>>, group_title: impl Into<Str>) -> Self {
         Self {
             group_id: group_id.into(),
             group_title: group_title.into(),
@@ -95,7 +94,7 @@ impl ChecklistTag {
 
 impl ChecklistItem {
     /// Creates an item that is not started.
-    pub fn new(id: impl Into<ChecklistItemId>, label: impl Into<Str>, order: u64) -> Self {
+    pub fn new(id: impl Into<Id<Self>>, label: impl Into<Str>, order: u64) -> Self {
         Self {
             id: id.into(),
             label: label.into(),

@@ -141,6 +141,7 @@ mod tests {
     #[test]
     fn capabilities_are_a_comma_separated_list() {
         let mut status = Status::new("m", "s");
+        assert_eq!(status.agree(&["error.structured", "stream.sse"]), Ok(()));
         status.capabilities = " stream.sse ,workspace.path,, error.structured".into();
         assert_eq!(status.agree(&["stream.sse", "workspace.path"]), Ok(()));
         assert!(status.agree(&["stream"]).is_err());

@@ -8,8 +8,8 @@ use acolyte_proto::frame::ChatRequest;
 use acolyte_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use async_trait::async_trait;
 use rpc_core::Limits;
+use rpc_core::net::Dialer;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer, Link};
 use serde_json::{Value, json};
 use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Line, SharedEvents, Started, Terms, check_all,
@@ -25,6 +25,7 @@ fn config(terms: &Terms) -> ClientConfig {
             max_message_bytes: terms.max_message,
             ..Limits::default()
         },
+        link: terms.link.clone(),
         ..ClientConfig::default()
     }
 }
@@ -52,18 +53,8 @@ impl ClientUnderTest for Chats {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(
-            dialer,
-            ClientConfig {
-                link: terms.link.clone(),
-                ..config(&terms)
-            },
-        );
+        let (client, events, connection) = connect_with(dialer, config(&terms));
         (client, events, tokio::spawn(connection.run()))
-    }
-
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client
     }
 
     async fn step(&self, _: &mut dyn Line, _: usize) -> Option<()> {

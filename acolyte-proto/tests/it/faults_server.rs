@@ -1,27 +1,21 @@
 //! The server under faults, over real sockets.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use acolyte_proto::limits;
-use acolyte_proto::net::{Server, ServerHandle, ServerOptions};
+use acolyte_proto::net::{Server, ServerOptions};
 use acolyte_proto::server::{ServerConfig, ServerConn};
 use async_trait::async_trait;
-use rpc_core::net::DrainReport;
-use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
-use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::server::{ServerUnderTest, Serving, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::daemon::{puppet, start};
 
 struct Subject {
-    address: SocketAddr,
-    counters: Arc<Counters>,
-    handle: ServerHandle,
+    serving: Serving,
     chats: AtomicUsize,
 }
 
@@ -66,22 +60,14 @@ impl ServerUnderTest for Subject {
         };
         let (puppet, _, _) = puppet();
         let server = Server::bind("127.0.0.1:0", puppet, options).await.unwrap();
-        let subject = Self {
-            address: server.local_addr(),
-            counters: server.counters(),
-            handle: server.handle(),
+        Self {
+            serving: Serving::start(server),
             chats: AtomicUsize::new(0),
-        };
-        tokio::spawn(server.run());
-        subject
+        }
     }
 
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.counters)
+    fn serving(&self) -> &Serving {
+        &self.serving
     }
 
     fn upgrade(&self) -> String {
@@ -153,14 +139,6 @@ impl ServerUnderTest for Subject {
     fn stranger(&self) -> Option<End> {
         // The key comes with the upgrade request: there are no strangers behind it.
         None
-    }
-
-    fn going(&self) -> u16 {
-        1001
-    }
-
-    async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.handle.drain(deadline).await
     }
 }
 

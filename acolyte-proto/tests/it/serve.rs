@@ -12,6 +12,7 @@ use acolyte_proto::server::ServerConfig;
 use rpc_core::net::DialError;
 use rpc_core::net::server::HttpConfig;
 use serde_json::json;
+use switchboard_testing::faults::upgrade_request;
 use tokio::time::timeout;
 
 use crate::daemon::{DEADLINE, LONG, Peer, puppet, serve};
@@ -372,12 +373,7 @@ async fn a_drain_ends_chats_at_its_deadline_with_an_error() {
 #[tokio::test]
 async fn only_listed_web_pages_may_connect() {
     let server = serve(ServerOptions::default()).await;
-    let upgrade = |more: &str| {
-        format!(
-            "GET /v1/rpc HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
-             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
-        )
-    };
+    let upgrade = |more: &str| upgrade_request("/v1/rpc", more);
     for foreign in [
         "http://evil.example",
         "http://localhost:3000",

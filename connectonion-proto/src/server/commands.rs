@@ -1,7 +1,6 @@
 //! The commands of a connection: verdicts, frames, closing.
 
 use rpc_core::{Machine, Refused, Text};
-use serde::Serialize;
 
 use super::{Awaited, Phase, ServerConn, ServerEvent};
 use crate::auth::Address;
@@ -117,20 +116,11 @@ impl ServerConn {
         Ok(())
     }
 
-    /// Sends a frame other than a reply to CONNECT or INPUT: `SESSION_STATUS`, `ADMIN_RESULT`,
-    /// ERROR.
+    /// Sends an encoded frame other than a reply to CONNECT or INPUT, sharing its bytes:
+    /// `SESSION_STATUS`, `ADMIN_RESULT`, ERROR.
     ///
     /// # Errors
-    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Encode`], [`Refused::Closed`].
-    /// Nothing has changed then.
-    pub fn send_frame(&mut self, frame: &impl Serialize) -> Result<(), Refused> {
-        self.core.send_json(frame).map(drop)
-    }
-
-    /// Like [`send_frame`](Self::send_frame), for an already encoded frame, sharing its bytes.
-    ///
-    /// # Errors
-    /// As for [`send_frame`](Self::send_frame).
+    /// [`Refused::QueueFull`], [`Refused::TooLarge`], [`Refused::Closed`]. Nothing has changed then.
     pub fn send_text(&mut self, frame: Text) -> Result<(), Refused> {
         self.core.send_text(frame).map(drop)
     }
@@ -138,7 +128,7 @@ impl ServerConn {
     /// Sends an already encoded event or OUTPUT, sharing its bytes.
     ///
     /// # Errors
-    /// As for [`send_frame`](Self::send_frame), and [`Refused::NotReady`] if the client is not admitted.
+    /// As for [`send_text`](Self::send_text), and [`Refused::NotReady`] if the client is not admitted.
     pub fn send(&mut self, frame: Text) -> Result<(), Refused> {
         match self.phase {
             _ if self.is_closed() => Err(Refused::Closed),

@@ -50,17 +50,17 @@ pub enum ServerEvent {
     /// The user stops the agent after its current step.
     Interrupt,
     /// A client requests the status of a session; it may not be admitted. Reply with
-    /// [`send_frame`](super::ServerConn::send_frame).
+    /// [`send_text`](super::ServerConn::send_text).
     SessionQuery(SessionQuery),
     /// A client sends an administrator's command; it may not be admitted, and nothing in it is
-    /// verified. Reply with [`send_frame`](super::ServerConn::send_frame) and [`resume`](super::ServerConn::resume);
+    /// verified. Reply with [`send_text`](super::ServerConn::send_text) and [`resume`](super::ServerConn::resume);
     /// until then, no further frame of the connection is reported.
     Admin(AdminRequest),
     /// A command of a client that [signs](Connect::signs_commands) all its commands, so that no one
     /// else can insert one: INPUT, an answer, `mode_change`, `prompt_update` or INTERRUPT. Verify
     /// `signed`, then handle `command`, which is the signed
     /// content, as if it had come alone. If verification fails,
-    /// [`refuse`](super::ServerConn::refuse) an INPUT, and [`send_frame`](super::ServerConn::send_frame) an
+    /// [`refuse`](super::ServerConn::refuse) an INPUT, and [`send_text`](super::ServerConn::send_text) an
     /// ERROR for anything else. After anything but an INPUT [`resume`](super::ServerConn::resume);
     /// until then, no further frame of the connection is reported.
     Signed {

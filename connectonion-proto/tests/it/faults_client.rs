@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use connectonion_proto::client::ClientConfig;
 use connectonion_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use rpc_core::Limits;
+use rpc_core::net::Dialer;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer, Link};
 use serde_json::{Value, json};
 use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Line, SharedEvents, Started, Terms, check_all,
@@ -49,10 +49,6 @@ impl ClientUnderTest for Questions {
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
         let (agent, events, connection) = connect_with(dialer, client_key(), options(&terms));
         (agent, events, tokio::spawn(connection.run()))
-    }
-
-    fn link<'h>(&self, agent: &'h Client) -> &'h Link<ClientProtocol> {
-        agent
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {

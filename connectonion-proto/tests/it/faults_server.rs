@@ -1,8 +1,6 @@
 //! The host under faults, over real sockets.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -10,15 +8,13 @@ use connectonion_proto::auth::{InviteCodes, Signer};
 use connectonion_proto::frame::{EventKind, Thinking};
 use connectonion_proto::limits::defaults;
 use connectonion_proto::net::{
-    Agent, AppError, Prompt, Reply, RuntimeOptions, Server, ServerHandle, ServerOptions, Turn,
+    Agent, AppError, Prompt, Reply, RuntimeOptions, Server, ServerOptions, Turn,
 };
 use connectonion_proto::server::{ServerConfig, ServerConn};
 use connectonion_proto::trust::{AccessControl, TrustBook, TrustLevel};
-use rpc_core::net::DrainReport;
-use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
 use serde_json::json;
-use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::server::{ServerUnderTest, Serving, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::staff::{Scripted, client_key, connect, host_key, input};
@@ -41,11 +37,7 @@ impl Agent for Talkative {
     }
 }
 
-struct Subject {
-    address: SocketAddr,
-    counters: Arc<Counters>,
-    handle: ServerHandle,
-}
+struct Subject(Serving);
 
 /// Waits for a frame of this type.
 async fn until(peer: &mut RawPeer, kind: &str) -> io::Result<String> {
@@ -85,21 +77,11 @@ impl ServerUnderTest for Subject {
         let host = Server::bind("127.0.0.1:0", Talkative, options)
             .await
             .unwrap();
-        let subject = Self {
-            address: host.local_addr(),
-            counters: host.counters(),
-            handle: host.handle(),
-        };
-        tokio::spawn(host.run());
-        subject
+        Self(Serving::start(host))
     }
 
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.counters)
+    fn serving(&self) -> &Serving {
+        &self.0
     }
 
     fn upgrade(&self) -> String {
@@ -185,10 +167,6 @@ impl ServerUnderTest for Subject {
 
     fn going(&self) -> u16 {
         1012
-    }
-
-    async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.handle.drain(deadline).await
     }
 }
 

@@ -11,6 +11,7 @@ use connectonion_proto::trust::TrustLevel;
 use rpc_core::net::DrainReport;
 use rpc_core::store::MemoryStore;
 use serde_json::{Value, json};
+use switchboard_testing::faults::upgrade_request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -48,7 +49,6 @@ fn options() -> ServerOptions {
 /// The answer to a request on a connection of its own.
 async fn ask(address: SocketAddr, request: &str) -> String {
     let mut tcp = TcpStream::connect(address).await.unwrap();
-    let request = format!("{request}\r\n\r\n");
     tcp.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let head = |answer: &[u8]| answer.starts_with(b"HTTP/1.1 101") && answer.ends_with(b"\r\n\r\n");
@@ -58,29 +58,22 @@ async fn ask(address: SocketAddr, request: &str) -> String {
 }
 
 async fn get(address: SocketAddr, path: &str) -> (String, Value) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let answer = ask(address, &request).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let body = serde_json::from_str(body).unwrap_or(Value::Null);
     (head[..3].to_owned(), body)
 }
 
-fn upgrade(path: &str, more: &str) -> String {
-    format!(
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=={more}"
-    )
-}
-
 #[tokio::test]
 async fn websockets_upgrade_only_at_their_path() {
     let host = start(options()).await;
     for path in ["/ws", "/ws?token=1"] {
-        let answer = ask(host.address, &upgrade(path, "")).await;
+        let answer = ask(host.address, &upgrade_request(path, "")).await;
         assert!(answer.starts_with("101"), "{path}: {answer}");
     }
     for path in ["/", "/ws/", "/ws/input", "/health"] {
-        let answer = ask(host.address, &upgrade(path, "")).await;
+        let answer = ask(host.address, &upgrade_request(path, "")).await;
         assert!(answer.starts_with("403"), "{path}: {answer}");
     }
 }
@@ -88,11 +81,11 @@ async fn websockets_upgrade_only_at_their_path() {
 #[tokio::test]
 async fn foreign_origins_and_hosts_are_refused() {
     let host = start(options()).await;
-    let page = upgrade("/ws", "\r\nOrigin: https://evil.example");
+    let page = upgrade_request("/ws", "Origin: https://evil.example\r\n");
     assert!(ask(host.address, &page).await.starts_with("403"));
-    let page = upgrade("/ws", "\r\nOrigin: http://localhost:3000");
+    let page = upgrade_request("/ws", "Origin: http://localhost:3000\r\n");
     assert!(ask(host.address, &page).await.starts_with("101"));
-    let name = upgrade("/ws", "").replace("Host: localhost", "Host: evil.example");
+    let name = upgrade_request("/ws", "").replace("Host: localhost", "Host: evil.example");
     assert!(ask(host.address, &name).await.starts_with("403"));
 }
 
@@ -107,7 +100,11 @@ async fn plain_http_endpoints_are_answered() {
         (&health["status"], &health["agent"]),
         (&json!("healthy"), &json!("helper"))
     );
-    let head = ask(host.address, "HEAD /ready HTTP/1.1\r\nHost: localhost").await;
+    let head = ask(
+        host.address,
+        "HEAD /ready HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    )
+    .await;
     assert!(
         head.starts_with("200") && head.ends_with("\r\n\r\n"),
         "{head}"
@@ -232,8 +229,7 @@ async fn files_are_saved_and_read_and_a_refusal_leaves_the_session_usable() {
         (vec![file("a", "???")], "Invalid base64 data: a"),
         (vec![json!({"name": "a"})], "'data'"),
     ] {
-        client.send(&ask("read", files)).await;
-        assert_eq!(client.recv_type("ERROR").await["message"], words);
+        assert_eq!(client.refused(&ask("read", files)).await, words);
     }
     let picture = json!({"type":"INPUT","prompt":"look","images":["data:image/png;base64,AA=="]});
     client.send(&picture).await;

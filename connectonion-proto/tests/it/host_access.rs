@@ -46,11 +46,10 @@ async fn one_signature_cannot_onboard_and_connect() {
     // Who has read along may repeat everything.
     thief.send(&offer).await;
     let used = "unauthorized: signed command already used";
-    assert_eq!(thief.recv_type("ERROR").await["message"], used);
+    assert_eq!(thief.error().await, used);
     let used = "unauthorized: this CONNECT was already used";
     let mut late = Client::open(&runtime);
-    late.send(&connect).await;
-    assert_eq!(late.recv_type("ERROR").await["message"], used);
+    assert_eq!(late.refused(&connect).await, used);
     // By another signature the owner comes in at any time.
     let (_again, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
@@ -84,19 +83,14 @@ async fn an_invite_code_admits_a_stranger() {
     let required = client.recv_type("ONBOARD_REQUIRED").await;
     assert_eq!(required["identity"], key.address().to_string());
     assert_eq!(required["methods"], json!(["invite_code"]));
-    client.send(&input("hello")).await;
-    assert_eq!(
-        client.recv_type("ERROR").await["message"],
-        AUTHENTICATE_FIRST
-    );
+    assert_eq!(client.refused(&input("hello")).await, AUTHENTICATE_FIRST);
     // The last CONNECT is the one that waits.
     client
         .send(&connect(&key, json!({"session_id": "second"})))
         .await;
     client.recv_type("ONBOARD_REQUIRED").await;
-    client.send(&offer(&key, "blue-onion")).await;
     assert_eq!(
-        client.recv_type("ERROR").await["message"],
+        client.refused(&offer(&key, "blue-onion")).await,
         "Invalid invite code"
     );
     let other = Signer::from_seed(&[3; 32]);
@@ -113,11 +107,7 @@ async fn an_invite_code_admits_a_stranger() {
     // What npm's 0.1.4 sends then.
     client.send(&input("")).await;
     client.recv_nothing().await;
-    client.send(&input("")).await;
-    assert_eq!(
-        client.recv_type("ERROR").await["message"],
-        "prompt required"
-    );
+    assert_eq!(client.refused(&input("")).await, "prompt required");
     assert_eq!(client.ask("hello").await, "echo: hello");
     let (_client, connected) = Client::inside(&runtime, json!({})).await;
     assert_eq!(connected["status"], "new");
@@ -142,18 +132,15 @@ async fn a_blocked_caller_is_offered_no_onboarding() {
 async fn only_administrators_may_send_admin_commands() {
     let runtime = runtime();
     let admin = Signer::from_seed(&[9; 32]);
-    let mut client = Client::open(&runtime);
-    client.send(&connect(&admin, json!({}))).await;
-    client.recv_type("CONNECTED").await;
+    let mut client = Client::inside_as(&runtime, &admin).await;
     let request = |key: &Signer, kind: &str, member: &str| {
         let draft = Draft::new(now()).with(member, client_key().address().to_string());
         signed(kind, key, &draft, json!({}))
     };
-    client
-        .send(&request(&admin, "ADMIN_BLOCK", "client_id"))
-        .await;
     assert_eq!(
-        client.recv_type("ERROR").await["message"],
+        client
+            .refused(&request(&admin, "ADMIN_BLOCK", "client_id"))
+            .await,
         "forbidden: admin only"
     );
     runtime
@@ -186,9 +173,8 @@ async fn only_administrators_may_send_admin_commands() {
     let error = client.recv_type("ERROR").await;
     assert_eq!(error["message"], "forbidden: super admin only");
     let mut blocked = Client::open(&runtime);
-    blocked.send(&connect(&client_key(), json!({}))).await;
     assert_eq!(
-        blocked.recv_type("ERROR").await["message"],
+        blocked.refused(&connect(&client_key(), json!({}))).await,
         "forbidden: Denied by fast rules"
     );
 }
@@ -216,9 +202,8 @@ async fn a_payment_admits_once_it_is_verified() {
         let required = client.recv_type("ONBOARD_REQUIRED").await;
         assert_eq!(required["methods"], json!(["payment"]));
         assert_eq!(required["payment_amount"], 10);
-        client.send(&offer(key, amount)).await;
         assert_eq!(
-            client.recv_type("ERROR").await["message"],
+            client.refused(&offer(key, amount)).await,
             "Insufficient payment"
         );
     }
@@ -254,9 +239,8 @@ async fn counts_once(runtime: &HostRuntime, connect: &Value) {
     client.send(connect).await;
     client.recv_type("CONNECTED").await;
     let mut again = Client::open(runtime);
-    again.send(connect).await;
     assert_eq!(
-        again.recv_type("ERROR").await["message"],
+        again.refused(connect).await,
         "unauthorized: this CONNECT was already used"
     );
 }
@@ -285,9 +269,8 @@ async fn an_unsigned_caller_is_known_by_its_session_alone() {
     // A strict host wants to know who it is.
     let runtime = runtime_with(RuntimeOptions::new(&host_key(), TrustLevel::Strict));
     let mut client = Client::open(&runtime);
-    client.send(&unsigned).await;
     assert_eq!(
-        client.recv_type("ERROR").await["message"],
+        client.refused(&unsigned).await,
         "unauthorized: signed request required"
     );
 }
@@ -316,9 +299,8 @@ async fn a_blocked_caller_is_refused_without_a_signature_too() {
         ] {
             let runtime = runtime_with(RuntimeOptions::with_access(own));
             let mut client = Client::open(&runtime);
-            client.send(&json!({"type": "CONNECT"})).await;
             assert_eq!(
-                client.recv_type("ERROR").await["message"],
+                client.refused(&json!({"type": "CONNECT"})).await,
                 "unauthorized: signed request required"
             );
         }
@@ -349,12 +331,14 @@ async fn the_signed_prompt_wins_over_the_unsigned_one() {
     bad["payload"]["prompt"] = json!("other");
     client.send(&bad).await;
     let invalid = "unauthorized: invalid signature";
-    assert_eq!(client.recv_type("ERROR").await["message"], invalid);
+    assert_eq!(client.error().await, invalid);
     let other = Signer::from_seed(&[3; 32]);
-    client
-        .send(&signed("INPUT", &other, &draft, json!({})))
-        .await;
-    assert_eq!(client.recv_type("ERROR").await["message"], invalid);
+    assert_eq!(
+        client
+            .refused(&signed("INPUT", &other, &draft, json!({})))
+            .await,
+        invalid
+    );
     assert_eq!(client.ask("plain").await, "echo: plain");
     // It proves nothing of a caller without an identity, and is not looked at.
     let mut unsigned = Client::open(&runtime);
@@ -430,9 +414,8 @@ async fn one_key_can_onboard_on_two_connections() {
         .with_access(|it| it.book_mut().blocked.insert(us))
         .unwrap();
     assert_eq!(client.close_frame().await.code, 1008);
-    late.send(&offer("red-onion", 30)).await;
     assert_eq!(
-        late.recv_type("ERROR").await["message"],
+        late.refused(&offer("red-onion", 30)).await,
         "forbidden: blocked"
     );
 }

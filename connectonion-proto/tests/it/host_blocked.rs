@@ -37,21 +37,6 @@ fn command(kind: &str, draft: &Draft) -> Value {
     )
 }
 
-async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
-    let mut client = Client::open(runtime);
-    client.send(&connect(key, json!({}))).await;
-    client.recv_type("CONNECTED").await;
-    client
-}
-
-async fn refused(client: &mut Client, frame: &Value) -> String {
-    client.send(frame).await;
-    client.recv_type("ERROR").await["message"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
 /// The client, who is at work, is put out.
 async fn put_out(runtime: &HostRuntime, client: &mut Client, idle: &mut Client) {
     client.recv_until("ERROR").await;
@@ -61,16 +46,16 @@ async fn put_out(runtime: &HostRuntime, client: &mut Client, idle: &mut Client) 
     }
     assert_eq!(runtime.running(), 0);
     let mut again = Client::open(runtime);
-    let refusal = refused(&mut again, &connect(&client_key(), json!({}))).await;
+    let refusal = again.refused(&connect(&client_key(), json!({}))).await;
     assert_eq!(refusal, "forbidden: Denied by fast rules");
 }
 
 #[tokio::test(start_paused = true)]
 async fn blocking_a_caller_disconnects_it_and_ends_its_run() {
     let runtime = runtime_with(RuntimeOptions::with_access(access()));
-    let mut admin = inside(&runtime, &admin_key()).await;
-    let mut busy = inside(&runtime, &client_key()).await;
-    let mut idle = inside(&runtime, &client_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
+    let mut busy = Client::inside_as(&runtime, &client_key()).await;
+    let mut idle = Client::inside_as(&runtime, &client_key()).await;
     busy.send(&input("wait")).await;
     busy.recv_type("user_input").await;
     admin
@@ -88,9 +73,9 @@ async fn lists_changed_elsewhere_end_who_is_blocked_within_a_second() {
     let mut options = RuntimeOptions::with_access(access());
     options.trust_source = Some(Box::new(move || source.lock().unwrap().take()));
     let runtime = runtime_with(options);
-    let mut admin = inside(&runtime, &admin_key()).await;
-    let mut busy = inside(&runtime, &client_key()).await;
-    let mut idle = inside(&runtime, &client_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
+    let mut busy = Client::inside_as(&runtime, &client_key()).await;
+    let mut idle = Client::inside_as(&runtime, &client_key()).await;
     busy.send(&input("wait")).await;
     busy.recv_type("user_input").await;
     let mut book = TrustBook::default();
@@ -100,7 +85,9 @@ async fn lists_changed_elsewhere_end_who_is_blocked_within_a_second() {
     put_out(&runtime, &mut busy, &mut idle).await;
     assert!(begin.elapsed() <= SECOND);
     // And it is not an administrator any more.
-    let refusal = refused(&mut admin, &command("ADMIN_UNBLOCK", &Draft::new(now()))).await;
+    let refusal = admin
+        .refused(&command("ADMIN_UNBLOCK", &Draft::new(now())))
+        .await;
     assert_eq!(refusal, "forbidden: admin only");
 }
 
@@ -135,10 +122,10 @@ async fn used_signatures_are_remembered_across_restarts() {
     admin.send(&promote).await;
     assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "contact");
     let runtime = start();
-    let refusal = refused(&mut Client::open(&runtime), &hello).await;
+    let refusal = Client::open(&runtime).refused(&hello).await;
     assert_eq!(refusal, "unauthorized: this CONNECT was already used");
-    let mut admin = inside(&runtime, &admin_key()).await;
-    let refusal = refused(&mut admin, &promote).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
+    let refusal = admin.refused(&promote).await;
     assert_eq!(refusal, "unauthorized: signed command already used");
     assert_eq!(kept.lock().unwrap().len(), 3);
 }
@@ -156,24 +143,24 @@ async fn a_signed_frame_cannot_be_used_as_another_type() {
     // A CONNECT.
     let key = client_key();
     let wrong = signed("CONNECT", &key, &typed("INPUT"), json!({}));
-    assert_eq!(refused(&mut Client::open(&open), &wrong).await, WRONG);
+    assert_eq!(Client::open(&open).refused(&wrong).await, WRONG);
     // A prompt.
-    let mut client = inside(&open, &key).await;
+    let mut client = Client::inside_as(&open, &key).await;
     let draft = typed("CONNECT").with("prompt", "hello");
     let wrong = signed("INPUT", &key, &draft, json!({"prompt": "hello"}));
-    assert_eq!(refused(&mut client, &wrong).await, WRONG);
+    assert_eq!(client.refused(&wrong).await, WRONG);
     // An offer.
     let mut stranger = Client::open(&gated);
     stranger.send(&connect(&key, json!({}))).await;
     stranger.recv_type("ONBOARD_REQUIRED").await;
     let offer = typed("CONNECT").with("invite_code", "red-onion");
     let wrong = signed("ONBOARD_SUBMIT", &key, &offer, json!({}));
-    assert_eq!(refused(&mut stranger, &wrong).await, WRONG);
+    assert_eq!(stranger.refused(&wrong).await, WRONG);
     // A command, also with a type that is not text.
-    let mut admin = inside(&open, &admin_key()).await;
+    let mut admin = Client::inside_as(&open, &admin_key()).await;
     for kind in [json!("ADMIN_PROMOTE"), json!(["ADMIN_BLOCK"]), json!("")] {
         let wrong = command("ADMIN_BLOCK", &Draft::new(now()).with("type", kind));
-        assert_eq!(refused(&mut admin, &wrong).await, WRONG);
+        assert_eq!(admin.refused(&wrong).await, WRONG);
     }
     // Older clients sign no type.
     admin

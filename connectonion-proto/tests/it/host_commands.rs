@@ -26,13 +26,6 @@ fn desk_with_admin() -> HostRuntime {
 }
 
 /// A connection of this key that is admitted.
-async fn inside(runtime: &HostRuntime, key: &Signer) -> Client {
-    let mut client = Client::open(runtime);
-    client.send(&connect(key, json!({}))).await;
-    client.recv_type("CONNECTED").await;
-    client
-}
-
 /// A command to do something with the usual client.
 fn about_client(kind: &str, key: &Signer, nonce: u128) -> Value {
     let draft = Draft::new(now()).with_nonce(nonce).with("type", kind);
@@ -41,16 +34,10 @@ fn about_client(kind: &str, key: &Signer, nonce: u128) -> Value {
     signed(kind, key, &draft.with("client_id", whom), json!({}))
 }
 
-async fn refused(client: &mut Client, frame: &Value) -> String {
-    client.send(frame).await;
-    let error = client.recv_type("ERROR").await;
-    error["message"].as_str().unwrap().to_owned()
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_administrators_command_counts_once_on_any_connection() {
     let runtime = desk_with_admin();
-    let mut admin = inside(&runtime, &admin_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
     let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
     admin.send(&block).await;
     assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "blocked");
@@ -58,14 +45,14 @@ async fn an_administrators_command_counts_once_on_any_connection() {
         .send(&about_client("ADMIN_UNBLOCK", &admin_key(), 2))
         .await;
     assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "stranger");
-    assert_eq!(refused(&mut admin, &block).await, USED);
+    assert_eq!(admin.refused(&block).await, USED);
     // Another spelling of a signature is the same signature.
     let mut louder = block.clone();
     let signature = block["signature"].as_str().unwrap();
     louder["signature"] = json!(format!("0x{}", signature.to_uppercase()));
-    assert_eq!(refused(&mut admin, &louder).await, USED);
-    let mut again = inside(&runtime, &admin_key()).await;
-    assert_eq!(refused(&mut again, &block).await, USED);
+    assert_eq!(admin.refused(&louder).await, USED);
+    let mut again = Client::inside_as(&runtime, &admin_key()).await;
+    assert_eq!(again.refused(&block).await, USED);
     let level = about_client("ADMIN_GET_LEVEL", &admin_key(), 3);
     again.send(&level).await;
     assert_eq!(again.recv_type("ADMIN_RESULT").await["level"], "stranger");
@@ -74,7 +61,7 @@ async fn an_administrators_command_counts_once_on_any_connection() {
 #[tokio::test(start_paused = true)]
 async fn each_command_of_an_administrator_does_what_its_name_says() {
     let runtime = desk_with_admin();
-    let mut admin = inside(&runtime, &admin_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
     let steps = [
         ("ADMIN_GET_LEVEL", "get_level", "stranger", true),
         ("ADMIN_DEMOTE", "demote", "stranger", false),
@@ -100,8 +87,8 @@ async fn each_command_of_an_administrator_does_what_its_name_says() {
 #[tokio::test(start_paused = true)]
 async fn only_the_host_adds_and_removes_administrators() {
     let runtime = runtime();
-    let mut host = inside(&runtime, &host_key()).await;
-    let mut admin = inside(&runtime, &admin_key()).await;
+    let mut host = Client::inside_as(&runtime, &host_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
     let about_admin = |kind: &str, key: &Signer, nonce: u128| {
         let draft = Draft::new(now()).with_nonce(nonce).with("type", kind);
         let whom = admin_key().address().to_string();
@@ -113,10 +100,7 @@ async fn only_the_host_adds_and_removes_administrators() {
     ];
     for ((kind, action, is_admin), nonce) in steps.into_iter().zip(1_u128..) {
         let own = about_admin(kind, &admin_key(), 10 + nonce);
-        assert_eq!(
-            refused(&mut admin, &own).await,
-            "forbidden: super admin only"
-        );
+        assert_eq!(admin.refused(&own).await, "forbidden: super admin only");
         host.send(&about_admin(kind, &host_key(), nonce)).await;
         let result = host.recv_type("ADMIN_RESULT").await;
         assert_eq!(result["action"], action);
@@ -139,13 +123,13 @@ async fn administrators_and_the_host_are_admitted_at_every_level() {
             book.admins.insert(*admin_key().address())
         };
         runtime.with_access(name).unwrap();
-        inside(&runtime, &host_key()).await;
-        inside(&runtime, &admin_key()).await;
+        Client::inside_as(&runtime, &host_key()).await;
+        Client::inside_as(&runtime, &admin_key()).await;
         runtime
             .with_access(|access| access.book_mut().blocked.insert(*admin_key().address()))
             .unwrap();
         let mut blocked = Client::open(&runtime);
-        let reported = refused(&mut blocked, &connect(&admin_key(), json!({}))).await;
+        let reported = blocked.refused(&connect(&admin_key(), json!({}))).await;
         assert_eq!(reported, "forbidden: Denied by fast rules", "{level:?}");
     }
 }
@@ -156,17 +140,17 @@ async fn an_admin_command_on_a_foreign_connection_is_refused() {
     let block = about_client("ADMIN_BLOCK", &admin_key(), 1);
     let mut nobody = Client::open(&runtime);
     assert_eq!(
-        refused(&mut nobody, &block).await,
+        nobody.refused(&block).await,
         "unauthorized: ADMIN commands need an authenticated connection (send CONNECT first)"
     );
-    let mut thief = inside(&runtime, &Signer::from_seed(&[3; 32])).await;
-    assert_eq!(refused(&mut thief, &block).await, NOT_THE_OWNER);
+    let mut thief = Client::inside_as(&runtime, &Signer::from_seed(&[3; 32])).await;
+    assert_eq!(thief.refused(&block).await, NOT_THE_OWNER);
     let mut unsigned = Client::open(&runtime);
     unsigned.send(&json!({"type": "CONNECT"})).await;
     unsigned.recv_type("CONNECTED").await;
-    assert_eq!(refused(&mut unsigned, &block).await, NOT_THE_OWNER);
+    assert_eq!(unsigned.refused(&block).await, NOT_THE_OWNER);
     // Nothing of it has used the command up.
-    let mut admin = inside(&runtime, &admin_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
     admin.send(&block).await;
     assert_eq!(admin.recv_type("ADMIN_RESULT").await["level"], "blocked");
 }
@@ -180,20 +164,15 @@ async fn strangers_do_not_fill_the_memory_of_administrators() {
     runtime
         .with_access(|access| access.book_mut().admins.insert(*admin_key().address()))
         .unwrap();
-    let mut admin = inside(&runtime, &admin_key()).await;
-    let mut stranger = inside(&runtime, &client_key()).await;
+    let mut admin = Client::inside_as(&runtime, &admin_key()).await;
+    let mut stranger = Client::inside_as(&runtime, &client_key()).await;
     for nonce in 0..3 {
         let command = about_client("ADMIN_GET_LEVEL", &client_key(), nonce);
-        assert_eq!(
-            refused(&mut stranger, &command).await,
-            "forbidden: admin only"
-        );
+        assert_eq!(stranger.refused(&command).await, "forbidden: admin only");
     }
-    let late = refused(
-        &mut Client::open(&runtime),
-        &connect(&client_key(), json!({})),
-    )
-    .await;
+    let late = Client::open(&runtime)
+        .refused(&connect(&client_key(), json!({})))
+        .await;
     assert_eq!(late, "misconfigured: replay protection unavailable");
     admin
         .send(&about_client("ADMIN_BLOCK", &admin_key(), 1))
@@ -206,20 +185,20 @@ async fn a_signature_counts_once_whatever_it_was_used_for() {
     let access = AccessControl::new(*host_key().address(), TrustLevel::Open);
     let access = access.with_used_signatures(MAX_USED_SIGNATURES);
     let runtime = runtime_with(RuntimeOptions::with_access(access));
-    let mut client = inside(&runtime, &client_key()).await;
+    let mut client = Client::inside_as(&runtime, &client_key()).await;
     // As the known SDKs sign it.
     let draft = Draft::new(now()).with("prompt", "hello");
     let prompt = signed("INPUT", &client_key(), &draft, json!({"prompt": "hello"}));
     client.send(&prompt).await;
     client.output().await;
-    assert_eq!(refused(&mut client, &prompt).await, USED);
+    assert_eq!(client.refused(&prompt).await, USED);
     // Nothing in it says what it is for.
     let draft = Draft::new(now()).with_nonce(1);
     let mut any = signed("INPUT", &client_key(), &draft, json!({"prompt": "hello"}));
     client.send(&any).await;
     client.output().await;
     any["type"] = json!("CONNECT");
-    let refusal = refused(&mut Client::open(&runtime), &any).await;
+    let refusal = Client::open(&runtime).refused(&any).await;
     assert_eq!(refusal, "unauthorized: this CONNECT was already used");
 }
 
@@ -236,7 +215,7 @@ async fn a_payload_of_another_kind_is_no_connect() {
     ] {
         let draft = Draft::new(now()).with(member, value);
         let frame = signed("CONNECT", &client_key(), &draft, json!({}));
-        let refusal = refused(&mut Client::open(&runtime), &frame).await;
+        let refusal = Client::open(&runtime).refused(&frame).await;
         let words = "unauthorized: signed command type mismatch";
         assert_eq!(refusal, words, "{member}");
     }
@@ -248,7 +227,7 @@ async fn a_large_payload_without_contents_is_refused_unread() {
     let mut client = Client::open(&runtime);
     let draft = Draft::new(now()).with("x", "x".repeat(64 * 1024));
     let large = signed("CONNECT", &client_key(), &draft, json!({}));
-    let refusal = refused(&mut client, &large).await;
+    let refusal = client.refused(&large).await;
     assert!(
         refusal.starts_with("unauthorized: invalid payload: "),
         "{refusal}"
@@ -334,7 +313,7 @@ async fn unsigned_commands_are_refused_where_signing_is_on() {
         json!({"type": "ADMIN_BLOCK", "client_id": "0x1"}),
     ];
     for frame in &plain {
-        let reported = refused(&mut client, frame).await;
+        let reported = client.refused(frame).await;
         assert_eq!(reported, "unauthorized: signed command required", "{frame}");
     }
     let hello = prompt(&key, "hello", 1);
@@ -370,21 +349,21 @@ async fn unsigned_commands_are_refused_where_signing_is_on() {
             "unauthorized: signature expired (the client's clock is 40",
         ),
     ] {
-        let reported = refused(&mut client, &frame).await;
+        let reported = client.refused(&frame).await;
         assert!(reported.starts_with(expected), "{reported} for {frame}");
     }
     // A later CONNECT takes nothing back.
     let same = json!({"session_id": connected["session_id"]});
     client.send(&connect(&key, same.clone())).await;
     client.recv_type("CONNECTED").await;
-    let reported = refused(&mut client, &plain[0]).await;
+    let reported = client.refused(&plain[0]).await;
     assert_eq!(reported, "unauthorized: signed command required");
     // And once is once, on every connection.
     client.send(&hello).await;
     client.output().await;
-    assert_eq!(refused(&mut client, &hello).await, USED);
+    assert_eq!(client.refused(&hello).await, USED);
     let (mut again, _) = signing(&runtime, same).await;
-    assert_eq!(refused(&mut again, &hello).await, USED);
+    assert_eq!(again.refused(&hello).await, USED);
     // Nothing of all this has held anything up.
     again.send(&prompt(&key, "hello", 2)).await;
     assert_eq!(again.output().await["result"], "echo: hello");
@@ -409,7 +388,9 @@ async fn signed_commands_stay_on_through_onboarding() {
         .await;
     client.recv_type("ONBOARD_SUCCESS").await;
     client.recv_type("CONNECTED").await;
-    let reported = refused(&mut client, &json!({"type": "INPUT", "prompt": "hello"})).await;
+    let reported = client
+        .refused(&json!({"type": "INPUT", "prompt": "hello"}))
+        .await;
     assert_eq!(reported, "unauthorized: signed command required");
     client.send(&prompt(&key, "hello", 1)).await;
     assert_eq!(client.output().await["result"], "echo: hello");

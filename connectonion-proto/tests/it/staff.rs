@@ -270,6 +270,14 @@ impl Client {
         Self { line }
     }
 
+    /// A client of this key that is in.
+    pub async fn inside_as(runtime: &HostRuntime, key: &Signer) -> Self {
+        let mut client = Self::open(runtime);
+        client.send(&connect(key, json!({}))).await;
+        client.recv_type("CONNECTED").await;
+        client
+    }
+
     /// A client of the usual key that is in, and its CONNECTED.
     pub async fn inside(runtime: &HostRuntime, members: Value) -> (Self, Value) {
         let mut client = Self::open(runtime);
@@ -357,6 +365,18 @@ impl<T: Transport> Client<T> {
         let frame = self.recv().await;
         assert_eq!(frame["type"], kind, "{frame}");
         frame
+    }
+
+    /// What the next frame says, which is an ERROR.
+    pub async fn error(&mut self) -> String {
+        let error = self.recv_type("ERROR").await;
+        error["message"].as_str().unwrap().to_owned()
+    }
+
+    /// What the host answers to a frame that it refuses.
+    pub async fn refused(&mut self, frame: &Value) -> String {
+        self.send(frame).await;
+        self.error().await
     }
 
     /// The frames up to one of this type, and this one.

@@ -7,8 +7,8 @@ use exoclaw_proto::client::ClientConfig;
 use exoclaw_proto::frame::StreamEvent;
 use exoclaw_proto::net::{Client, ClientProtocol, connect_with, dialer};
 use rpc_core::Limits;
+use rpc_core::net::Dialer;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer, Link};
 use serde_json::{Value, json};
 use switchboard_testing::faults::client::{
     ClientUnderTest, Ended, Line, SharedEvents, Started, Terms, check_all,
@@ -26,6 +26,7 @@ fn config(terms: &Terms) -> ClientConfig {
             max_message_bytes: terms.max_message,
             ..Limits::default()
         },
+        link: terms.link.clone(),
         ..ClientConfig::new("t")
     }
 }
@@ -45,18 +46,8 @@ impl ClientUnderTest for Chats {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(
-            dialer,
-            ClientConfig {
-                link: terms.link.clone(),
-                ..config(&terms)
-            },
-        );
+        let (client, events, connection) = connect_with(dialer, config(&terms));
         (client, events, tokio::spawn(connection.run()))
-    }
-
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {

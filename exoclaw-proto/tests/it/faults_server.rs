@@ -1,28 +1,20 @@
 //! The server under faults, over real sockets.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use exoclaw_proto::auth::Auth;
-use exoclaw_proto::net::{Server, ServerHandle, ServerOptions};
+use exoclaw_proto::net::{Server, ServerOptions};
 use exoclaw_proto::server::{ServerConfig, ServerConn};
 use rpc_core::Limits;
-use rpc_core::net::DrainReport;
-use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
-use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::server::{ServerUnderTest, Serving, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::harness::{Harness, chat};
 
-struct Subject {
-    address: SocketAddr,
-    counters: Arc<Counters>,
-    handle: ServerHandle,
-}
+struct Subject(Serving);
 
 /// Says this, and waits for a message with this in it.
 async fn expect(peer: &mut RawPeer, said: &str, part: &str) -> io::Result<()> {
@@ -51,21 +43,11 @@ impl ServerUnderTest for Subject {
         };
         let (harness, _) = Harness::new();
         let server = Server::bind("127.0.0.1:0", harness, options).await.unwrap();
-        let subject = Self {
-            address: server.local_addr(),
-            counters: server.counters(),
-            handle: server.handle(),
-        };
-        tokio::spawn(server.run());
-        subject
+        Self(Serving::start(server))
     }
 
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.counters)
+    fn serving(&self) -> &Serving {
+        &self.0
     }
 
     fn upgrade(&self) -> String {
@@ -121,14 +103,6 @@ impl ServerUnderTest for Subject {
 
     fn stranger(&self) -> Option<End> {
         Some(End::Close(4001))
-    }
-
-    fn going(&self) -> u16 {
-        1001
-    }
-
-    async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.handle.drain(deadline).await
     }
 }
 

@@ -3,8 +3,10 @@
 use exoclaw_proto::net::ServerOptions;
 use exoclaw_proto::server::ServerConfig;
 
+use switchboard_testing::faults::RawFrame;
+
 use crate::harness::{chat, start};
-use crate::wire::{Frame, header, text};
+use crate::wire::{Frame, text};
 
 const PING: &str = r#"{"id":"p","method":"ping"}"#;
 
@@ -15,7 +17,8 @@ async fn the_default_message_limit_is_four_mebibytes() {
     let mut wire = server.client().await;
     wire.send(&" ".repeat(MOST)).await;
     assert!(wire.text().await.contains("parse error"));
-    wire.write(&header(1, MOST as u64 + 1)).await;
+    let too_large = RawFrame::text("").announcing(MOST as u64 + 1);
+    wire.0.frame(too_large).await.unwrap();
     assert!(matches!(wire.next().await, Frame::Close(1009, _)));
 }
 

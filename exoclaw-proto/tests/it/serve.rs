@@ -74,7 +74,7 @@ async fn a_refusal_arrives_despite_pipelined_input() {
         bytes.extend(behind);
         wire.write(&bytes).await;
         if half_closed {
-            wire.tcp.shutdown().await.unwrap();
+            wire.0.tcp.shutdown().await.unwrap();
         }
         assert_eq!(wire.next().await, Frame::Text(REFUSAL.to_owned()));
         assert_eq!(wire.next().await, close_4001());
@@ -427,7 +427,7 @@ async fn only_the_specified_path_upgrades() {
     assert!(answer.starts_with("202") && answer.ends_with("/health"));
     let answer = ask(server.address, &upgrade_request("/ws/", "")).await;
     assert!(answer.starts_with("202") && answer.ends_with("/ws/"));
-    let request = upgrade_request("/ws", "").replace("sec-websocket-key", "x-key");
+    let request = upgrade_request("/ws", "").replace("Sec-WebSocket-Key", "x-key");
     assert!(ask(server.address, &request).await.starts_with("400"));
     let plain = open().await;
     assert!(

@@ -1,7 +1,11 @@
-//! A WebSocket client that writes what a test says, byte for byte, and reads what comes.
+//! A client by hand: it writes what a test says, byte for byte, and reads what comes.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use rpc_core::net::ws::Role;
+pub(crate) use switchboard_testing::faults::upgrade_request;
+use switchboard_testing::faults::{RawFrame, RawPeer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -11,7 +15,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_millis(300);
 /// For what has to move megabytes first.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// One frame, as it came.
+/// A message, or another frame, as it came.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     Text(String),
@@ -21,74 +25,46 @@ pub(crate) enum Frame {
     End,
 }
 
-pub(crate) struct Wire {
-    pub(crate) tcp: TcpStream,
-}
+pub(crate) struct Wire(pub(crate) RawPeer);
 
-/// A masked frame; the mask is zero, so the payload is in it as it is.
+/// A frame as a client sends it.
 pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = header(opcode, payload.len() as u64);
-    frame.extend_from_slice(payload);
-    frame
-}
-
-/// The head of a masked frame.
-pub(crate) fn header(opcode: u8, len: u64) -> Vec<u8> {
-    let mut header = vec![0x80 | opcode];
-    if let Ok(short) = u8::try_from(len)
-        && short < 126
-    {
-        header.push(0x80 | short);
-    } else if let Ok(middle) = u16::try_from(len) {
-        header.push(0x80 | 126);
-        header.extend_from_slice(&middle.to_be_bytes());
-    } else {
-        header.push(0x80 | 127);
-        header.extend_from_slice(&len.to_be_bytes());
-    }
-    header.extend_from_slice(&[0; 4]);
-    header
+    RawFrame::new(0x80 | opcode, payload).into_bytes(Role::Client)
 }
 
 pub(crate) fn text(text: &str) -> Vec<u8> {
     frame(1, text.as_bytes())
 }
 
-pub(crate) fn upgrade_request(path: &str, more: &str) -> String {
-    format!(
-        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
-         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
-    )
+/// The status and body of the answer to a request.
+pub(crate) async fn ask(address: SocketAddr, request: &str) -> String {
+    answer(TcpStream::connect(address).await.unwrap(), request).await
 }
 
-/// The status and body of the answer to a request.
-pub(crate) async fn ask(address: std::net::SocketAddr, request: &str) -> String {
-    let mut tcp = TcpStream::connect(address).await.unwrap();
+/// As [`ask`], over this connection.
+pub(crate) async fn answer(mut tcp: TcpStream, request: &str) -> String {
     tcp.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    timeout(LONG, tcp.read_to_string(&mut answer))
-        .await
-        .expect("an answer in time")
-        .unwrap();
+    let mut answer = Vec::new();
+    let is_upgraded =
+        |answer: &[u8]| answer.starts_with(b"HTTP/1.1 101") && answer.ends_with(b"\r\n\r\n");
+    let read =
+        async { while !is_upgraded(&answer) && tcp.read_buf(&mut answer).await.unwrap() > 0 {} };
+    timeout(LONG, read).await.expect("an answer in time");
+    let answer = String::from_utf8(answer).unwrap();
     answer["HTTP/1.1 ".len()..].to_owned()
 }
 
 impl Wire {
-    pub(crate) async fn open(address: std::net::SocketAddr) -> Self {
-        let mut tcp = TcpStream::connect(address).await.unwrap();
-        let request = upgrade_request("/ws", "");
-        tcp.write_all(request.as_bytes()).await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(tcp.read_u8().await.unwrap());
-        }
-        assert!(head.starts_with(b"HTTP/1.1 101"), "{head:?}");
-        Self { tcp }
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        let mut peer = RawPeer::connect(address).await.unwrap();
+        let head = peer.upgrade(&upgrade_request("/ws", "")).await.unwrap();
+        assert!(head.starts_with("HTTP/1.1 101"), "{head:?}");
+        Self(peer)
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
         // The server may have hung up: what counts is what it said.
-        let _ = timeout(LONG, self.tcp.write_all(bytes)).await;
+        let _ = timeout(LONG, self.0.bytes(bytes)).await;
     }
 
     pub(crate) async fn send(&mut self, said: &str) {
@@ -115,43 +91,22 @@ impl Wire {
     }
 
     async fn read(&mut self) -> Frame {
-        let Some((first, mut payload)) = self.frame().await else {
-            return Frame::End;
-        };
-        // A long text comes in several frames.
-        let mut is_last = first & 0x80 != 0;
-        while !is_last {
-            let Some((head, more)) = self.frame().await else {
-                return Frame::End;
-            };
-            payload.extend(more);
-            is_last = head & 0x80 != 0;
+        let mut text = Vec::new();
+        while let Ok(Some(frame)) = self.0.receive().await {
+            if let Some(code) = frame.close_code() {
+                let reason = frame.payload.get(2..).unwrap_or_default().to_vec();
+                return Frame::Close(code, String::from_utf8(reason).unwrap());
+            }
+            if frame.is_pong() {
+                return Frame::Pong(frame.payload);
+            }
+            assert!(frame.first & 0x0f < 2, "{frame:?}");
+            text.extend(frame.payload);
+            // A long text comes in several frames.
+            if frame.first & 0x80 != 0 {
+                return Frame::Text(String::from_utf8(text).unwrap());
+            }
         }
-        let len = payload.len();
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        match first & 0x0f {
-            1 => Frame::Text(text(&payload)),
-            8 if len < 2 => Frame::Close(1005, String::new()),
-            8 => Frame::Close(
-                u16::from_be_bytes([payload[0], payload[1]]),
-                text(&payload[2..]),
-            ),
-            10 => Frame::Pong(payload),
-            other => panic!("opcode {other}"),
-        }
-    }
-
-    /// The first byte of a frame, and its payload.
-    async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
-        let mut head = [0; 2];
-        self.tcp.read_exact(&mut head).await.ok()?;
-        let len = match head[1] {
-            126 => usize::from(self.tcp.read_u16().await.unwrap()),
-            127 => usize::try_from(self.tcp.read_u64().await.unwrap()).unwrap(),
-            len => usize::from(len),
-        };
-        let mut payload = vec![0; len];
-        self.tcp.read_exact(&mut payload).await.ok()?;
-        Some((head[0], payload))
+        Frame::End
     }
 }

@@ -48,10 +48,8 @@ fn files(folder: &Path) -> std::io::Result<Vec<(String, usize)>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
-        files.push((
-            name.into_owned(),
-            fs::read_to_string(&path)?.lines().count(),
-        ));
+        let lines = fs::read_to_string(&path)?.lines().count();
+        files.push((name.into_owned(), lines));
     }
     Ok(files)
 }

@@ -1,6 +1,5 @@
 //! The loss of a line at every frame, in both directions: [`at_every_frame`].
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -149,10 +148,8 @@ where
         listener,
         loss,
     };
-    if tokio::time::timeout(PATIENCE, scenario(lossy))
-        .await
-        .is_err()
-    {
+    let ended = tokio::time::timeout(PATIENCE, scenario(lossy)).await;
+    if ended.is_err() {
         fail("the scenario hangs");
     }
     drop(blame);
@@ -167,16 +164,7 @@ impl Drop for Blame {
     #[expect(clippy::print_stderr, reason = "what a failing test has to say")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{self:?}");
-        }
-    }
-}
-
-impl fmt::Debug for Blame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(loss) => loss.fmt(f),
-            None => f.write_str("without a loss"),
+            eprintln!("lost: {:?}", self.0);
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Machine as _, Refused};
 
+use crate::toy::ANSWER;
 use crate::toy::guest::GuestEvent;
 use crate::toy::net::{HostLink, connected, echo};
 
@@ -50,24 +51,16 @@ async fn a_refusal_of_the_machine_reaches_the_caller_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_remote_error_is_the_peers_error() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
-    });
+    let call = host.asking(ANSWER);
     let id = guest.asked().await;
-    guest
-        .link
-        .command(move |m, _| m.answer(&id, Err("no")))
-        .await
-        .unwrap()
-        .unwrap();
+    guest.does(move |m| m.answer(&id, Err("no"))).await;
     assert_eq!(call.await.unwrap(), Err(CallError::Remote("no".to_owned())));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_call_times_out() {
     let (_guest, host, _) = connected(config(), config()).await;
-    let outcome = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
+    let outcome = host.ask("?").await;
     assert_eq!(
         outcome,
         Err(CallError::TimedOut {
@@ -133,10 +126,7 @@ async fn the_state_is_not_ready_after_a_call_fails_with_its_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_task_ends_all_calls() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
-    });
+    let call = host.asking(ANSWER);
     guest.event().await;
     host.task.abort();
     let reason = CloseReason::TaskGone;
@@ -145,7 +135,7 @@ async fn a_dropped_task_ends_all_calls() {
         call.await.unwrap(),
         Err(CallError::Closed { reason, delivery })
     );
-    let after = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
+    let after = host.ask("?").await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
 }
@@ -153,7 +143,7 @@ async fn a_dropped_task_ends_all_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_yields_its_items_and_then_its_outcome() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
+    let mut stream = host.stream(ANSWER).await;
     let id = guest.asked().await;
     guest
         .link
@@ -174,10 +164,7 @@ async fn a_stream_yields_its_items_and_then_its_outcome() {
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
-    });
+    let call = host.asking(ANSWER);
     let id = guest.asked().await;
     call.abort();
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
@@ -187,7 +174,7 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
 #[tokio::test(start_paused = true)]
 async fn dropping_a_stream_cancels_it_at_the_peer() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
+    let stream = host.stream(ANSWER).await;
     let id = guest.asked().await;
     drop(stream);
     assert_eq!(guest.event().await, Some(GuestEvent::Cancelled { id }));
@@ -213,11 +200,7 @@ async fn a_weak_handle_does_not_keep_the_connection_open() {
 async fn dropping_the_last_handle_closes_and_dropping_a_clone_does_not() {
     let (guest, host, _) = connected(config(), config()).await;
     drop(host.link.clone());
-    host.link
-        .command(|m, _| m.tell("still here"))
-        .await
-        .unwrap()
-        .unwrap();
+    host.does(|m| m.tell("still here")).await;
     drop(host.link);
     assert_eq!(host.task.await.unwrap(), CloseReason::Local);
     let CloseReason::Peer(frame) = guest.task.await.unwrap() else {
@@ -231,19 +214,14 @@ async fn dropping_events_stops_delivery_but_no_call() {
     let (guest, host, _) = connected(config(), config()).await;
     tokio::spawn(echo(guest));
     drop(host.events);
-    assert_eq!(
-        host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
-        Ok("hi".to_owned())
-    );
+    let answer = host.link.call_with("ask", |m, now| m.ask("hi", now)).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn close_ends_calls_in_flight_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
-    });
+    let call = host.asking(ANSWER);
     guest.event().await;
     host.link.close();
     host.link.close();
@@ -254,7 +232,7 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
         Err(CallError::Closed { reason, delivery })
     );
     assert_eq!(host.link.closed().await, CloseReason::Local);
-    let after = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
+    let after = host.ask("?").await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(
         host.link.state(),
@@ -267,24 +245,16 @@ async fn close_ends_calls_in_flight_and_refuses_new_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_finishes_calls_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
-    });
+    let call = host.asking(ANSWER);
     let id = guest.asked().await;
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::from_secs(5)).await }
     });
     tokio::task::yield_now().await;
-    let refused = host.link.call_with("ask", |m, now| m.ask("new", now)).await;
+    let refused = host.ask("new").await;
     assert_eq!(refused, Err(CallError::Refused(Refused::Draining)));
-    guest
-        .link
-        .command(move |m, _| m.answer(&id, Ok("done")))
-        .await
-        .unwrap()
-        .unwrap();
+    guest.does(move |m| m.answer(&id, Ok("done"))).await;
     assert_eq!(call.await.unwrap(), Ok("done".to_owned()));
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
@@ -294,15 +264,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_aborts_unfinished_calls_at_its_deadline() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move {
-            link.call_with("ask", |m, now| {
-                m.ask_within("?", Duration::from_secs(99), now)
-            })
-            .await
-        }
-    });
+    let call = host.asking(Duration::from_secs(99));
     guest.event().await;
     let report: DrainReport = host.link.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (0, 1));
@@ -325,11 +287,7 @@ async fn an_observer_sees_every_frame_and_no_secret() {
     let mut watched = config();
     watched.driver.observer = Some(observer);
     let (mut guest, host, _) = connected(watched, config()).await;
-    host.link
-        .command(|m, _| m.tell("the secret word"))
-        .await
-        .unwrap()
-        .unwrap();
+    host.does(|m| m.tell("the secret word")).await;
     guest.event().await;
     let seen = seen.lock().unwrap().join("\n");
     let expected =
@@ -353,10 +311,7 @@ async fn a_dropped_task_is_visible_to_all_watchers() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_command_ends_every_call() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
-    });
+    let call = host.asking(ANSWER);
     guest.event().await;
     let panicking = host.link.command(|_, _| panic!("asked to")).await;
     assert_eq!(panicking, Err::<(), _>(Refused::Closed));

@@ -38,7 +38,7 @@ async fn a_call_can_be_dropped_at_any_await() {
     let (guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     tokio::spawn(echo(guest));
     for polls in 0..12 {
-        let call = host.link.call_with("ask", |m, now| m.ask("dropped", now));
+        let call = host.ask("dropped");
         poll_times(call, polls).await;
         let stream = async {
             let mut stream = host
@@ -55,10 +55,7 @@ async fn a_call_can_be_dropped_at_any_await() {
             Ok(0),
             "after {polls} polls"
         );
-        assert_eq!(
-            host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
-            Ok("hi".to_owned())
-        );
+        assert_eq!(host.ask("hi").await, Ok("hi".to_owned()));
     }
 }
 
@@ -67,11 +64,7 @@ async fn waiting_for_events_is_cancel_safe() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
     for n in 0..50 {
         poll_times(guest.event(), n % 3).await;
-        host.link
-            .command(move |m, _| m.tell(&n.to_string()))
-            .await
-            .unwrap()
-            .unwrap();
+        host.does(move |m| m.tell(&n.to_string())).await;
         let reported = guest.event().await;
         let expected = crate::toy::guest::GuestEvent::Told(n.to_string());
         assert_eq!(reported, Some(expected));
@@ -120,7 +113,7 @@ async fn one_schedule(rng: &mut sim::Rng) -> Result<(), String> {
                     });
                 }
                 6 | 7 => {
-                    let call = host.link.call_with("ask", |m, now| m.ask("dropped", now));
+                    let call = host.ask("dropped");
                     poll_times(call, usize::try_from(rng.below(6)).unwrap_or(0)).await;
                 }
                 8 => tokio::time::sleep(rng.duration(Duration::from_secs(8))).await,

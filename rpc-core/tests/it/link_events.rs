@@ -5,6 +5,7 @@ use std::time::Duration;
 use rpc_core::net::{LagPolicy, LinkConfig, LinkEvent, QueueConfig};
 use rpc_core::{CallError, CloseReason, Delivery};
 
+use crate::toy::ANSWER;
 use crate::toy::guest::GuestEvent;
 use crate::toy::host::Host;
 use crate::toy::net::{connected, echo};
@@ -97,10 +98,7 @@ async fn replies_do_not_wait_behind_unread_events() {
         let (guest, host, _) = connected(LinkConfig::default(), events(1, policy)).await;
         tokio::spawn(echo(guest));
         for _ in 0..10 {
-            assert_eq!(
-                host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
-                Ok("hi".to_owned())
-            );
+            assert_eq!(host.ask("hi").await, Ok("hi".to_owned()));
         }
     }
 }
@@ -142,17 +140,11 @@ fn streams(policy: LagPolicy) -> LinkConfig {
 async fn a_full_stream_ends_that_stream_and_not_the_connection() {
     for policy in [LagPolicy::Close, BLOCK] {
         let (mut guest, host, _) = connected(LinkConfig::default(), streams(policy)).await;
-        let mut stream = host
-            .link
-            .stream("ask", |m, now| m.ask_within("?", LONG, now))
-            .await;
+        let mut stream = host.stream(LONG).await;
         let id = guest.asked().await;
         guest
-            .link
-            .command(move |m, _| (0..9).try_for_each(|n| m.part(&id, &n.to_string())))
-            .await
-            .unwrap()
-            .unwrap();
+            .does(move |m| (0..9).try_for_each(|n| m.part(&id, &n.to_string())))
+            .await;
         assert!(matches!(
             guest.event().await,
             Some(GuestEvent::Cancelled { .. })
@@ -167,30 +159,21 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
             "{policy:?}"
         );
         tokio::spawn(echo(guest));
-        assert_eq!(
-            host.link.call_with("ask", |m, now| m.ask("hi", now)).await,
-            Ok("hi".to_owned())
-        );
+        assert_eq!(host.ask("hi").await, Ok("hi".to_owned()));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_stream_under_block_loses_nothing() {
     let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
-    let mut stream = host
-        .link
-        .stream("ask", |m, now| m.ask_within("?", LONG, now))
-        .await;
+    let mut stream = host.stream(LONG).await;
     let id = guest.asked().await;
     guest
-        .link
-        .command(move |m, _| {
+        .does(move |m| {
             (0..50).try_for_each(|n| m.part(&id, &n.to_string()))?;
             m.answer(&id, Ok("end"))
         })
-        .await
-        .unwrap()
-        .unwrap();
+        .await;
     for n in 0..50 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(stream.next().await, Some(n.to_string()));
@@ -201,14 +184,11 @@ async fn a_slow_stream_under_block_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn events_before_a_reply_are_queued_before_the_call_resolves() {
     let (mut guest, host, _) = connected(LinkConfig::default(), LinkConfig::default()).await;
-    let mut stream = host.link.stream("ask", |m, now| m.ask("?", now)).await;
+    let mut stream = host.stream(ANSWER).await;
     let id = guest.asked().await;
     guest
-        .link
-        .command(move |m, _| m.part(&id, "a").and_then(|()| m.answer(&id, Ok("end"))))
-        .await
-        .unwrap()
-        .unwrap();
+        .does(move |m| m.part(&id, "a").and_then(|()| m.answer(&id, Ok("end"))))
+        .await;
     assert_eq!(stream.next().await, Some("a".to_owned()));
     assert_eq!(stream.next().await, None);
 }
@@ -217,18 +197,12 @@ async fn events_before_a_reply_are_queued_before_the_call_resolves() {
 async fn an_overflowing_stream_is_cancelled_at_the_peer() {
     let config = streams(LagPolicy::Close);
     let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
-    let stream = host
-        .link
-        .stream("ask", |m, now| m.ask_within("?", LONG, now))
-        .await;
+    let stream = host.stream(LONG).await;
     let id = guest.asked().await;
     let asked = id.clone();
     guest
-        .link
-        .command(move |m, _| (0..3).try_for_each(|n| m.part(&id, &n.to_string())))
-        .await
-        .unwrap()
-        .unwrap();
+        .does(move |m| (0..3).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await;
     // Nothing else happens on this line until the call's own deadline.
     let cancelled = tokio::time::timeout(LONG / 2, guest.event()).await;
     assert_eq!(cancelled, Ok(Some(GuestEvent::Cancelled { id: asked })));
@@ -238,25 +212,13 @@ async fn an_overflowing_stream_is_cancelled_at_the_peer() {
 #[tokio::test(start_paused = true)]
 async fn a_full_stream_delays_no_other_call_after_a_disconnect() {
     let (mut guest, host, cutter) = connected(LinkConfig::default(), streams(BLOCK)).await;
-    let mut stream = host
-        .link
-        .stream("ask", |m, now| m.ask_within("?", LONG, now))
-        .await;
+    let mut stream = host.stream(LONG).await;
     let id = guest.asked().await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move {
-            link.call_with("ask", |m, now| m.ask_within("?", LONG, now))
-                .await
-        }
-    });
+    let call = host.asking(LONG);
     guest.event().await;
     guest
-        .link
-        .command(move |m, _| (0..5).try_for_each(|n| m.part(&id, &n.to_string())))
-        .await
-        .unwrap()
-        .unwrap();
+        .does(move |m| (0..5).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     cutter.cut();
     let ended = tokio::time::timeout(Duration::from_secs(1), call).await;

@@ -75,13 +75,7 @@ async fn a_stale_reconnect_request_is_ignored() {
 #[tokio::test(start_paused = true)]
 async fn the_earlier_of_two_drain_deadlines_wins() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move {
-            link.call_with("ask", |m, now| m.ask_within("?", LONG, now))
-                .await
-        }
-    });
+    let call = host.asking(LONG);
     guest.event().await;
     let patient = tokio::spawn({
         let link = host.link.clone();
@@ -97,13 +91,7 @@ async fn the_earlier_of_two_drain_deadlines_wins() {
 #[tokio::test(start_paused = true)]
 async fn a_close_during_a_drain_ends_it_with_a_report() {
     let (mut guest, host, _) = connected(config(), config()).await;
-    let call = tokio::spawn({
-        let link = host.link.clone();
-        async move {
-            link.call_with("ask", |m, now| m.ask_within("?", LONG, now))
-                .await
-        }
-    });
+    let call = host.asking(LONG);
     guest.event().await;
     let drain = tokio::spawn({
         let link = host.link.clone();
@@ -141,21 +129,15 @@ async fn timeouts_can_be_as_long_as_duration_max() {
         ..config()
     };
     let (mut guest, host, _) = connected(endless.clone(), endless).await;
-    let mut stream = host
-        .link
-        .stream("ask", |m, now| m.ask_within("?", LONG, now))
-        .await;
+    let mut stream = host.stream(LONG).await;
     let id = guest.asked().await;
     // More frames than the line holds, so that writes have to wait too.
     guest
-        .link
-        .command(move |m, _| {
+        .does(move |m| {
             (0..50).try_for_each(|n| m.part(&id, &n.to_string()))?;
             m.answer(&id, Ok("end"))
         })
-        .await
-        .unwrap()
-        .unwrap();
+        .await;
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::MAX).await }
@@ -178,7 +160,7 @@ async fn a_driver_without_a_read_budget_still_reads() {
     none.driver.read_budget = 0;
     let (guest, host, _) = soon(connected(none.clone(), none)).await;
     tokio::spawn(echo(guest));
-    let answer = host.link.call_with("ask", |m, now| m.ask("hi", now)).await;
+    let answer = host.ask("hi").await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 
@@ -262,7 +244,7 @@ async fn a_link_that_cannot_dial_ignores_reconnect_requests() {
     tokio::spawn(echo(guest));
     let generation = host.link.ready().await.unwrap();
     host.link.reconnect(generation);
-    let answer = soon(host.link.call_with("ask", |m, now| m.ask("hi", now))).await;
+    let answer = soon(host.ask("hi")).await;
     assert_eq!(answer, Ok("hi".to_owned()));
 }
 

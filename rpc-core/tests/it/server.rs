@@ -15,6 +15,7 @@ use rpc_core::net::server::{
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message};
 use rpc_core::{CloseFrame, Outgoing, Text};
+use switchboard_testing::faults::upgrade_request;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -125,10 +126,7 @@ pub fn limits(change: impl FnOnce(&mut ServerLimits)) -> HttpConfig {
 }
 
 pub fn upgrade(headers: &str) -> String {
-    format!(
-        "GET /rpc.ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
-    )
+    upgrade_request("/rpc.ws", headers)
 }
 
 pub async fn exchange(ws: &mut WsStream, text: &str) -> Message {

@@ -62,21 +62,6 @@ async fn at_the_cap_the_oldest_connection_without_a_request_makes_room() {
 }
 
 #[tokio::test]
-async fn silent_connections_keep_no_client_out() {
-    let server = start(limits(|limits| limits.max_connections = 32)).await;
-    let mut crowd = Vec::new();
-    for _ in 0..200 {
-        crowd.push(TcpStream::connect(server.address).await.unwrap());
-    }
-    for _ in 0..10 {
-        let mut ws = server.dial().await.unwrap();
-        exchange(&mut ws, "hello").await;
-    }
-    assert!(server.counters.open() <= 32);
-    drop(crowd);
-}
-
-#[tokio::test]
 async fn a_connection_awaiting_a_response_is_kept() {
     let service = |_: Request<Bytes>, _: std::net::SocketAddr| async {
         std::future::pending::<Response<Bytes>>().await

@@ -11,6 +11,7 @@ use rpc_core::net::server::HttpConfig;
 use rpc_core::net::ws::WsStream;
 use rpc_core::net::{DriverConfig, Handle, Message, time};
 use rpc_core::{CloseFrame, Outgoing, Text};
+use switchboard_testing::faults::{RawFrame, RawPeer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -31,19 +32,15 @@ async fn code(ws: &mut WsStream) -> u16 {
 }
 
 /// An upgraded connection that has sent the header of a binary message, and so much of it.
-async fn unfinished(server: &Running, len: usize, sent: usize) -> TcpStream {
-    let mut tcp = TcpStream::connect(server.address).await.unwrap();
-    tcp.write_all(upgrade("").as_bytes()).await.unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        tcp.read_buf(&mut head).await.unwrap();
-    }
-    let header = [&[2, 0x80 | 127][..], &(len as u64).to_be_bytes(), &[0; 4]].concat();
-    tcp.write_all(&header).await.unwrap();
+async fn unfinished(server: &Running, len: usize, sent: usize) -> RawPeer {
+    let mut peer = RawPeer::connect(server.address).await.unwrap();
+    peer.upgrade(&upgrade("")).await.unwrap();
+    let header = RawFrame::binary([]).unfinished().announcing(len as u64);
+    peer.frame(header).await.unwrap();
     for _ in 0..sent / KIB {
-        tcp.write_all(&[7; KIB]).await.unwrap();
+        peer.bytes(&[7; KIB]).await.unwrap();
     }
-    tcp
+    peer
 }
 
 #[tokio::test]
@@ -79,9 +76,8 @@ async fn a_message_without_room_gets_1013_and_others_are_received() {
         exchange(&mut ws, &long).await,
         Message::Text(Text::from(long))
     );
-    let mut close = [0; 4];
-    oldest.read_exact(&mut close).await.unwrap();
-    assert_eq!(close, [0x88, 2, 0x03, 0xf5]);
+    let close = oldest.receive().await.unwrap().unwrap();
+    assert_eq!(close.close_code(), Some(1013));
 }
 
 #[tokio::test]

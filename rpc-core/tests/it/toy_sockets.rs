@@ -7,15 +7,8 @@ use rpc_core::net::{Dialer as _, LinkState};
 use rpc_core::{CallError, CloseFrame, CloseReason, Machine as _, Outgoing, Refused, Text};
 
 use crate::link_drops::poll_times;
-use crate::toy::house::{DEADLINE, House, Room, config, eager};
+use crate::toy::house::{DEADLINE, House, ask, config, eager};
 use crate::toy::net::{End, GuestSide, HostSide};
-
-async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
-    let text = text.to_owned();
-    room.link
-        .call_with("ask", move |m, now| m.ask(&text, now))
-        .await
-}
 
 #[tokio::test]
 async fn a_drained_server_closes_with_1001_and_reports() {
@@ -124,11 +117,7 @@ async fn a_call_on_a_closing_connection_is_retryable() {
     let mut states = host.link.states();
     let mut refusals = Vec::new();
     while !matches!(*states.borrow_and_update(), LinkState::Lost { .. }) {
-        let refused = host
-            .link
-            .call_with("ask", |m, now| m.ask("?", now))
-            .await
-            .unwrap_err();
+        let refused = host.ask("?").await.unwrap_err();
         refusals.push(refused);
         tokio::task::yield_now().await;
     }

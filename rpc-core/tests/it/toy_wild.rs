@@ -6,51 +6,19 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use rpc_core::net::Message;
 use rpc_core::{CallError, CloseFrame, CloseReason, Outgoing, Refused, Text};
+use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 
-use crate::toy::house::{DEADLINE, House, Room, config, guest};
-use crate::toy::net::{End, HostSide, echo};
-
-const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
-    Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-
-/// A frame of a client with the masking key zero, which changes nothing.
-fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0x80 | opcode];
-    match payload.len() {
-        short @ 0..126 => frame.push(0x80 | u8::try_from(short).unwrap()),
-        long => {
-            frame.push(0x80 | 127);
-            frame.extend_from_slice(&u64::try_from(long).unwrap().to_be_bytes());
-        }
-    }
-    frame.extend_from_slice(&[0; 4]);
-    frame.extend_from_slice(payload);
-    frame
-}
-
-async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
-    let text = text.to_owned();
-    room.link
-        .call_with("ask", move |m, now| m.ask(&text, now))
-        .await
-}
+use crate::toy::house::{DEADLINE, House, ask, config, guest};
+use crate::toy::net::{self, HostSide, echo};
 
 /// A guest by hand: upgraded, has said hello, and reads nothing from then on.
-async fn deaf_guest(address: SocketAddr) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let mut tcp = socket.connect(address).await.unwrap();
-    tcp.write_all(UPGRADE).await.unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(tcp.read_u8().await.unwrap());
-    }
-    let hello = masked(1, br#"{"hello":"deaf"}"#);
-    tcp.write_all(&hello).await.unwrap();
-    tcp
+async fn deaf_guest(address: SocketAddr) -> RawPeer {
+    let mut peer = RawPeer::connect_narrow(address).await.unwrap();
+    peer.upgrade(&upgrade_request("/", "")).await.unwrap();
+    peer.text(r#"{"hello":"deaf"}"#).await.unwrap();
+    peer
 }
 
 #[tokio::test]
@@ -168,17 +136,12 @@ async fn a_violator_that_keeps_sending_gets_the_close_reason() {
         link
     };
     let house = House::open_with("127.0.0.1:0".parse().unwrap(), patient).await;
-    let mut tcp = deaf_guest(house.address).await;
+    let mut peer = deaf_guest(house.address).await;
     // More than the buffers of the line hold, so that a reset would meet it.
     let mut huge = b"\x81\xff\0\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
     huge.resize(16 << 20, b'x');
-    tcp.write_all(&huge).await.unwrap();
-    let mut received = Vec::new();
-    tcp.read_to_end(&mut received).await.unwrap();
-    assert!(
-        received.ends_with(b"\x88\x02\x03\xf1"),
-        "the end is no 1009"
-    );
+    peer.bytes(&huge).await.unwrap();
+    assert_eq!(peer.end().await, End::Close(1009));
 }
 
 #[tokio::test]
@@ -226,13 +189,8 @@ async fn forward(
 
 /// The length of the server's answer to the upgrade, so that a proxy can stop right behind it.
 async fn answer_length(address: SocketAddr) -> usize {
-    let mut tcp = TcpStream::connect(address).await.unwrap();
-    tcp.write_all(UPGRADE).await.unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(tcp.read_u8().await.unwrap());
-    }
-    head.len()
+    let mut peer = RawPeer::connect(address).await.unwrap();
+    peer.upgrade(&upgrade_request("/", "")).await.unwrap().len()
 }
 
 #[tokio::test]
@@ -269,7 +227,7 @@ async fn an_accepted_socket_can_be_driven_without_a_server() {
     let ws = rpc_core::net::ws::WsStream::accept(tcp, &rpc_core::net::ws::WsConfig::default())
         .await
         .unwrap();
-    let host = End::spawn(rpc_core::net::over(HostSide::default(), ws, config()));
+    let host = net::End::spawn(rpc_core::net::over(HostSide::default(), ws, config()));
     host.link.ready().await.unwrap();
     let answer = host.link.call_with("ask", |m, now| m.ask("hi", now)).await;
     assert_eq!(answer, Ok("hi".to_owned()));

@@ -8,6 +8,7 @@ use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use rpc_core::net::ws::{Role, Socket, WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DialError, Dialer as _, Message, TransportError};
 use rpc_core::{CloseFrame, Outgoing, Text};
+use switchboard_testing::faults::RawFrame;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpListener;
 
@@ -34,19 +35,9 @@ async fn raw_peer(config: &WsConfig, pipe: usize) -> (WsStream<DuplexStream>, Du
     )
 }
 
-/// A frame as a client sends it; the mask of zeros leaves the payload readable.
+/// A frame as a client sends it.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![first];
-    match u8::try_from(payload.len()) {
-        Ok(len) if len < 126 => bytes.push(0x80 | len),
-        _ => {
-            bytes.push(0x80 | 126);
-            bytes.extend_from_slice(&u16::try_from(payload.len()).unwrap().to_be_bytes());
-        }
-    }
-    bytes.extend_from_slice(&[0; 4]);
-    bytes.extend_from_slice(payload);
-    bytes
+    RawFrame::new(first, payload).into_bytes(Role::Client)
 }
 
 fn text(payload: &str) -> Outgoing {

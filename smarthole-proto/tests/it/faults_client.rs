@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer, Link, LinkEvent};
+use rpc_core::net::{Dialer, LinkEvent};
 use rpc_core::{Limits, Refused};
 use serde_json::{Value, json};
 use smarthole_proto::client::ClientConfig;
@@ -28,6 +28,7 @@ fn config(terms: &Terms) -> ClientConfig {
             max_message_bytes: terms.max_message,
             ..Limits::default()
         },
+        link: terms.link.clone(),
         ..ClientConfig::new(registration()).unwrap()
     }
 }
@@ -49,18 +50,8 @@ impl ClientUnderTest for Responses {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(
-            dialer,
-            ClientConfig {
-                link: terms.link.clone(),
-                ..config(&terms)
-            },
-        );
+        let (client, events, connection) = connect_with(dialer, config(&terms));
         (client, events, tokio::spawn(connection.run()))
-    }
-
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client
     }
 
     async fn step(&self, line: &mut dyn Line, _: usize) -> Option<()> {

@@ -1,31 +1,25 @@
 //! The server under faults, over real sockets.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
-use rpc_core::net::DrainReport;
-use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
 use serde_json::Value;
 use smarthole_proto::hub::{HubConfig, HubError, Input, Unroutable};
 use smarthole_proto::limits;
-use smarthole_proto::net::{RouterRuntime, Server, ServerHandle, ServerOptions, Settled};
+use smarthole_proto::net::{RouterRuntime, Server, ServerOptions, Settled};
 use smarthole_proto::router::RouterError;
 use smarthole_proto::server::{ServerConfig, ServerConn};
-use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::server::{ServerUnderTest, Serving, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 use crate::harness::Obedient;
-use crate::wire::{ack, registration};
+use crate::raw_client::{ack, registration};
 
 struct Subject {
-    address: SocketAddr,
-    counters: Arc<Counters>,
-    handle: ServerHandle,
+    serving: Serving,
     runtime: RouterRuntime,
     max_message: usize,
 }
@@ -67,23 +61,16 @@ impl ServerUnderTest for Subject {
         let server = Server::bind("127.0.0.1:0", Obedient::default(), options)
             .await
             .unwrap();
-        let subject = Self {
-            address: server.local_addr(),
-            counters: server.counters(),
-            handle: server.handle(),
-            runtime: server.runtime(),
+        let runtime = server.runtime();
+        Self {
+            serving: Serving::start(server),
+            runtime,
             max_message: terms.max_message,
-        };
-        tokio::spawn(server.run());
-        subject
+        }
     }
 
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.counters)
+    fn serving(&self) -> &Serving {
+        &self.serving
     }
 
     fn upgrade(&self) -> String {
@@ -182,14 +169,6 @@ impl ServerUnderTest for Subject {
 
     fn stranger(&self) -> Option<End> {
         Some(End::Close(1008))
-    }
-
-    fn going(&self) -> u16 {
-        1001
-    }
-
-    async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.handle.drain(deadline).await
     }
 }
 

@@ -21,10 +21,13 @@ mod mounted;
 mod net_client;
 mod played;
 mod plugin;
+mod raw_client;
 mod runtime;
 mod serve;
 mod serve_trouble;
 mod sim;
 mod spec;
 mod vectors;
+#[allow(dead_code, reason = "the other tests that use it need all of it")]
+#[path = "../../../exoclaw-proto/tests/it/wire.rs"]
 mod wire;

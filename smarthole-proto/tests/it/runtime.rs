@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::harness::{Obedient, until};
-use crate::wire::{ack, registration};
+use crate::raw_client::{ack, registration};
 
 const SECOND: Duration = Duration::from_secs(1);
 

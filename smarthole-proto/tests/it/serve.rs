@@ -14,7 +14,8 @@ use smarthole_proto::timestamp;
 
 use crate::harness::{Obedient, Running, start, until};
 use crate::played::config;
-use crate::wire::{Frame, Wire, ack, ask, ask_from, frame, reject, response, upgrade_request};
+use crate::raw_client::{ack, ask_from, reject, response};
+use crate::wire::{Frame, Wire, ask, frame, upgrade_request};
 
 async fn open() -> Running {
     start(ServerOptions::default()).await
@@ -105,7 +106,7 @@ async fn a_direct_message_skips_the_router_and_loses_its_prefix() {
 #[tokio::test]
 async fn only_loopback_peers_are_accepted() {
     let server = open().await;
-    let request = upgrade_request("");
+    let request = upgrade_request("/", "");
     let answer = ask_from("127.0.0.2:0", server.address, &request).await;
     assert!(answer.starts_with("403 Forbidden"), "{answer}");
     let answer = ask_from("127.0.0.1:0", server.address, &request).await;
@@ -123,7 +124,7 @@ async fn foreign_origins_and_hosts_are_refused() {
         ("origin: app://evil.md\r\n", "403"),
         ("origin: null\r\n", "403"),
     ] {
-        let answer = ask(server.address, &upgrade_request(header)).await;
+        let answer = ask(server.address, &upgrade_request("/", header)).await;
         assert!(answer.starts_with(status), "{header}: {answer}");
     }
     for (host, status) in [
@@ -131,7 +132,7 @@ async fn foreign_origins_and_hosts_are_refused() {
         ("[::1]", "101"),
         ("evil.example", "403"),
     ] {
-        let request = upgrade_request("").replace("localhost", host);
+        let request = upgrade_request("/", "").replace("localhost", host);
         let answer = ask(server.address, &request).await;
         assert!(answer.starts_with(status), "{host}: {answer}");
     }
@@ -153,16 +154,16 @@ async fn the_101st_client_gets_503() {
     for client in 0..100 {
         wires.push(Wire::client(server.address, &format!("client-{client}")).await);
     }
-    let answer = ask(server.address, &upgrade_request("")).await;
+    let answer = ask(server.address, &upgrade_request("/", "")).await;
     assert!(answer.starts_with("503 Service Unavailable"), "{answer}");
     let why = "\r\n\r\nService Unavailable: Max connections reached";
     assert!(answer.ends_with(why), "{answer}");
     let post = "POST /input HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nhi";
     assert!(ask(server.address, post).await.ends_with("\r\n\r\nhi"));
-    let stranger = ask_from("127.0.0.2:0", server.address, &upgrade_request("")).await;
+    let stranger = ask_from("127.0.0.2:0", server.address, &upgrade_request("/", "")).await;
     assert!(stranger.starts_with("403"), "{stranger}");
     wires.clear();
-    while ask(server.address, &upgrade_request(""))
+    while ask(server.address, &upgrade_request("/", ""))
         .await
         .starts_with("503")
     {}
@@ -201,7 +202,7 @@ async fn a_server_at_the_specified_port_has_the_specified_url() {
 #[tokio::test]
 async fn any_path_upgrades_and_the_first_subprotocol_is_selected() {
     let server = open().await;
-    let request = upgrade_request("sec-websocket-protocol: first, second\r\n");
+    let request = upgrade_request("/", "sec-websocket-protocol: first, second\r\n");
     let answer = ask(server.address, &request.replace("GET /", "GET /any?x=1")).await;
     assert!(answer.starts_with("101"), "{answer}");
     assert!(

@@ -11,7 +11,8 @@ use smarthole_proto::net::{RouterOptions, ServerOptions};
 use smarthole_proto::router::RouterError;
 
 use crate::harness::{Running, comes_true, start, start_with_timeout};
-use crate::wire::{Frame, Wire, ack, frame};
+use crate::raw_client::ack;
+use crate::wire::{Frame, Wire, frame};
 
 async fn open() -> Running {
     start(ServerOptions::default()).await

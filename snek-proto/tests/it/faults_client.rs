@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use rpc_core::Limits;
+use rpc_core::net::Dialer;
 use rpc_core::net::ws::WsDialer;
-use rpc_core::net::{Dialer, Link};
 use serde_json::{Value, json};
 use snek_proto::client::ClientConfig;
 use snek_proto::frame::Final;
@@ -25,6 +25,7 @@ fn config(terms: &Terms) -> ClientConfig {
             max_message_bytes: terms.max_message,
             ..Limits::default()
         },
+        link: terms.link.clone(),
         ..ClientConfig::new("mybot", "mypassword")
     }
 }
@@ -42,18 +43,8 @@ impl ClientUnderTest for Messages {
     }
 
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self> {
-        let (client, events, connection) = connect_with(
-            dialer,
-            ClientConfig {
-                link: terms.link.clone(),
-                ..config(&terms)
-            },
-        );
+        let (client, events, connection) = connect_with(dialer, config(&terms));
         (client, events, tokio::spawn(connection.run()))
-    }
-
-    fn link<'h>(&self, client: &'h Client) -> &'h Link<ClientProtocol> {
-        client
     }
 
     async fn step(&self, line: &mut dyn Line, step: usize) -> Option<()> {

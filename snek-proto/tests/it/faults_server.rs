@@ -1,20 +1,17 @@
 //! The server under faults, over real sockets.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rpc_core::net::DrainReport;
-use rpc_core::net::server::Counters;
 use rpc_core::testing::conformance;
 use rpc_core::{Limits, Secret, Str};
 use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
-use snek_proto::net::{Backend, CallReply, Peer, Replied, Server, ServerHandle, ServerOptions};
+use snek_proto::net::{Backend, CallReply, Peer, Replied, Server, ServerOptions};
 use snek_proto::server::{ServerConfig, ServerConn};
-use switchboard_testing::faults::server::{ServerUnderTest, Terms, check_all};
+use switchboard_testing::faults::server::{ServerUnderTest, Serving, Terms, check_all};
 use switchboard_testing::faults::{End, RawPeer, upgrade_request};
 
 /// Lets everyone in; panics, hangs or pushes as it is told.
@@ -61,11 +58,7 @@ impl Backend for Obedient {
     }
 }
 
-struct Subject {
-    address: SocketAddr,
-    counters: Arc<Counters>,
-    handle: ServerHandle,
-}
+struct Subject(Serving);
 
 fn call(method: &str, id: &str) -> String {
     format!(r#"{{"method":"{method}","args":[],"kwargs":{{}},"callId":"{id}"}}"#)
@@ -114,21 +107,11 @@ impl ServerUnderTest for Subject {
         let server = Server::bind("127.0.0.1:0", Obedient, options)
             .await
             .unwrap();
-        let subject = Self {
-            address: server.local_addr(),
-            counters: server.counters(),
-            handle: server.handle(),
-        };
-        tokio::spawn(server.run());
-        subject
+        Self(Serving::start(server))
     }
 
-    fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.counters)
+    fn serving(&self) -> &Serving {
+        &self.0
     }
 
     fn upgrade(&self) -> String {
@@ -193,14 +176,6 @@ impl ServerUnderTest for Subject {
 
     fn stranger(&self) -> Option<End> {
         Some(End::Close(1008))
-    }
-
-    fn going(&self) -> u16 {
-        1001
-    }
-
-    async fn drain(&self, deadline: Duration) -> DrainReport {
-        self.handle.drain(deadline).await
     }
 }
 

@@ -100,10 +100,7 @@ fn an_aborted_chat_unknown_to_the_server_ends() {
         }]
     ));
     played.wait(10 * SECOND);
-    assert!(matches!(
-        ended(played.updates().last()),
-        Outcome::TimedOut { .. }
-    ));
+    played.times_out();
 }
 
 #[test]
@@ -115,10 +112,7 @@ fn a_failed_abort_restores_the_chats_timeout() {
     played.wait(179 * SECOND);
     assert_eq!(played.events(), []);
     played.wait(SECOND);
-    assert!(matches!(
-        ended(played.updates().last()),
-        Outcome::TimedOut { .. }
-    ));
+    played.times_out();
 }
 
 #[test]
@@ -162,10 +156,7 @@ fn a_refused_or_malformed_abort_reply_does_not_leave_the_chat_pending() {
             }]
         ));
         played.wait(10 * SECOND);
-        assert!(matches!(
-            ended(played.updates().last()),
-            Outcome::TimedOut { .. }
-        ));
+        played.times_out();
     }
 }
 

@@ -347,12 +347,3 @@ fn a_server_is_healthy_by_default() {
         assert_eq!(status.ok, ok, "{text}");
     }
 }
-
-#[test]
-fn capabilities_are_a_comma_separated_list() {
-    let mut status = Status::new("m", "s");
-    let words: Vec<_> = status.capability_words().collect();
-    assert_eq!(words, ["error.structured", "stream.sse"]);
-    status.capabilities = " a,,b ,".into();
-    assert_eq!(status.capability_words().collect::<Vec<_>>(), ["a", "b"]);
-}

@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::thread;
 
 use serde_json::Value;
 
-use crate::programs::{Folder, Running, answer_as_a_model, assert_in_order, outcome, switchboard};
+use crate::programs::{
+    Ended as _, Folder, Outcome, Running, assert_in_order, model, outcome, outcome_of_lines,
+    switchboard,
+};
 
 /// A home for keys, lists and files, which is removed with the value.
 pub(crate) struct Home(pub(crate) Folder);
@@ -20,8 +21,8 @@ impl Home {
     }
 
     pub(crate) fn agent(&self, args: &[&str]) -> Command {
-        let mut command = switchboard("agent");
-        command.args(args).env("AGENT_HOME", &*self.0);
+        let mut command = switchboard("agent", args);
+        command.env("AGENT_HOME", &*self.0);
         command
     }
 
@@ -33,31 +34,15 @@ impl Home {
     }
 
     /// Talks to a host, with these lines: exit code, standard output, standard error.
-    pub(crate) fn chat(
-        &self,
-        host: &Host,
-        args: &[&str],
-        lines: &str,
-    ) -> (Option<i32>, String, String) {
+    pub(crate) fn chat(&self, host: &Host, args: &[&str], lines: &str) -> Outcome {
         let mut command = self.agent(&["chat", &host.url]);
-        let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        // One that does not read has ended.
-        let _ = input.write_all(lines.as_bytes());
-        drop(input);
-        let output = child.wait_with_output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        command.args(args);
+        outcome_of_lines(command, lines)
     }
 
     /// The answer to one question.
     pub(crate) fn answer(&self, host: &Host, prompt: &str) -> String {
-        let (code, out, err) = self.chat(host, &[prompt], "");
-        assert_eq!(code, Some(0), "{prompt}: {err}");
+        let (out, _) = self.chat(host, &[prompt], "").ends(0);
         out.trim_end().to_owned()
     }
 
@@ -127,24 +112,18 @@ fn every_mistake_says_what_to_do() {
             "png",
         ),
     ] {
-        let (code, out, err) = outcome(home.agent(args));
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
-        assert!(err.contains(expected), "{args:?}: {err}");
+        outcome(home.agent(args)).fails(2, &[expected]);
     }
-    let mut homeless = switchboard("agent");
-    homeless.args(["host"]).env_remove("HOME");
-    let (code, _, err) = outcome(homeless);
-    assert_eq!(code, Some(2));
-    assert!(err.contains("--home"), "{err}");
+    let mut homeless = switchboard("agent", &["host"]);
+    homeless.env_remove("HOME");
+    outcome(homeless).fails(2, &["--home"]);
 }
 
 #[test]
 fn an_absent_agent_is_reported_at_once() {
     let home = Home::new();
     for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1/own"] {
-        let (code, out, err) = outcome(home.agent(&["chat", url, "hello"]));
-        assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
-        assert_in_order(&err, &["error: no ", "127.0.0.1:1"]);
+        outcome(home.agent(&["chat", url, "hello"])).fails(3, &["error: no ", "127.0.0.1:1"]);
     }
 }
 
@@ -152,12 +131,12 @@ fn an_absent_agent_is_reported_at_once() {
 fn one_question_has_its_answer_on_standard_output() {
     let home = Home::new();
     let host = home.host(&[]);
-    let (code, out, err) = home.chat(&host, &["/call list_files {\"path\":\".\"}"], "");
-    assert_eq!((code, out.as_str()), (Some(0), "{\"found\":[]}\n"));
+    let err = home
+        .chat(&host, &["/call list_files {\"path\":\".\"}"], "")
+        .prints("{\"found\":[]}\n");
     assert_in_order(&err, &["list_files ."]);
-    let (code, out, err) = home.chat(&host, &["!fail it hurts"], "");
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_in_order(&err, &["error: ", "it hurts"]);
+    home.chat(&host, &["!fail it hurts"], "")
+        .fails(1, &["error: ", "it hurts"]);
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
 }
 
@@ -184,19 +163,18 @@ fn questions_are_answered_by_the_lines_that_follow() {
     let home = Home::new();
     let host = home.host(&[]);
     let lines = " /call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}\n2\n /call ask_user {\"question\":\"My name?\"}\nAnn\ncount to 2";
-    let (code, out, err) = home.chat(&host, &[], lines);
-    assert_eq!(code, Some(0), "{out}{err}");
+    let (out, err) = home.chat(&host, &[], lines).ends(0);
     assert_in_order(
         &err,
         &["? Which colour?", "1. red", "2. green", "? My name?"],
     );
     assert_in_order(&out, &["green\nAnn\n", "1 2 - done"]);
-    let (code, out, err) = home.chat(
+    home.chat(
         &host,
         &["/call ask_user {\"question\":\"Which colour?\",\"options\":[\"red\",\"green\"]}"],
         "blue\n",
-    );
-    assert_eq!((code, out.as_str()), (Some(0), "blue\n"), "{err}");
+    )
+    .prints("blue\n");
 }
 
 #[test]
@@ -219,28 +197,23 @@ fn nothing_is_written_without_approval() {
         );
         assert_eq!(home.file("a.txt"), None);
     }
-    let (code, out, err) = home.chat(&host, &prompt, "y\n");
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "wrote 4 bytes to a.txt\n"),
-        "{err}"
-    );
+    home.chat(&host, &prompt, "y\n")
+        .prints("wrote 4 bytes to a.txt\n");
     assert_eq!(home.file("a.txt").as_deref(), Some("milk"));
     // Once for the session, or for all.
-    let (code, _, err) = home.chat(&host, &[], " /call write_file {\"path\":\"b.txt\",\"text\":\"b\"}\ns\n /call write_file {\"path\":\"b.txt\",\"text\":\"c\"}\n");
-    assert_eq!(code, Some(0), "{err}");
+    let (_, err) = home.chat(&host, &[], " /call write_file {\"path\":\"b.txt\",\"text\":\"b\"}\ns\n /call write_file {\"path\":\"b.txt\",\"text\":\"c\"}\n").ends(0);
     assert_eq!(err.matches("The agent wants to write").count(), 1, "{err}");
     assert_eq!(home.file("b.txt").as_deref(), Some("c"));
-    let (code, out, _) = home.chat(
+    home.chat(
         &host,
         &[
             "--yes",
             "/call write_file {\"path\":\"d.txt\",\"text\":\"d\"}",
         ],
         "",
-    );
-    assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to d.txt\n"));
-    let (code, out, _) = home.chat(
+    )
+    .prints("wrote 1 bytes to d.txt\n");
+    home.chat(
         &host,
         &[
             "--mode",
@@ -248,8 +221,8 @@ fn nothing_is_written_without_approval() {
             "/call write_file {\"path\":\"e.txt\",\"text\":\"e\"}",
         ],
         "",
-    );
-    assert_eq!((code, out.as_str()), (Some(0), "wrote 1 bytes to e.txt\n"));
+    )
+    .prints("wrote 1 bytes to e.txt\n");
     let (_, out, err) = home.chat(
         &host,
         &[],
@@ -267,8 +240,7 @@ fn an_agent_that_asks_nothing_ends_with_its_turns() {
     let host = home.host(&[]);
     let lines = "/mode ulw 2\n /call write_file {\"path\":\"a.txt\",\"text\":\"a\"}\n /call write_file {\"path\":\"b.txt\",\"text\":\"b\"}\n /call write_file {\"path\":\"c.txt\",\"text\":\"c\"}\n1\n\
         \u{20}/call write_file {\"path\":\"d.txt\",\"text\":\"d\"}\nsafe\nn\n";
-    let (code, out, err) = home.chat(&host, &[], lines);
-    assert_eq!(code, Some(0), "{out}{err}");
+    let (out, err) = home.chat(&host, &[], lines).ends(0);
     assert_in_order(
         &out,
         &[
@@ -326,15 +298,13 @@ fn files_and_images_go_with_a_prompt() {
     fs::write(&note, "a note").unwrap();
     fs::write(&dot, "not really one").unwrap();
     let (note, dot) = (note.to_str().unwrap(), dot.to_str().unwrap());
-    let (code, _, err) = home.chat(&host, &["--file", note, "here"], "");
-    assert_eq!(code, Some(0), "{err}");
+    let (_, err) = home.chat(&host, &["--file", note, "here"], "").ends(0);
     assert_in_order(&err, &["the agent has got ", "note.txt"]);
     let (code, out, err) = home.chat(&host, &["--image", dot, "what is this?"], "");
     let seen = "I see an image of type image/png with 14 bytes\n";
     assert_eq!((code, out.as_str()), (Some(0), seen), "{err}");
     let lines = format!("/file {note}\nhere\n /call list_files\n/image {note}\n");
-    let (code, out, err) = home.chat(&host, &[], &lines);
-    assert_eq!(code, Some(1), "{out}");
+    let (out, err) = home.chat(&host, &[], &lines).ends(1);
     assert_in_order(&out, &["note.txt"]);
     let told = [
         "error: ",
@@ -350,9 +320,8 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let store = home.0.join("kept.redb");
     let stored = ["--store", store.to_str().unwrap(), "--fsync", "1s"];
     let host = home.host(&stored);
-    let (code, _, err) = home.chat(&host, &["--resume", "hello"], "");
-    assert_eq!(code, Some(1));
-    assert!(err.contains("run without --resume"), "{err}");
+    home.chat(&host, &["--resume", "hello"], "")
+        .fails(1, &["run without --resume"]);
     let (code, _, err) = home.chat(&host, &["--resume=nope", "hello"], "");
     let new = "the agent knows no session nope: this is a new one";
     assert!(code == Some(0) && err.contains(new), "{err}");
@@ -376,8 +345,7 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let _input = left.input();
     left.line_with("? The agent wants to write ");
     drop(left);
-    let (code, out, err) = home.chat(&host, &["--resume"], "y\ncount to 3\n");
-    assert_eq!(code, Some(0), "{out}{err}");
+    let (out, err) = home.chat(&host, &["--resume"], "y\ncount to 3\n").ends(0);
     assert_in_order(&err, &["? The agent wants to write "]);
     assert_in_order(&out, &["wrote 4 bytes to a.txt", "1 2 3 - done"]);
 
@@ -388,12 +356,13 @@ fn a_conversation_is_resumed_also_in_the_middle() {
     let mut again = home.agent(&["host", "--listen", listen]);
     again.args(stored);
     let host = Host::start(again);
-    let (code, out, err) = home.chat(
-        &host,
-        &["--resume", "/call search {\"query\":\"count\"}"],
-        "",
-    );
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = home
+        .chat(
+            &host,
+            &["--resume", "/call search {\"query\":\"count\"}"],
+            "",
+        )
+        .ends(0);
     assert_in_order(&out, &["count to 2", "count to 3"]);
 }
 
@@ -414,27 +383,22 @@ fn an_agent_is_known_by_its_address() {
     let chat = |address: &str| {
         outcome(home.agent(&["chat", address, "--endpoint", &host.url, "count to 2"]))
     };
-    let (code, out, err) = chat(&host.address);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "I count: 1 2 - done\n"),
-        "{err}"
-    );
-    let (code, _, err) = chat(&("0x".to_owned() + &"ab".repeat(32)));
-    assert_eq!(code, Some(3));
-    assert_in_order(&err, &["another agent answers there", &host.address]);
+    chat(&host.address).prints("I count: 1 2 - done\n");
+    chat(&("0x".to_owned() + &"ab".repeat(32)))
+        .fails(3, &["another agent answers there", &host.address]);
 }
 
 #[test]
 fn json_is_one_object_for_each_event() {
     let home = Home::new();
     let host = home.host(&[]);
-    let (code, out, err) = home.chat(
-        &host,
-        &["--json"],
-        " /call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}\ny\n!fail\n",
-    );
-    assert_eq!(code, Some(1));
+    let (out, err) = home
+        .chat(
+            &host,
+            &["--json"],
+            " /call write_file {\"path\":\"a.txt\",\"text\":\"milk\"}\ny\n!fail\n",
+        )
+        .ends(1);
     assert_in_order(&err, &["error: one error was printed above"]);
     let events: Vec<Value> = out
         .lines()
@@ -472,8 +436,7 @@ fn json_has_an_event_for_whatever_ends_it() {
         (&nobody, "no connection to http://127.0.0.1:1", 3),
     ] {
         let command = guest.agent(&["chat", url, "--json", "!fail it hurts"]);
-        let (code, out, err) = outcome(command);
-        assert_eq!(code, Some(expected), "{err}");
+        let (out, err) = outcome(command).ends(expected);
         let last = out.lines().last().unwrap_or_default();
         let event: Value = serde_json::from_str(last).unwrap();
         assert_eq!(event["event"], "error", "{out}");
@@ -516,20 +479,16 @@ fn the_end_of_the_terminal_lets_the_agent_finish() {
 #[test]
 fn a_cut_answer_does_not_count_as_whole() {
     let home = Home::new();
-    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
-    let model_url = format!("http://{}", provider.local_addr().unwrap());
-    let chunks = [
+    let (model_url, provider) = model(&[
         r#"{"choices":[{"delta":{"content":"as far as it"},"finish_reason":"length"}]}"#,
         r#"{"choices":[{"delta":{"content":"a whole one"},"finish_reason":"stop"}]}"#,
-    ];
-    let provider = thread::spawn(move || answer_as_a_model(&provider, &chunks));
+    ]);
     let mut command = home.agent(&["host", "--listen", "127.0.0.1:0", "--provider", "openai"]);
     command
         .args(["--base-url", &model_url, "--model", "toy"])
         .env("OPENAI_API_KEY", "sk-hunter2");
     let host = Host::start(command);
-    let (code, out, err) = home.chat(&host, &[], "hello\nand now?\n");
-    assert_eq!(code, Some(1), "{err}");
+    let (out, err) = home.chat(&host, &[], "hello\nand now?\n").ends(1);
     assert_in_order(&out, &["as far as it", "a whole one"]);
     assert_in_order(&err, &["the answer is cut"]);
     let requests = provider.join().unwrap();

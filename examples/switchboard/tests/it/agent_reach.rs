@@ -6,7 +6,7 @@ use rpc_core::net::{Dialer as _, Message};
 use rpc_core::{Outgoing, Text};
 
 use crate::agent_cli::{Home, Host};
-use crate::programs::{assert_in_order, outcome};
+use crate::programs::{Ended as _, assert_in_order, outcome};
 
 #[test]
 fn a_public_host_says_so() {
@@ -16,11 +16,11 @@ fn a_public_host_says_so() {
     let address = taken.local_addr().unwrap().to_string();
     let host = |args: &[&str]| {
         let mut command = home.agent(&["host", "--listen", &address, "--public"]);
-        let (code, _, err) = outcome({
+        let (_, err) = outcome({
             command.args(args);
             command
-        });
-        assert_eq!(code, Some(1), "{err}");
+        })
+        .ends(1);
         err
     };
     let (encrypted, all, names) = ("nothing is encrypted", "may use the agent", "any host name");
@@ -99,21 +99,18 @@ fn a_stranger_needs_a_code_once() {
     let host = home.host(&[&careful[..], &["--invite", "other"]].concat());
     assert_eq!(guest.answer(&host, "count to 3"), "I count: 1 2 3 - done");
     let other = Home::new();
-    let (code, out, err) = other.chat(&host, &["--invite", "other", "count to 2"], "");
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "I count: 1 2 - done\n"),
-        "{err}"
-    );
+    other
+        .chat(&host, &["--invite", "other", "count to 2"], "")
+        .prints("I count: 1 2 - done\n");
 }
 
 #[test]
 fn a_strict_host_admits_only_allowed_callers() {
     let (home, guest) = (Home::new(), Home::new());
     let host = home.host(&["--trust", "strict"]);
-    let (code, _, err) = guest.chat(&host, &["hello"], "");
-    assert_eq!(code, Some(3));
-    assert_in_order(&err, &["error: no connection to ", "forbidden"]);
+    guest
+        .chat(&host, &["hello"], "")
+        .fails(3, &["error: no connection to ", "forbidden"]);
     let line = host.running.line_with("CONNECT auth error");
     assert_in_order(&line, &["✗ CONNECT auth error: forbidden"]);
     drop(host);

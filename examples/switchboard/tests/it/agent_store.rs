@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::agent_cli::{Home, Host};
-use crate::programs::{Running, assert_in_order, outcome};
+use crate::programs::{Ended as _, Running, assert_in_order, outcome};
 
 #[test]
 fn a_second_host_learns_who_holds_the_sessions_or_waits() {
@@ -15,8 +15,7 @@ fn a_second_host_learns_who_holds_the_sessions_or_waits() {
         .trim_start_matches("http://")
         .trim_end_matches('/');
     let again = ["host", "--listen", place];
-    let (code, out, err) = outcome(home.agent(&again));
-    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    let err = outcome(home.agent(&again)).fails(1, &[]);
     let holder = format!("(process {})", first.running.id());
     assert_in_order(&err, &["--store: ", "in use by switchboard", &holder]);
     let mut patient = home.agent(&again);
@@ -24,12 +23,13 @@ fn a_second_host_learns_who_holds_the_sessions_or_waits() {
     let second = std::thread::spawn(move || Host::start(patient));
     drop(first);
     let second = second.join().unwrap();
-    let (code, out, err) = home.chat(
-        &second,
-        &["--resume", "/call search {\"query\":\"count\"}"],
-        "",
-    );
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = home
+        .chat(
+            &second,
+            &["--resume", "/call search {\"query\":\"count\"}"],
+            "",
+        )
+        .ends(0);
     assert_in_order(&out, &["count to 2"]);
 }
 
@@ -56,9 +56,8 @@ fn addresses_added_to_the_blocklist_by_hand_stay_out() {
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
     let text = "# everybody\n*";
     fs::write(home.0.join("blocklist.txt"), text).unwrap();
-    let (code, _, err) = home.chat(&host, &["count to 2"], "");
-    assert_eq!(code, Some(3), "{err}");
-    assert_in_order(&err, &["forbidden"]);
+    home.chat(&host, &["count to 2"], "")
+        .fails(3, &["forbidden"]);
     fs::remove_file(home.0.join("blocklist.txt")).unwrap();
     assert_eq!(home.answer(&host, "count to 2"), "I count: 1 2 - done");
 }

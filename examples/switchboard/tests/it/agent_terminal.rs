@@ -17,27 +17,15 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new() -> Self {
         let home = Folder::new("agent-terminal");
-        let mut command = switchboard("agent");
-        command
-            .args(["host", "--listen", "127.0.0.1:0"])
-            .env("AGENT_HOME", &*home);
-        let host = Running::start(command);
-        let line = host.line_with("listening on http://");
-        let (_, rest) = line.split_once("listening on ").unwrap();
-        let url = rest.split(' ').next().unwrap().to_owned();
-        Self {
-            home,
-            _host: host,
-            url,
-        }
+        let mut command = switchboard("agent", &["host", "--listen", "127.0.0.1:0"]);
+        command.env("AGENT_HOME", &*home);
+        let (_host, url) = Running::serve(command);
+        Self { home, _host, url }
     }
 
     pub(crate) fn client(&self, args: &[&str]) -> Command {
-        let mut command = switchboard("agent");
-        command
-            .args(["chat", &self.url])
-            .args(args)
-            .env("AGENT_HOME", &*self.home);
+        let mut command = switchboard("agent", &["chat", &self.url]);
+        command.args(args).env("AGENT_HOME", &*self.home);
         command
     }
 

@@ -8,7 +8,7 @@ use connectonion_proto::storage::{FileConfig, FileStore, export};
 use serde_json::{Value, json};
 
 use crate::agent_cli::Home;
-use crate::programs::{Running, assert_in_order};
+use crate::programs::{Ended as _, Running, assert_in_order};
 
 #[test]
 fn sessions_are_kept_at_home_unless_another_place_is_given() {
@@ -23,8 +23,7 @@ fn sessions_are_kept_at_home_unless_another_place_is_given() {
 fn shows_the_thoughts_of_the_model() {
     let home = Home::new();
     let host = home.host(&[]);
-    let (code, out, err) = home.chat(&host, &["--json", "!think yes"], "");
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = home.chat(&host, &["--json", "!think yes"], "").ends(0);
     assert_in_order(&out, &[r#""type":"thinking""#, "shall I say"]);
 }
 
@@ -46,8 +45,7 @@ fn texts(frames: &[Value]) -> String {
 fn an_answer_is_shown_while_it_grows() {
     let home = Home::new();
     let host = home.host(&[]);
-    let (code, out, err) = home.chat(&host, &["--json", "!slow 12 60"], "");
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = home.chat(&host, &["--json", "!slow 12 60"], "").ends(0);
     let parts = frames(&out, "assistant_delta");
     // The parts of one text, none of which has more than a few words.
     assert!((2..=14).contains(&parts.len()), "{out}");
@@ -109,8 +107,9 @@ fn reports_a_conversation_that_is_too_long_for_the_model() {
     resume["session"]["messages"] = turns.collect();
     resume["session"]["turn"] = 150.into();
     fs::write(&file, resume.to_string()).unwrap();
-    let (code, out, err) = home.chat(&host, &["--resume", "--json", "count to 3"], "");
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = home
+        .chat(&host, &["--resume", "--json", "count to 3"], "")
+        .ends(0);
     let frames: Vec<Value> = out.lines().map(|line| line.parse().unwrap()).collect();
     let told = frames.iter().map(|it| &it["frame"]);
     let told: Vec<_> = told.filter(|it| it["type"] == "compact").collect();

@@ -5,12 +5,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::programs::{Running, outcome, switchboard};
+use crate::programs::{Ended as _, Running, assert_holds, outcome, switchboard};
 
 fn bot(args: &[&str]) -> Command {
-    let mut command = switchboard("bot");
-    command.args(args);
-    command
+    switchboard("bot", args)
 }
 
 /// A server, and a bot on it.
@@ -25,9 +23,7 @@ impl Fixture {
         let channels = ["--channel", "general=General", "--channel", "random=Random"];
         let mut command = bot(&["serve", "--open", "--listen", listen]);
         command.args(channels);
-        let server = Running::start(command);
-        let line = server.line_with("listening on ws://");
-        let url = line.trim_start_matches("listening on ").to_owned();
+        let (server, url) = Running::serve(command);
         Self {
             server,
             url,
@@ -64,56 +60,44 @@ impl Fixture {
 #[test]
 fn a_text_is_posted_and_the_answer_printed() {
     let place = Fixture::new();
-    let (code, out, err) = outcome(place.chat(&["@mybot count to 3"]));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = outcome(place.chat(&["@mybot count to 3"])).ends(0);
     assert_eq!(out, "ann, I count: 1 2 3 - done\n");
     assert_eq!(err, "");
     // A command for the terminal is a text here.
-    let (code, out, _) = outcome(place.chat(&["--channel", "#RANDOM", "@mybot echo /quit"]));
-    assert_eq!((code, out.as_str()), (Some(0), "/quit\n"));
+    outcome(place.chat(&["--channel", "#RANDOM", "@mybot echo /quit"])).prints("/quit\n");
 }
 
 #[test]
 fn a_text_without_an_answer_fails() {
     let place = Fixture::server("127.0.0.1:0");
-    let (code, out, err) = outcome(place.chat(&["--within", "200ms", "hello"]));
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(err.contains("no answer within 200ms"), "{err}");
+    outcome(place.chat(&["--within", "200ms", "hello"])).fails(1, &["no answer within 200ms"]);
 }
 
 #[test]
 fn a_refusal_or_a_missing_server_changes_nothing() {
     let nowhere = ["chat", "--url", "ws://127.0.0.1:1", "hello"];
-    let (code, out, err) = outcome(bot(&nowhere));
-    assert_eq!((code, out.as_str()), (Some(3), ""));
-    assert!(err.contains("bot serve --open"), "{err}");
+    outcome(bot(&nowhere)).fails(3, &["bot serve --open"]);
     // A pipe without a line does not hide it either.
-    let (code, ..) = outcome(bot(&nowhere[..3]));
-    assert_eq!(code, Some(3));
+    outcome(bot(&nowhere[..3])).ends(3);
 
     let mut server = bot(&["serve", "--user", "ann", "--listen", "127.0.0.1:0"]);
     server.env("SNEK_PASSWORD_ANN", "hunter2");
-    let server = Running::start(server);
-    let line = server.line_with("listening on ");
-    let url = line.trim_start_matches("listening on ");
-    let args = ["chat", "--url", url, "--username", "ann", "--within", "1s"];
-    let (code, _, err) = outcome(bot(&[&args[..], &["--json", "hello"]].concat()));
-    assert_eq!(code, Some(3));
-    assert!(err.contains("password in SNEK_PASSWORD"), "{err}");
+    let (_server, url) = Running::serve(server);
+    let args = ["chat", "--url", &url, "--username", "ann", "--within", "1s"];
+    let (_, err) = outcome(bot(&[&args[..], &["--json", "hello"]].concat())).ends(3);
+    assert_holds(&err, &["password in SNEK_PASSWORD"]);
     let file = std::env::temp_dir().join(format!("bot-chat-{}", std::process::id()));
     std::fs::write(&file, "hunter2\n").unwrap();
     let mut right = bot(&args);
     right.arg("--password-file").arg(&file);
-    assert_eq!(outcome(right).0, Some(0));
+    outcome(right).ends(0);
     std::fs::remove_file(file).unwrap();
 }
 
 #[test]
 fn an_unknown_channel_is_an_error() {
     let place = Fixture::server("127.0.0.1:0");
-    let (code, _, err) = outcome(place.chat(&["--channel", "nowhere", "hello"]));
-    assert_eq!(code, Some(2));
-    assert!(err.contains("#General (general)"), "{err}");
+    outcome(place.chat(&["--channel", "nowhere", "hello"])).fails(2, &["#General (general)"]);
 }
 
 #[test]

@@ -2,24 +2,20 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, answer_as_a_model, assert_holds, outcome, switchboard};
+use crate::programs::{Ended as _, Running, assert_holds, model, outcome, switchboard};
 
 fn bot(args: &[&str]) -> Command {
-    let mut command = switchboard("bot");
-    command.args(args);
+    switchboard("bot", args)
+}
+
+/// A bot that logs in with this password.
+fn user(url: &str, name: &str, password: &str, args: &[&str]) -> Command {
+    let mut command = bot(&["--url", url, "--username", name]);
+    command.args(args).env("SNEK_PASSWORD", password);
     command
 }
 
-/// A wrong call ends with code 2 and one message on standard error.
-fn mistake(args: &[&str], password: Option<&str>) -> String {
-    let mut command = bot(args);
-    if let Some(password) = password {
-        command.env("SNEK_PASSWORD", password);
-    }
-    let (code, out, err) = outcome(command);
-    assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
-    err
-}
+const OPEN: [&str; 4] = ["serve", "--open", "--listen", "127.0.0.1:0"];
 
 #[test]
 fn every_mistake_says_what_to_do() {
@@ -92,34 +88,22 @@ fn every_mistake_says_what_to_do() {
             &["x/y"],
         ),
     ] {
-        assert_holds(&mistake(args, password), expected);
+        let mut command = bot(args);
+        command.envs(password.map(|it| ("SNEK_PASSWORD", it)));
+        outcome(command).fails(2, expected);
     }
 }
 
 #[test]
 fn a_bot_answers_another_bot_and_ends() {
-    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
-    let line = server.line_with("listening on ws://127.0.0.1:");
-    let url = line.trim_start_matches("listening on ").to_owned();
+    let (_server, url) = Running::serve(bot(&OPEN));
 
-    let mut first = bot(&["--url", &url, "--username", "first", "--once"]);
-    first
-        .args(["--trigger", "^here I am"])
-        .env("SNEK_PASSWORD", "1");
-    let first = Running::start(first);
+    let trigger = ["--once", "--trigger", "^here I am"];
+    let first = Running::start(user(&url, "first", "1", &trigger));
     first.line_with("logged in");
     // The second bot is asked to join by no one but the test, through a third client.
-    let mut second = bot(&[
-        "--url",
-        &url,
-        "--username",
-        "second",
-        "--once",
-        "--within",
-        "50s",
-    ]);
-    second.env("SNEK_PASSWORD", "2");
-    let second = Running::start(second);
+    let once = ["--once", "--within", "50s"];
+    let second = Running::start(user(&url, "second", "2", &once));
     second.line_with("logged in");
 
     talk(&url, "@second join");
@@ -133,63 +117,28 @@ fn a_bot_answers_another_bot_and_ends() {
 fn a_refused_login_fails_at_once_and_says_where_to_look() {
     let mut server = bot(&["serve", "--user", "b", "--listen", "127.0.0.1:0"]);
     server.env("SNEK_PASSWORD_B", "right");
-    let server = Running::start(server);
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ").to_owned();
-    let mut wrong = bot(&["--url", &url, "--username", "b"]);
-    wrong.env("SNEK_PASSWORD", "hunter2");
-    let (code, _, err) = outcome(wrong);
-    assert_eq!(code, Some(3));
-    assert_holds(&err, &["refused the login", "password in SNEK_PASSWORD"]);
+    let (_server, url) = Running::serve(server);
+    let wrong = user(&url, "b", "hunter2", &[]);
+    let err = outcome(wrong).fails(3, &["refused the login", "password in SNEK_PASSWORD"]);
     assert!(!err.contains("hunter2"), "{err}");
 }
 
 #[test]
 fn a_bot_that_answers_nothing_in_time_fails() {
-    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ").to_owned();
-    let mut lonely = bot(&[
-        "--url",
-        &url,
-        "--username",
-        "b",
-        "--once",
-        "--within",
-        "200ms",
-    ]);
-    lonely.env("SNEK_PASSWORD", "p");
-    let (code, _, err) = outcome(lonely);
-    assert_eq!(code, Some(1), "{err}");
-    assert_holds(
-        &err,
-        &["the time of --within is up", "nothing was answered"],
-    );
+    let (_server, url) = Running::serve(bot(&OPEN));
+    let lonely = user(&url, "b", "p", &["--once", "--within", "200ms"]);
+    outcome(lonely).fails(1, &["the time of --within is up", "nothing was answered"]);
 }
 
 #[test]
 fn a_bot_answers_with_a_model_behind_http() {
-    let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let model_url = format!("http://{}", provider.local_addr().unwrap());
     let hi = r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
-    let provider = std::thread::spawn(move || answer_as_a_model(&provider, &[hi]));
-    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ").to_owned();
-    let args = [
-        "--url",
-        &url,
-        "--username",
-        "b",
-        "--once",
-        "--provider",
-        "openai",
-    ];
-    let mut command = bot(&args);
+    let (model_url, provider) = model(&[hi]);
+    let (_server, url) = Running::serve(bot(&OPEN));
+    let mut command = user(&url, "b", "p", &["--once", "--provider", "openai"]);
     command
         .args(["--base-url", &model_url, "--model", "toy"])
-        .env("OPENAI_API_KEY", "sk-hunter2")
-        .env("SNEK_PASSWORD", "p");
+        .env("OPENAI_API_KEY", "sk-hunter2");
     let running = Running::start(command);
     running.line_with("logged in");
     talk(&url, "@b hello");
@@ -218,15 +167,9 @@ fn talk(url: &str, text: &str) {
 
 #[test]
 fn json_is_one_object_for_each_event() {
-    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ").to_owned();
-    let mut command = bot(&["--url", &url, "--username", "b", "--json", "--once"]);
-    command
-        .args(["--within", "300ms"])
-        .env("SNEK_PASSWORD", "p");
-    let (code, out, _) = outcome(command);
-    assert_eq!(code, Some(1));
+    let (_server, url) = Running::serve(bot(&OPEN));
+    let command = user(&url, "b", "p", &["--json", "--once", "--within", "300ms"]);
+    let (out, _) = outcome(command).ends(1);
     let events = out.lines().map(|line| serde_json::from_str(line).unwrap());
     let events: Vec<serde_json::Value> = events.collect();
     let names: Vec<_> = events
@@ -234,9 +177,7 @@ fn json_is_one_object_for_each_event() {
         .filter_map(|event| event["event"].as_str())
         .collect();
     assert_eq!(names, ["connected", "note", "error"], "{out}");
-    let mut nowhere = bot(&["--url", "ws://127.0.0.1:1", "--username", "b", "--json"]);
-    nowhere.env("SNEK_PASSWORD", "p");
-    let running = Running::start(nowhere);
+    let running = Running::start(user("ws://127.0.0.1:1", "b", "p", &["--json"]));
     running.line_with("\"event\":\"lost\"");
 }
 
@@ -244,37 +185,18 @@ fn json_is_one_object_for_each_event() {
 fn a_password_in_the_environment_goes_before_the_file() {
     let file = std::env::temp_dir().join(format!("bot-cli-{}", std::process::id()));
     std::fs::write(&file, "b:of-the-file\nc:of-the-file\n").unwrap();
-    let mut server = bot(&[
-        "serve",
-        "--user",
-        "b",
-        "--user",
-        "c",
-        "--listen",
-        "127.0.0.1:0",
-    ]);
-    server.arg("--passwords").arg(&file);
+    let mut server = bot(&["serve", "--user", "b", "--user", "c"]);
+    server.args(["--listen", "127.0.0.1:0", "--passwords"]);
+    server.arg(&file);
     server.env("SNEK_PASSWORD_B", "of-the-variable");
-    let server = Running::start(server);
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ").to_owned();
+    let (_server, url) = Running::serve(server);
     for (name, password, expected) in [
         ("b", "of-the-variable", 1),
         ("b", "of-the-file", 3),
         ("c", "of-the-file", 1),
     ] {
-        let mut command = bot(&[
-            "--url",
-            &url,
-            "--username",
-            name,
-            "--once",
-            "--within",
-            "100ms",
-        ]);
-        command.env("SNEK_PASSWORD", password);
-        let (code, _, err) = outcome(command);
-        assert_eq!(code, Some(expected), "{name} {password}: {err}");
+        let once = ["--once", "--within", "100ms"];
+        outcome(user(&url, name, password, &once)).ends(expected);
     }
     std::fs::remove_file(file).unwrap();
 }
@@ -282,13 +204,9 @@ fn a_password_in_the_environment_goes_before_the_file() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_aborts_a_bot_that_has_to_answer_once() {
-    let server = Running::start(bot(&["serve", "--open", "--listen", "127.0.0.1:0"]));
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ").to_owned();
+    let (_server, url) = Running::serve(bot(&OPEN));
     for (once, expected) in [(&["--once"][..], 130), (&[], 0)] {
-        let mut command = bot(&["--url", &url, "--username", "b"]);
-        command.args(once).env("SNEK_PASSWORD", "p");
-        let running = Running::start(command);
+        let running = Running::start(user(&url, "b", "p", once));
         running.line_with("logged in");
         running.interrupt();
         assert_eq!(running.end(), Some(expected), "{once:?}");

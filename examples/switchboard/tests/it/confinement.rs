@@ -20,7 +20,7 @@ use switchboard::daemon::command::{CommandConfig, Confinement, Network, Output};
 use switchboard::daemon::{Code, ToolError};
 
 use crate::commands::{Fixture, commands};
-use crate::programs::{Running, SWITCHBOARD, exchange, outcome, program, switchboard};
+use crate::programs::{Ended as _, Running, SWITCHBOARD, exchange, outcome, program, switchboard};
 use crate::pty::Screen;
 
 /// A folder with a workspace, and what is outside of it.
@@ -523,10 +523,8 @@ impl Room {
 
 /// Lets the agent at this address do something, and returns what it says of that.
 fn does(url: &str, prompt: &str) -> String {
-    let mut command = switchboard("daemon");
-    command.args(["run", "--yes", "--url", url, prompt]);
-    let (code, out, err) = outcome(command);
-    assert_eq!(code, Some(0), "{err}");
+    let command = switchboard("daemon", &["run", "--yes", "--url", url, prompt]);
+    let (out, _) = outcome(command).ends(0);
     out
 }
 
@@ -554,14 +552,9 @@ fn no_command_inherits_an_open_file_of_the_daemon() {
     for options in [&[][..], &["--unconfined"]] {
         let room = Room::new("inherited");
         let leak = ["sh", "-c", "exec 7>>\"$0\"; exec \"$@\"", &room.path()];
-        let server = Running::start(room.serve(&leak, options));
-        let line = server.line_with("listening on ");
-        let url = line
-            .split(' ')
-            .find(|word| word.starts_with("http"))
-            .unwrap();
+        let (_server, url) = Running::serve(room.serve(&leak, options));
         let said = does(
-            url,
+            &url,
             "/call shell-run {\"command\":\"echo escaped >&7; echo done\"}",
         );
         assert!(said.contains("done") || said.contains("not run"), "{said}");

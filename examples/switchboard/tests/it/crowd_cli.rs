@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
-use crate::programs::{Running, SWITCHBOARD, program};
+use crate::programs::{Running, SWITCHBOARD, host, program};
 
 /// More than the files that a server may open.
 const CROWD: usize = 300;
@@ -19,13 +19,6 @@ fn serve(args: &[&str], home: &std::path::Path) -> Command {
         .current_dir(home)
         .env("HOME", home);
     command
-}
-
-/// The address in `listening on http://127.0.0.1:1234 ..`.
-fn address(line: &str) -> String {
-    let (_, rest) = line.split_once("://").unwrap();
-    let end = rest.find(|c: char| c != '.' && c != ':' && !c.is_ascii_digit());
-    rest.get(..end.unwrap_or(rest.len())).unwrap().to_owned()
 }
 
 #[test]
@@ -47,13 +40,13 @@ fn silent_connections_keep_no_client_out_of_any_program() {
         &["router", "serve", "--listen", "127.0.0.1:0"],
     ];
     for args in programs {
-        let running = Running::start(serve(args, &home));
-        let address = address(&running.line_with("listening on "));
+        let (_running, url) = Running::serve(serve(args, &home));
+        let address = host(&url);
         let crowd: Vec<_> = (0..CROWD)
-            .map(|_| TcpStream::connect(&address).unwrap())
+            .map(|_| TcpStream::connect(address).unwrap())
             .collect();
         for _ in 0..3 {
-            let mut honest = TcpStream::connect(&address).unwrap();
+            let mut honest = TcpStream::connect(address).unwrap();
             let request = b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n";
             honest.write_all(request).unwrap();
             let mut answer = String::new();

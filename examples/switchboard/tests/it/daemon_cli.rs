@@ -6,12 +6,14 @@ mod killed;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::programs::{Folder, Running, assert_in_order, outcome, switchboard};
+use crate::programs::{
+    Ended as _, Folder, Outcome, Running, assert_in_order, outcome, outcome_of_lines, switchboard,
+};
 
 /// A folder that is removed with the value, with a secret beside it.
 pub(crate) struct Fixture(Folder);
@@ -49,9 +51,7 @@ impl Fixture {
 }
 
 pub(crate) fn daemon(args: &[&str]) -> Command {
-    let mut command = switchboard("daemon");
-    command.args(args);
-    command
+    switchboard("daemon", args)
 }
 
 pub(crate) struct Server {
@@ -61,10 +61,7 @@ pub(crate) struct Server {
 
 impl Server {
     fn start(command: Command) -> Self {
-        let running = Running::start(command);
-        let line = running.line_with("listening on ");
-        let (_, rest) = line.split_once("listening on ").unwrap();
-        let url = rest.split(' ').next().unwrap().to_owned();
+        let (running, url) = Running::serve(command);
         Self { running, url }
     }
 
@@ -75,7 +72,7 @@ impl Server {
     }
 
     /// Exit code, standard output, standard error.
-    fn run(&self, prompt: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    fn run(&self, prompt: &str, args: &[&str]) -> Outcome {
         let mut command = self.client(&["run", prompt, "--yes"]);
         command.args(args);
         outcome(command)
@@ -90,20 +87,10 @@ impl Server {
         lines.collect()
     }
 
-    fn chat(&self, args: &[&str], lines: &str) -> (Option<i32>, String, String) {
+    fn chat(&self, args: &[&str], lines: &str) -> Outcome {
         let mut command = self.client(&["chat", "--yes"]);
-        let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        // One that does not read has ended.
-        let _ = input.write_all(lines.as_bytes());
-        drop(input);
-        let output = child.wait_with_output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        command.args(args);
+        outcome_of_lines(command, lines)
     }
 }
 
@@ -115,8 +102,7 @@ fn a_server_and_its_clients_agree_on_port_6767() {
         ("chat", "http://127.0.0.1:6767]"),
         ("status", "http://127.0.0.1:6767]"),
     ] {
-        let (code, out, _) = outcome(daemon(&[command, "--help"]));
-        assert_eq!(code, Some(0));
+        let (out, _) = outcome(daemon(&[command, "--help"])).ends(0);
         assert!(out.contains(default), "no {default:?} in\n{out}");
     }
 }
@@ -144,9 +130,7 @@ fn every_mistake_says_what_to_do() {
         ),
         (&["status", "task-1"], "task"),
     ] {
-        let (code, _, err) = outcome(daemon(args));
-        assert_eq!(code, Some(2), "{args:?}: {err}");
-        assert!(err.contains(expected), "no {expected:?} in\n{err}");
+        outcome(daemon(args)).fails(2, &[expected]);
     }
 }
 
@@ -208,8 +192,7 @@ fn json_has_an_event_for_an_absent_server() {
     for args in [&["run", "x"][..], &["chat"]] {
         let mut command = daemon(args);
         command.args(["--json", "--url", "http://127.0.0.1:1"]);
-        let (code, out, err) = outcome(command);
-        assert_eq!(code, Some(3), "{err}");
+        let (out, _) = outcome(command).ends(3);
         let event: Value = serde_json::from_str(out.trim_end()).unwrap();
         let message = event["message"].as_str().unwrap();
         assert!(message.contains("127.0.0.1:1"), "{out}");
@@ -222,35 +205,22 @@ fn nothing_is_changed_without_a_yes() {
     let server = place.serve(&[]);
     let file = || fs::read_to_string(place.0.join("work/a.txt")).unwrap();
     let asked = |lines: &str| {
-        let mut command = server.client(&["run", "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\n/call shell-run {\"command\":\"echo $((6*7))\"}"]);
-        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(lines.as_bytes()).unwrap();
-        drop(input);
-        let output = child.wait_with_output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        let command = server.client(&["run", "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\n/call shell-run {\"command\":\"echo $((6*7))\"}"]);
+        outcome_of_lines(command, lines)
     };
-    let (code, out, err) = asked("");
-    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    let err = asked("").fails(1, &[]);
     assert!(
         err.contains("\n-two\n+2\n") && err.contains("--yes"),
         "{err}"
     );
     assert_eq!(file(), "one\ntwo\n");
-    let (code, out, err) = asked("no\n\n");
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = asked("no\n\n").ends(0);
     assert!(
         err.contains("```sh\necho $((6*7))\n```") && !out.contains("42"),
         "{err}{out}"
     );
     assert_eq!(file(), "one\ntwo\n");
-    let (code, out, err) = asked("y\nalways\n");
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = asked("y\nalways\n").ends(0);
     assert_eq!(err.matches("Allow? y/N/always").count(), 2, "{err}");
     assert!(out.contains("42"), "{out}");
     assert_eq!(file(), "one\n2\n");
@@ -274,18 +244,8 @@ fn a_change_is_undone_after_a_restart_of_the_server() {
     drop(server);
     let server = place.serve(&[]);
     let undo = |args: &[&str]| outcome(server.client(args));
-    let (code, out, err) = undo(&["undo", "--session", "sess_other"]);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "nothing to undo: no file was changed\n"),
-        "{err}"
-    );
-    let (code, out, err) = undo(&["undo"]);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "put back a.txt (+1 -1)\n"),
-        "{err}"
-    );
+    undo(&["undo", "--session", "sess_other"]).prints("nothing to undo: no file was changed\n");
+    undo(&["undo"]).prints("put back a.txt (+1 -1)\n");
     assert_eq!(place.file("a.txt").as_deref(), Some("one\ntwo\n"));
 }
 
@@ -306,9 +266,7 @@ fn a_server_without_approvals_is_not_used_from_a_pipe() {
     for args in [&["run", "x"][..], &["chat"]] {
         let mut command = daemon(args);
         command.args(["--sse", "--url", &url]);
-        let (code, _, err) = outcome(command);
-        assert_eq!(code, Some(2), "{err}");
-        assert!(err.contains("give --yes"), "{err}");
+        outcome(command).fails(2, &["give --yes"]);
     }
 }
 
@@ -319,8 +277,7 @@ fn the_answer_goes_to_one_place_and_the_progress_to_another() {
     let prompt = "/call file-read {\"path\":\"a.txt\"}\n/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}\n/call shell-run {\"command\":\"cat a.txt\"}";
     for (args, name) in [(&[][..], "a WebSocket"), (&["--sse"], "HTTP")] {
         fs::write(place.0.join("work/a.txt"), "one\ntwo\n").unwrap();
-        let (code, out, err) = server.run(prompt, args);
-        assert_eq!(code, Some(0), "over {name}: {err}");
+        let (out, err) = server.run(prompt, args).ends(0);
         let answer = "one\ntwo; changed a.txt (+1 -1); one\n2\n";
         assert_eq!(out, answer, "over {name}");
         let expected = [
@@ -336,8 +293,9 @@ fn the_answer_goes_to_one_place_and_the_progress_to_another() {
         assert!(!err.contains('\x1b'), "no colours in a pipe");
         assert_eq!(place.file("a.txt").unwrap(), "one\n2\n");
     }
-    let (code, out, _) = server.run("/call shell-run {\"command\":\"true\"}", &[]);
-    assert_eq!((code, out.as_str()), (Some(0), "(it said nothing)\n"));
+    server
+        .run("/call shell-run {\"command\":\"true\"}", &[])
+        .prints("(it said nothing)\n");
     let (code, out, err) = server.run("hello", &["--quiet"]);
     assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "hello\n", ""));
     let (_, out, err) = server.run("hello", &[]);
@@ -390,15 +348,14 @@ fn nothing_leads_out_of_the_workspace() {
         "/call file-read {\"path\":\"../secret.txt\"}",
         &format!("/call file-read {}", json!({ "path": secret })),
     ] {
-        let (code, out, err) = server.run(prompt, &[]);
-        assert_eq!(code, Some(0), "the model is told, and goes on");
+        let (out, err) = server.run(prompt, &[]).ends(0);
         assert!(out.contains("leads out of the workspace"), "{out}");
         assert!(err.contains("would not stay within the workspace"), "{err}");
     }
     let outside = place.0.display().to_string();
-    let (code, _, err) = server.run("/call file-find", &["--workspace", &outside]);
-    assert_eq!(code, Some(1));
-    assert!(err.contains("E_SANDBOX_VIOLATION"), "{err}");
+    server
+        .run("/call file-find", &["--workspace", &outside])
+        .fails(1, &["E_SANDBOX_VIOLATION"]);
 }
 
 #[cfg(unix)]
@@ -457,15 +414,13 @@ fn a_folder_for_temporary_files_that_cannot_be_written_is_named() {
 fn exit_codes_tell_scripts_what_happened() {
     let place = Fixture::new();
     let server = place.serve(&[]);
-    let (code, out, err) = server.run("!fail it hurts", &[]);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(err.contains("error: it hurts"), "{err}");
+    server
+        .run("!fail it hurts", &[])
+        .fails(1, &["error: it hurts"]);
     let nobody = ["run", "x", "--url", "http://127.0.0.1:1"];
-    let (code, _, err) = outcome(daemon(&nobody));
-    assert_eq!(code, Some(3));
-    assert!(
-        err.contains("start an Acolyte server with 'switchboard daemon serve'"),
-        "{err}"
+    outcome(daemon(&nobody)).fails(
+        3,
+        &["start an Acolyte server with 'switchboard daemon serve'"],
     );
     let updates = server.updates("!break", &[]);
     assert_eq!(updates.last().unwrap()["outcome"], "failed");
@@ -478,13 +433,10 @@ fn a_key_is_required_and_never_shown() {
     command.env("ACOLYTE_API_KEY", "pad/ded==");
     let server = place.start(command);
     for args in [&[][..], &["--sse"]] {
-        let (code, _, err) = server.run("hello", args);
-        assert_eq!(code, Some(3), "{err}");
-        assert!(err.contains("ACOLYTE_API_KEY"), "{err}");
+        server.run("hello", args).fails(3, &["ACOLYTE_API_KEY"]);
         let mut command = server.client(&["run", "hello", "-vv"]);
         command.args(args).env("ACOLYTE_API_KEY", "pad/ded==");
-        let (code, out, err) = outcome(command);
-        assert_eq!((code, out.as_str()), (Some(0), "hello\n"), "{err}");
+        let err = outcome(command).prints("hello\n");
         assert!(!err.contains("pad/ded"), "{err}");
     }
     #[cfg(unix)]
@@ -513,8 +465,7 @@ fn ctrl_c_aborts_and_says_so() {
         assert_in_order(&lines.join("\n"), &["aborting", "error: aborted"]);
         assert!(place.file("started").is_some());
         // The next one does not wait for the command.
-        let (code, out, _) = server.run("hello", args);
-        assert_eq!((code, out.as_str()), (Some(0), "hello\n"));
+        server.run("hello", args).prints("hello\n");
         assert!(place.file("late.txt").is_none());
     }
 }
@@ -525,8 +476,7 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
     let server = place.serve(&[]);
     let lines = " /call file-create {\"path\":\"b.txt\",\"content\":\"hi\\n\"}\n /call file-read {\"path\":\"b.txt\"}\n/status\n/nope\n";
     for args in [&[][..], &["--sse"]] {
-        let (code, out, err) = server.chat(args, lines);
-        assert_eq!(code, Some(1), "{err}");
+        let (out, err) = server.chat(args, lines).ends(1);
         assert_in_order(&out, &["hi", "model: scripted"]);
         let told = [
             " b.txt +",
@@ -537,8 +487,7 @@ fn lines_from_a_pipe_are_done_one_after_the_other() {
         assert_in_order(&err, &told);
         fs::remove_file(place.0.join("work/b.txt")).unwrap();
     }
-    let (code, out, _) = server.chat(&["--json"], "hello\nagain\n");
-    assert_eq!(code, Some(0));
+    let (out, _) = server.chat(&["--json"], "hello\nagain\n").ends(0);
     let ends = out
         .lines()
         .filter(|line| line.contains("\"ended\""))

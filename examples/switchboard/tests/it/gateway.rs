@@ -200,7 +200,7 @@ async fn pages_of_this_machine_and_of_the_list_may_connect_and_no_others() {
         ("evil.example", "403"),
     ] {
         let request = upgrade_request("/ws", "");
-        let request = request.replace("host: localhost", &format!("host: {host}"));
+        let request = request.replace("Host: localhost", &format!("host: {host}"));
         assert_eq!(head(gateway, &request).await, status, "{host}");
     }
 }

@@ -11,7 +11,9 @@ use std::sync::Mutex;
 
 use switchboard::gateway::config::{Config, DataDir, Origin};
 
-use crate::programs::{self, Running, assert_holds, exchange, outcome, switchboard};
+use crate::programs::{
+    self, Ended as _, Outcome, Running, assert_holds, exchange, host, outcome, switchboard,
+};
 use crate::tree::{read, root};
 
 /// A folder that is removed with the value.
@@ -24,8 +26,8 @@ impl Folder {
 
     /// The gateway's program, at home in this folder.
     fn gateway(&self, args: &[&str]) -> Command {
-        let mut command = switchboard("gateway");
-        command.args(args).env("HOME", &*self.0);
+        let mut command = switchboard("gateway", args);
+        command.env("HOME", &*self.0);
         command
     }
 
@@ -42,8 +44,14 @@ impl Folder {
         start(command)
     }
 
+    /// What is said of a configuration. One after the other, for all look at the same port.
+    fn check(&self, text: &str) -> Outcome {
+        let file = self.file("config.toml", text);
+        checked(self.gateway(&["check", "--config", &file]))
+    }
+
     /// Says something: exit code, answer, the rest.
-    fn chat(&self, url: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    fn chat(&self, url: &str, args: &[&str]) -> Outcome {
         let mut command = self.gateway(&["chat", "--url", url]);
         command.args(args);
         outcome(command)
@@ -51,8 +59,7 @@ impl Folder {
 
     /// Says something that is answered well.
     fn hears(&self, url: &str, args: &[&str]) -> String {
-        let (code, out, err) = self.chat(url, args);
-        assert_eq!(code, Some(0), "{args:?}: {err}");
+        let (out, _) = self.chat(url, args).ends(0);
         out
     }
 }
@@ -66,8 +73,7 @@ fn start(command: Command) -> (Running, String) {
 
 /// The whole answer to a plain request.
 fn get(url: &str, path: &str) -> String {
-    let host = url.trim_start_matches("ws://").split('/').next().unwrap();
-    exchange(host, &format!("GET {path}"), "", "")
+    exchange(host(url), &format!("GET {path}"), "", "")
 }
 
 #[test]
@@ -113,23 +119,14 @@ fn a_token_is_required_and_never_repeated() {
     let (gateway, url) = start(command);
     let mut right = folder.gateway(&["chat", "--url", &url, "count to 1"]);
     right.env("EXOCLAW_TOKEN", "hunter2");
-    let (code, out, err) = outcome(right);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "I count: 1 - done\n"),
-        "{err}"
-    );
+    outcome(right).prints("I count: 1 - done\n");
     let mut wrong = folder.gateway(&["chat", "--url", &url, "count to 1"]);
     wrong.env("EXOCLAW_TOKEN", "hunter3");
-    let (code, out, err) = outcome(wrong);
-    assert_eq!((code, out.as_str()), (Some(3), ""));
-    assert_holds(&err, &["authentication failed", "EXOCLAW_TOKEN"]);
+    let err = outcome(wrong).fails(3, &["authentication failed", "EXOCLAW_TOKEN"]);
     assert!(!err.contains("hunter"), "{err}");
     let mut elsewhere = folder.gateway(&["chat", "--url", "ws://192.0.2.1", "hi"]);
     elsewhere.env("EXOCLAW_TOKEN", "hunter2");
-    let (code, _, err) = outcome(elsewhere);
-    assert_eq!(code, Some(2), "{err}");
-    assert_holds(&err, &["192.0.2.1 without encryption"]);
+    outcome(elsewhere).fails(2, &["192.0.2.1 without encryption"]);
     gateway.interrupt();
     let (code, log) = gateway.end_with_lines();
     assert_eq!(code, Some(0));
@@ -181,14 +178,12 @@ fn a_wrong_call_or_file_is_refused_with_the_reason() {
         if let Some(token) = token {
             command.env("EXOCLAW_TOKEN", token);
         }
-        let (code, out, err) = outcome(command);
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
-        assert_holds(&err, expected);
+        outcome(command).fails(2, expected);
     }
 }
 
 /// What a command says that looks whether its port is free: one after the other, for all have the same one.
-fn checked(command: Command) -> (Option<i32>, String, String) {
+fn checked(command: Command) -> Outcome {
     static PORT: Mutex<()> = Mutex::new(());
     let _one = PORT.lock();
     outcome(command)
@@ -201,8 +196,7 @@ fn a_configuration_is_checked_and_explained() {
         "config.toml",
         "[agent]\nid = \"personal\"\n[budgets]\ndaily = 5\n[[bindings]]\nagent_id = \"work\"\nchannel = \"x\"\n",
     );
-    let (code, out, err) = checked(folder.gateway(&["check", "--config", &file]));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = checked(folder.gateway(&["check", "--config", &file])).ends(0);
     assert_holds(&out, &["127.0.0.1:7200", "\"personal\"", "day 5"]);
     assert_holds(
         &err,
@@ -211,13 +205,9 @@ fn a_configuration_is_checked_and_explained() {
     let mut by_variable = folder.gateway(&["check"]);
     by_variable.env("EXOCLAW_CONFIG", &file);
     assert_eq!(checked(by_variable).1, out);
-    folder.file("config.toml", "[gateway]\n[budget]\ndaily = 5\n");
-    let (code, _, err) = checked(folder.gateway(&["check", "--config", &file]));
-    assert_eq!(code, Some(2), "{err}");
-    assert_holds(
-        &err,
-        &["config.toml:2:2: unknown field `budget`", "`budgets`"],
-    );
+    folder
+        .check("[gateway]\n[budget]\ndaily = 5\n")
+        .fails(2, &["config.toml:2:2: unknown field `budget`", "`budgets`"]);
 }
 
 #[test]
@@ -225,9 +215,7 @@ fn a_check_reports_what_a_start_would() {
     let folder = Folder::new();
     let text = "[agent]\nsoul_path = \"soul.md\"\n\
         tools = [\"hammer\"]\n[[plugins]]\nname = \"saw\"\npath = \"builtin:saw\"\n";
-    let file = folder.file("config.toml", text);
-    let (code, _, err) = checked(folder.gateway(&["check", "--config", &file]));
-    assert_eq!(code, Some(1), "{err}");
+    let (_, err) = folder.check(text).ends(1);
     let expected = [
         "soul.md cannot be read",
         "error: plugin \"saw\" is skipped",
@@ -236,14 +224,10 @@ fn a_check_reports_what_a_start_would() {
     assert_holds(&err, &expected);
     let file = folder.file("there.toml", "[gateway]\nbind = \"192.0.2.1\"\n");
     let check = || folder.gateway(&["check", "--config", &file]);
-    let (code, _, err) = checked(check());
-    assert_eq!(code, Some(2), "{err}");
-    assert_holds(&err, &["token required"]);
+    checked(check()).fails(2, &["token required"]);
     let mut with_token = check();
     with_token.env("EXOCLAW_TOKEN", "a long token of this test");
-    let (code, _, err) = checked(with_token);
-    assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["cannot listen on 192.0.2.1:7200"]);
+    checked(with_token).fails(1, &["cannot listen on 192.0.2.1:7200"]);
     assert!(!folder.0.join("gateway.redb").exists());
 }
 
@@ -268,10 +252,9 @@ fn a_check_fails_if_every_chat_would() {
             "plugin \"x\" is skipped: ",
         ),
     ] {
-        let file = folder.file("config.toml", text);
-        let (code, out, err) = checked(folder.gateway(&["check", "--config", &file]));
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
-        assert_holds(&err, &[&format!("error: {expected}")]);
+        folder
+            .check(text)
+            .fails(1, &[&format!("error: {expected}")]);
     }
     let text = "[agent]\nprovider = \"anthropic\"\n";
     let file = folder.file("config.toml", text);
@@ -315,10 +298,9 @@ fn a_check_fails_where_a_start_would() {
             assert_eq!((started, said.lines().last()), (code, err.lines().last()));
         }
     }
-    let file = folder.file("config.toml", "[nats]\nurl = \"nats://127.0.0.1:1\"\n");
-    let (code, _, err) = checked(folder.gateway(&["check", "--config", &file]));
-    assert_eq!(code, Some(3), "{err}");
-    assert_holds(&err, &["no NATS server", "127.0.0.1:1"]);
+    folder
+        .check("[nats]\nurl = \"nats://127.0.0.1:1\"\n")
+        .fails(3, &["no NATS server", "127.0.0.1:1"]);
 }
 
 #[cfg(unix)]
@@ -343,8 +325,7 @@ fn reports_that_nothing_is_stored_without_a_home() {
     let folder = Folder::new();
     let mut check = folder.gateway(&["check"]);
     check.env_remove("HOME").env_remove("USERPROFILE");
-    let (code, out, err) = checked(check);
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = checked(check).ends(0);
     assert_holds(&out, &["in memory only"]);
     assert_holds(&err, &["warning: HOME is not set", "--config"]);
 }
@@ -352,13 +333,7 @@ fn reports_that_nothing_is_stored_without_a_home() {
 #[test]
 fn a_check_tries_the_folder_of_the_data() {
     let folder = Folder::new();
-    let config = |data: &str| {
-        let file = folder.file(
-            "config.toml",
-            &format!("[gateway]\ndata_dir = \"{data}\"\n"),
-        );
-        checked(folder.gateway(&["check", "--config", &file]))
-    };
+    let config = |data: &str| folder.check(&format!("[gateway]\ndata_dir = \"{data}\"\n"));
     assert_eq!(config("a/b/c").0, Some(0));
     assert!(!folder.0.join("a").exists(), "nothing is left behind");
     folder.file("plain", "");
@@ -375,26 +350,21 @@ fn a_check_tries_the_folder_of_the_data() {
         );
     }
     folder.file("exoclaw.redb", &"no database ".repeat(1000));
-    let (code, _, err) = config(".");
-    assert_eq!(code, Some(1), "{err}");
-    assert_holds(
-        &err,
+    config(".").fails(
+        1,
         &[
             "exoclaw.redb cannot be taken over",
             "move it away to start over",
         ],
     );
     folder.file("gateway.redb", "");
-    let (code, _, err) = config(".");
-    assert_eq!(code, Some(0), "{err}");
+    let (_, err) = config(".").ends(0);
     assert_holds(
         &err,
         &["warning: ", "gateway.redb is empty: nothing is remembered"],
     );
     folder.file("gateway.redb", &"no database ".repeat(1000));
-    let (code, _, err) = config(".");
-    assert_eq!(code, Some(1), "{err}");
-    assert_holds(&err, &["gateway.redb is damaged"]);
+    config(".").fails(1, &["gateway.redb is damaged"]);
 }
 
 #[cfg(unix)]
@@ -459,9 +429,8 @@ fn a_second_gateway_cannot_use_the_data_of_the_first() {
     let folder = Folder::new();
     let file = folder.file("config.toml", "");
     let (_first, _) = folder.start(&["--config", &file]);
-    let (code, out, err) = outcome(folder.gateway(&["--port", "0", "--config", &file]));
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(&err, &["in use by switchboard (process "]);
+    outcome(folder.gateway(&["--port", "0", "--config", &file]))
+        .fails(1, &["in use by switchboard (process "]);
 }
 
 #[test]
@@ -469,9 +438,8 @@ fn a_port_that_is_taken_is_named() {
     let (folder, other) = (Folder::new(), Folder::new());
     let (_first, url) = folder.start(&[]);
     let port = url.trim_end_matches("/ws").rsplit(':').next().unwrap();
-    let (code, out, err) = outcome(other.gateway(&["--port", port]));
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(&err, &[&format!("cannot listen on 127.0.0.1:{port}: ")]);
+    outcome(other.gateway(&["--port", port]))
+        .fails(1, &[&format!("cannot listen on 127.0.0.1:{port}: ")]);
 }
 
 #[cfg(unix)]
@@ -499,9 +467,9 @@ fn a_shutdown_lets_a_reply_finish_and_keeps_the_conversation() {
     let (_gateway, url) = folder.start(&["--config", &file]);
     let known = folder.hears(&url, &["--search", "name"]);
     assert_eq!(known, "My name is Ann. Count to 1!\n");
-    let (code, _, err) = folder.chat(&url, &["--peer", "long", &long]);
-    assert_eq!(code, Some(3));
-    assert_holds(&err, &["token budget exceeded (session: ", "/300)"]);
+    folder
+        .chat(&url, &["--peer", "long", &long])
+        .fails(3, &["token budget exceeded (session: ", "/300)"]);
     // Another account is another user.
     let known = folder.hears(&url, &["--account", "eve", "--search", "name"]);
     assert_eq!(known, "");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use prometheus_parse::{Scrape, Value};
 
-use crate::programs::{Folder, Running, exchange, outcome, switchboard};
+use crate::programs::{Folder, Running, exchange, host, outcome, switchboard};
 
 /// The metrics of a program at this address, such as `127.0.0.1:80`.
 struct Metrics(Scrape);
@@ -54,19 +54,16 @@ impl Home {
     }
 
     fn command(&self, name: &str, args: &[&str]) -> Command {
-        let mut command = switchboard(name);
-        command.args(args).current_dir(&self.0.0);
+        let mut command = switchboard(name, args);
+        command.current_dir(&self.0.0);
         command.env("HOME", &self.0.0).env("AGENT_HOME", &self.0.0);
         command
     }
 
     /// A server, and the address where it listens.
     fn serve(&self, name: &str, args: &[&str]) -> (Running, String) {
-        let running = Running::start(self.command(name, args));
-        let line = running.line_with("listening on ");
-        let (_, rest) = line.split_once("://").unwrap();
-        let host = rest.split(['/', ' ', ')', '"']).next().unwrap();
-        (running, host.to_owned())
+        let (running, url) = Running::serve(self.command(name, args));
+        (running, host(&url).to_owned())
     }
 
     fn run(&self, name: &str, args: &[&str]) -> Option<i32> {

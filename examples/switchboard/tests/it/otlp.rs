@@ -41,18 +41,10 @@ fn spans_are_sent_when_the_program_ends() {
     thread::spawn(move || sender.send(collect(&listener)));
     let folder = Folder::new("otlp");
 
-    let mut command = switchboard("gateway");
-    command.args(["--port", "0"]).env("HOME", &folder.0);
-    let gateway = Running::start(command);
-    let line = gateway.line_with("listening on ");
-    let (_, url) = line.split_once("WebSocket: ").unwrap();
-    let mut chat = switchboard("gateway");
-    chat.args([
-        "chat",
-        "--url",
-        url.trim_end_matches(')'),
-        "count to 1 secretly",
-    ]);
+    let mut command = switchboard("gateway", &["--port", "0"]);
+    command.env("HOME", &folder.0);
+    let (_gateway, url) = Running::serve(command);
+    let mut chat = switchboard("gateway", &["chat", "--url", &url, "count to 1 secretly"]);
     chat.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector);
     assert_eq!(outcome(chat).0, Some(0));
 

@@ -1,15 +1,13 @@
 //! Standard output: what is text stays text, and what cannot be written is an error of every command.
 
 use std::fs::OpenOptions;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::thread;
 
 use serde_json::Value;
 
 use crate::daemon_cli::{Fixture, daemon};
 use crate::programs::{
-    Folder, Running, SWITCHBOARD, answer_as_a_model, exchange, outcome, program, switchboard,
+    Ended as _, Folder, Running, SWITCHBOARD, exchange, host, model, outcome, program, switchboard,
 };
 
 /// A command line that prints, for the whole program.
@@ -47,26 +45,13 @@ fn output_that_cannot_be_written_is_an_error_and_one_that_nobody_reads_is_not() 
     use std::io::Write as _;
     let place = Fixture::new();
     let server = place.serve(&[]);
-    let gateway = Running::start(line(&[
-        "gateway",
-        "serve",
-        "--port",
-        "0",
-        "--bind",
-        "127.0.0.1",
-    ]));
-    let said = gateway.line_with("listening on ");
-    let gateway_url = said
-        .split("WebSocket: ")
-        .nth(1)
-        .unwrap()
-        .trim_end_matches(')');
+    let (_gateway, gateway_url) = Running::serve(line(&["gateway", "serve", "--port", "0"]));
     let folder = Folder::new("output");
     let script = folder.0.join("frames.jsonl");
     let frame = r#"{"at":1,"conn":1,"dir":"c2s","kind":"text","data":"{\"id\":\"1\",\"method\":\"ping\"}"}"#;
     std::fs::write(&script, format!("{{\"transcript\":1}}\n{frame}\n")).unwrap();
     for make in 0.. {
-        let commands = || printing(&server.url, gateway_url, script.to_str().unwrap());
+        let commands = || printing(&server.url, &gateway_url, script.to_str().unwrap());
         let Some(mut command) = commands().into_iter().nth(make) else {
             break;
         };
@@ -109,8 +94,6 @@ fn output_that_cannot_be_written_is_an_error_and_one_that_nobody_reads_is_not() 
 
 #[test]
 fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
-    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", provider.local_addr().unwrap());
     // The end of a line and an emoji, each in two pieces, and half an emoji.
     let pieces = [
         r#"{"choices":[{"delta":{"content":"a\tb\r"}}]}"#,
@@ -118,7 +101,7 @@ fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
         r#"{"choices":[{"delta":{"content":"\ude00 \ud83d"},"finish_reason":"stop"}]}"#,
     ]
     .join("\n\ndata: ");
-    let answers = thread::spawn(move || answer_as_a_model(&provider, &[&pieces, &pieces]));
+    let (url, answers) = model(&[&pieces, &pieces]);
     let place = Fixture::new();
     let mut command = daemon(&["serve", "--listen", "127.0.0.1:0", "--commands", "open"]);
     command
@@ -126,8 +109,7 @@ fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
         .env("OPENAI_API_KEY", "sk-hunter2");
     let server = place.start(command);
     let odd = |c: char| rpc_core::text::is_control(c) && !"\t\r\n".contains(c);
-    let (code, out, err) = outcome(server.client(&["run", "hello", "--yes"]));
-    assert_eq!(code, Some(0), "{out} {err}");
+    let (out, _) = outcome(server.client(&["run", "hello", "--yes"])).ends(0);
     assert!(out.starts_with("a\tb\r\n\tc"), "{out:?}");
     // Where nothing shows it, directions are text.
     let controls = |c: char| c.is_control() && !"\t\r\n".contains(c);
@@ -150,27 +132,14 @@ fn tabs_and_ends_of_lines_go_through_a_pipe_and_escapes_do_not() {
 
 #[test]
 fn a_chat_server_reports_its_health_and_its_metrics() {
-    let mut command = switchboard("bot");
-    command.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
-    let server = Running::start(command);
-    let line = server.line_with("listening on ws://");
-    let host = line
-        .split("ws://")
-        .nth(1)
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap();
+    let command = switchboard("bot", &["serve", "--open", "--listen", "127.0.0.1:0"]);
+    let (_server, url) = Running::serve(command);
+    let host = host(&url);
     let get = |path: &str| exchange(host, &format!("GET {path}"), "", "");
     assert!(get("/health").contains(r#"{"status":"ok"}"#));
     assert!(get("/metrics").starts_with("HTTP/1.1 200"));
     assert!(get("/").starts_with("HTTP/1.1 426"));
-    let (code, _, words) = outcome({
-        let mut command = switchboard("health");
-        command.arg(format!("http://{host}/health"));
-        command
-    });
-    assert_eq!(code, Some(0), "{words}");
+    outcome(line(&["health", &format!("http://{host}/health")])).ends(0);
 }
 
 #[cfg(unix)]
@@ -195,12 +164,11 @@ fn an_answer_with_a_frame_that_cannot_be_read_is_not_taken_for_whole() {
     let folder = Folder::new("unreadable");
     let mut gateway = line(&["gateway", "serve", "--port", "0"]);
     gateway.env("HOME", &folder.0);
-    let gateway = Running::start(gateway);
-    let said = gateway.line_with("listening on ");
-    let gateway = said.split("WebSocket: ").nth(1).unwrap();
+    let (_gateway, url) = Running::serve(gateway);
+    let gateway = url.replace("http://", "ws://") + "ws";
     for (to, rule, client) in [
         (
-            gateway.trim_end_matches(')'),
+            gateway.as_str(),
             "s2c text truncate 30 #2",
             ["gateway", "chat", "count to 3"].as_slice(),
         ),
@@ -210,22 +178,10 @@ fn an_answer_with_a_frame_that_cannot_be_read_is_not_taken_for_whole() {
             &["daemon", "run", "--yes", "!slow 3 1"],
         ),
     ] {
-        let proxy = [
-            "wire",
-            "proxy",
-            "--to",
-            to,
-            "--listen",
-            "127.0.0.1:0",
-            "--seed",
-            "1",
-            "--fault",
-            rule,
-        ];
-        let proxy = Running::start(line(&proxy));
-        let url = proxy.line_with("listening on ");
-        let url = url.trim_start_matches("listening on ").split(',').next();
-        let (code, out, err) = outcome(line(&[client, &["--url", url.unwrap()]].concat()));
+        let mut proxy = line(&["wire", "proxy", "--to", to, "--fault", rule]);
+        proxy.args(["--listen", "127.0.0.1:0", "--seed", "1"]);
+        let (_proxy, url) = Running::serve(proxy);
+        let (code, out, err) = outcome(line(&[client, &["--url", &url]].concat()));
         assert!(err.contains("cannot be read"), "{client:?}: {err}");
         // The end of an agent's run has the whole answer.
         let is_whole = code == Some(0) && out.ends_with("\n\n1 2 3\n");

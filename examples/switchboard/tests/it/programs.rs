@@ -54,10 +54,16 @@ pub(crate) fn program(path: &str) -> Command {
 /// The path of the program of this package.
 pub(crate) const SWITCHBOARD: &str = env!("CARGO_BIN_EXE_switchboard");
 
-pub(crate) fn switchboard(command: &str) -> Command {
+pub(crate) fn switchboard(command: &str, args: &[&str]) -> Command {
     let mut program = program(SWITCHBOARD);
-    program.arg(command);
+    program.arg(command).args(args);
     program
+}
+
+/// The host and the port of an address.
+pub(crate) fn host(url: &str) -> &str {
+    let (_, host) = url.split_once("://").unwrap();
+    host.split('/').next().unwrap()
 }
 
 /// A folder that is removed with the value.
@@ -122,6 +128,15 @@ impl Running {
         read_lines(child.stdout.take().unwrap(), sender.clone());
         read_lines(child.stderr.take().unwrap(), sender);
         Self { child, lines }
+    }
+
+    /// A program that listens, and its address.
+    pub(crate) fn serve(command: Command) -> (Self, String) {
+        let running = Self::start(command);
+        let line = running.line_with("listening on ");
+        let (_, rest) = line.split_once("listening on ").unwrap();
+        let url = rest.split([' ', ',', ')']).next().unwrap().to_owned();
+        (running, url)
     }
 
     /// What it reads, if the command says that this is a pipe. It ends with the value.
@@ -193,17 +208,64 @@ fn read_lines(from: impl Read + Send + 'static, to: mpsc::Sender<String>) {
     });
 }
 
-/// Exit code, standard output, standard error.
-pub(crate) fn outcome(mut command: Command) -> (Option<i32>, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+/// What is left of a program that has ended: exit code, standard output, standard error.
+pub(crate) type Outcome = (Option<i32>, String, String);
+
+pub(crate) fn outcome(mut command: Command) -> Outcome {
+    left(command.output().unwrap())
 }
 
+/// What becomes of these lines in a program that reads them.
+pub(crate) fn outcome_of_lines(mut command: Command, lines: &str) -> Outcome {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    // One that does not read has ended.
+    let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
+    left(child.wait_with_output().unwrap())
+}
+
+fn left(output: Output) -> Outcome {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    (output.status.code(), out, err)
+}
+
+/// What is expected of an [`Outcome`].
+pub(crate) trait Ended {
+    /// This exit code. Returns both outputs.
+    fn ends(self, code: i32) -> (String, String);
+
+    /// Success, and this on standard output. Returns standard error.
+    fn prints(self, text: &str) -> String;
+
+    /// This exit code, nothing on standard output, and all of this on standard error, which is returned.
+    fn fails(self, code: i32, parts: &[&str]) -> String;
+}
+
+impl Ended for Outcome {
+    #[track_caller]
+    fn ends(self, expected: i32) -> (String, String) {
+        let (code, out, err) = self;
+        assert_eq!(code, Some(expected), "{out}{err}");
+        (out, err)
+    }
+
+    #[track_caller]
+    fn prints(self, text: &str) -> String {
+        let (out, err) = self.ends(0);
+        assert_eq!(out, text, "{err}");
+        err
+    }
+
+    #[track_caller]
+    fn fails(self, code: i32, parts: &[&str]) -> String {
+        let (out, err) = self.ends(code);
+        assert_eq!(out, "", "{err}");
+        assert_holds(&err, parts);
+        err
+    }
+}
+
+#[track_caller]
 pub(crate) fn assert_holds(text: &str, expected: &[&str]) {
     for expected in expected {
         assert!(text.contains(expected), "no {expected:?} in\n{text}");
@@ -211,6 +273,7 @@ pub(crate) fn assert_holds(text: &str, expected: &[&str]) {
 }
 
 /// Asserts that a text has all of this, one after the other.
+#[track_caller]
 pub(crate) fn assert_in_order(text: &str, expected: &[&str]) {
     let mut rest = text;
     for expected in expected {
@@ -220,10 +283,13 @@ pub(crate) fn assert_in_order(text: &str, expected: &[&str]) {
     }
 }
 
-/// Answers requests as a model behind OpenAI's interface does, each with the next of these chunks, and returns
-/// the requests.
-pub(crate) fn answer_as_a_model(listener: &TcpListener, chunks: &[&str]) -> Vec<String> {
-    let answer = |chunk: &&str| {
+/// Answers requests as a model behind OpenAI's interface does, each with the next of these chunks. Returns its
+/// address, and what hands out the requests.
+pub(crate) fn model(chunks: &[&str]) -> (String, thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let chunks: Vec<_> = chunks.iter().map(|&chunk| chunk.to_owned()).collect();
+    let answer = move |chunk: String| {
         let (mut socket, _) = listener.accept().unwrap();
         let mut request = Vec::new();
         while !request.windows(13).any(|part| part == b"\"stream\":true") {
@@ -237,5 +303,6 @@ pub(crate) fn answer_as_a_model(listener: &TcpListener, chunks: &[&str]) -> Vec<
         write!(socket, "{head}data: {chunk}\n\n").unwrap();
         String::from_utf8(request).unwrap()
     };
-    chunks.iter().map(answer).collect()
+    let answers = move || chunks.into_iter().map(answer).collect();
+    (url, thread::spawn(answers))
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-use crate::programs::{Folder, Running, outcome, switchboard};
+use crate::programs::{Ended as _, Folder, Running, host, outcome, switchboard};
 
 /// Starts a proxy that gives this answer to a `CONNECT`, and the way to a server if there is one. Returns its
 /// address, and what hands out the first line and the credentials of what it was asked.
@@ -33,30 +33,19 @@ fn proxy(answer: &'static str, server: Option<String>) -> (SocketAddr, thread::J
 #[test]
 fn a_chat_goes_through_the_proxy_of_the_environment() {
     let folder = Folder::new("proxies-chat");
-    let mut serve = switchboard("gateway");
-    serve.args(["serve", "--port", "0"]).env("HOME", &folder.0);
-    let gateway = Running::start(serve);
-    let line = gateway.line_with("listening on http://127.0.0.1:");
-    let (_, rest) = line.split_once("http://").unwrap();
-    let local = rest.split([' ', '/']).next().unwrap().to_owned();
+    let mut serve = switchboard("gateway", &["serve", "--port", "0"]);
+    serve.env("HOME", &folder.0);
+    let (_gateway, url) = Running::serve(serve);
+    let local = host(&url).to_owned();
     let (address, asked) = proxy("HTTP/1.1 200 OK\r\n\r\n", Some(local));
-    let mut chat = switchboard("gateway");
-    chat.args([
-        "chat",
-        "--url",
-        "ws://far.example/ws",
-        "--header",
-        "Host: localhost",
-        "count to 2",
-    ]);
+    let mut chat = switchboard(
+        "gateway",
+        &["chat", "--url", "ws://far.example/ws", "count to 2"],
+    );
+    chat.args(["--header", "Host: localhost"]);
     chat.env("http_proxy", format!("http://ann:hunter2@{address}"))
         .env("HOME", &folder.0);
-    let (code, out, err) = outcome(chat);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "I count: 1 2 - done\n"),
-        "{err}"
-    );
+    outcome(chat).prints("I count: 1 2 - done\n");
     let asked = asked.join().unwrap();
     assert!(
         asked.starts_with("CONNECT far.example:80 HTTP/1.1\n"),
@@ -90,14 +79,12 @@ fn every_client_says_that_the_proxy_refuses() {
     ] {
         let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
         let (address, asked) = proxy(refusal, None);
-        let mut command = switchboard(args[0]);
+        let mut command = switchboard(args[0], &args[1..]);
         command
-            .args(&args[1..])
             .env("HOME", &folder.0)
             .env("SNEK_PASSWORD", "secret");
         command.env("ALL_PROXY", format!("http://ann:hunter2@{address}"));
-        let (code, _, err) = outcome(command);
-        assert_eq!(code, Some(3), "{args:?}: {err}");
+        let (_, err) = outcome(command).ends(3);
         let words = format!(
             "could not reach far.example:443 through the proxy {address}: \
              it answered 407 Proxy Authentication Required; check user and password in its URL"

@@ -6,7 +6,7 @@ use std::process::{ChildStdin, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::programs::{self, Running, assert_holds, exchange, outcome, switchboard};
+use crate::programs::{self, Ended as _, Running, assert_holds, exchange, outcome, switchboard};
 
 /// A folder that is removed with the value; clients keep their notes in it.
 struct Folder(programs::Folder);
@@ -17,8 +17,8 @@ impl Folder {
     }
 
     fn router(&self, args: &[&str]) -> Command {
-        let mut command = switchboard("router");
-        command.args(args).current_dir(&*self.0);
+        let mut command = switchboard("router", args);
+        command.current_dir(&*self.0);
         command
     }
 
@@ -122,9 +122,7 @@ fn a_wrong_call_is_refused_with_the_reason() {
         ),
         (&["--fast"], &["--fast"]),
     ] {
-        let (code, out, err) = outcome(folder.router(args));
-        assert_eq!((code, out.as_str()), (Some(2), ""), "{args:?}: {err}");
-        assert_holds(&err, expected);
+        outcome(folder.router(args)).fails(2, expected);
     }
 }
 
@@ -366,9 +364,8 @@ fn a_name_that_is_taken_is_refused_at_once() {
     let folder = Folder::new();
     let router = folder.start(&[]);
     let _first = folder.client(&router, "notes", &[]);
-    let (code, _, err) = outcome(folder.router(&["client", "--url", &router.url]));
-    assert_eq!(code, Some(3), "{err}");
-    assert_holds(&err, &["DUPLICATE_NAME", "choose another one with --name"]);
+    outcome(folder.router(&["client", "--url", &router.url]))
+        .fails(3, &["DUPLICATE_NAME", "choose another one with --name"]);
 }
 
 #[test]
@@ -392,9 +389,7 @@ fn a_client_without_a_router_gives_up() {
             "--attempts",
             attempts,
         ];
-        let (code, _, err) = outcome(folder.router(&args));
-        assert_eq!(code, Some(3), "{err}");
-        assert_holds(&err, told);
+        outcome(folder.router(&args)).fails(3, told);
     }
 }
 
@@ -433,8 +428,7 @@ fn a_file_that_cannot_be_used_ends_a_client_before_it_connects_and_later_rejects
         ("odd/below", "--file odd/below: "),
     ] {
         let args = ["client", "--url", "ws://127.0.0.1:1", "--file", file];
-        let (code, _, err) = outcome(folder.router(&args));
-        assert_eq!(code, Some(1), "{err}");
+        let (_, err) = outcome(folder.router(&args)).ends(1);
         assert!(err.starts_with(&format!("error: {why}")), "{err}");
     }
     let router = folder.start(&[]);
@@ -471,10 +465,8 @@ fn a_model_chooses_if_it_is_asked_to() {
 fn a_port_that_is_taken_is_named() {
     let folder = Folder::new();
     let router = folder.start(&[]);
-    let (code, out, err) = outcome(folder.router(&["--listen", &router.host]));
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert_holds(
-        &err,
+    outcome(folder.router(&["--listen", &router.host])).fails(
+        1,
         &[&format!("cannot listen on {}", router.host), "--listen"],
     );
 }

@@ -8,8 +8,8 @@ use crate::programs::{Running, switchboard};
 use crate::pty::Screen;
 
 fn router(args: &[&str]) -> Command {
-    let mut command = switchboard("router");
-    command.args(["--listen", "127.0.0.1:0"]).args(args);
+    let mut command = switchboard("router", &["--listen", "127.0.0.1:0"]);
+    command.args(args);
     command.current_dir(std::env::temp_dir());
     command
 }
@@ -20,8 +20,10 @@ fn started() -> (Screen, Running) {
     screen.shows("listening on ");
     let url = screen.shows(" (input: ");
     let url = url.trim_end_matches(" (input: ").to_owned();
-    let mut client = switchboard("router");
-    client.args(["client", "--url", &url, "--reject", "not today"]);
+    let client = switchboard(
+        "router",
+        &["client", "--url", &url, "--reject", "not today"],
+    );
     let client = Running::start(client);
     screen.shows("is here");
     (screen, client)

@@ -46,8 +46,7 @@ fn check_help(screen: &mut Screen, rows: u16) {
 #[test]
 fn the_routers_lines_appear_above_the_typed_text() {
     for rows in SIZES {
-        let mut command = switchboard("router");
-        command.args(["--listen", "127.0.0.1:0"]);
+        let command = switchboard("router", &["--listen", "127.0.0.1:0"]);
         let mut screen = Screen::with_rows(command, rows);
         screen.shows("write a message");
         check_help(&mut screen, rows);

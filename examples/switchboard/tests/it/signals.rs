@@ -7,14 +7,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use crate::programs::{Folder, PATIENCE, Running, SWITCHBOARD, outcome, program, switchboard};
+use crate::programs::{
+    Ended as _, Folder, PATIENCE, Running, SWITCHBOARD, outcome, program, switchboard,
+};
 
 /// A server of each kind, in a folder.
 fn servers(folder: &Folder, own: &str) -> Vec<Command> {
     let (host, port) = own.rsplit_once(':').unwrap();
     let line = |args: &[&str]| {
-        let mut command = switchboard(args[0]);
-        command.args(&args[1..]).env("HOME", &folder.0);
+        let mut command = switchboard(args[0], &args[1..]);
+        command.env("HOME", &folder.0);
         command
     };
     let work = folder.0.display().to_string();
@@ -98,15 +100,10 @@ fn a_server_under_nohup_survives_its_terminal() {
     let mut command = program("nohup");
     command.args([SWITCHBOARD, "daemon", "serve", "--listen", "127.0.0.1:0"]);
     command.current_dir(&folder.0);
-    let server = Running::start(command);
-    let line = server.line_with("listening on");
-    let mut words = line.split(' ');
-    let url = words.find(|word| word.starts_with("http")).unwrap();
+    let (server, url) = Running::serve(command);
     server.signal("-HUP");
-    let mut run = switchboard("daemon");
-    run.args(["run", "--url", url, "hello"]);
-    let (code, out, err) = outcome(run);
-    assert_eq!((code, out.as_str()), (Some(0), "hello\n"), "{err}");
+    let run = switchboard("daemon", &["run", "--url", &url, "hello"]);
+    outcome(run).prints("hello\n");
     server.signal("-TERM");
     assert_eq!(server.end(), Some(0));
 }
@@ -114,14 +111,13 @@ fn a_server_under_nohup_survives_its_terminal() {
 #[test]
 fn every_server_listens_at_a_name_and_at_an_address_in_brackets() {
     let folder = Folder::new("listens");
-    for mut command in servers(&folder, "localhost:0")
+    for command in servers(&folder, "localhost:0")
         .into_iter()
         .chain(servers(&folder, "[::1]:0"))
     {
-        let server = Running::start_with(&mut command);
-        let line = server.line_with("listening on");
         let is_named = format!("{command:?}").contains("localhost");
+        let (_server, url) = Running::serve(command);
         let address = if is_named { "127.0.0.1:" } else { "[::1]:" };
-        assert!(line.contains(address), "{line}");
+        assert!(url.contains(address), "{url}");
     }
 }

@@ -8,7 +8,7 @@ use rpc_core::net::tls::TlsConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::programs::{Running, SWITCHBOARD, outcome, program};
+use crate::programs::{Ended as _, Running, SWITCHBOARD, host, outcome, program};
 
 /// A folder with a certificate and its key, which is removed with the value.
 struct Certificate {
@@ -35,10 +35,12 @@ impl Certificate {
         command
     }
 
-    fn serve(&self, args: &[&str]) -> Running {
+    /// A server, and its address with the name of the certificate.
+    fn serve(&self, args: &[&str]) -> (Running, String) {
         let mut command = self.command(args);
         command.args(["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
-        Running::start(command)
+        let (running, url) = Running::serve(command);
+        (running, url.replace("127.0.0.1", "localhost"))
     }
 }
 
@@ -49,14 +51,6 @@ impl Drop for Certificate {
 }
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
-
-/// The URL in `listening on URL ..`, with the name of the certificate.
-fn url(server: &Running) -> String {
-    let line = server.line_with("listening on ");
-    let (_, rest) = line.split_once("listening on ").unwrap();
-    let url = rest.split(' ').next().unwrap();
-    url.replace("127.0.0.1", "localhost")
-}
 
 #[tokio::test]
 async fn every_command_that_serves_speaks_tls_with_a_certificate() {
@@ -76,12 +70,10 @@ async fn every_command_that_serves_speaks_tls_with_a_certificate() {
             LISTEN[1],
         ],
     ] {
-        let server = certificate.serve(args);
-        let url = url(&server);
-        let (scheme, rest) = url.split_once("://").unwrap();
+        let (_server, url) = certificate.serve(args);
+        let (scheme, _) = url.split_once("://").unwrap();
         assert!(["https", "wss"].contains(&scheme), "{args:?}: {url}");
-        let port = rest.split(['/', ' ']).next().unwrap();
-        let port: u16 = port.rsplit(':').next().unwrap().parse().unwrap();
+        let port: u16 = host(&url).rsplit(':').next().unwrap().parse().unwrap();
         let tcp = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let mut socket = tls.connect("localhost", tcp).await.unwrap();
         let request = "GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -120,29 +112,22 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
 #[test]
 fn a_client_that_trusts_the_certificate_talks_over_tls() {
     let certificate = Certificate::new("client");
-    let gateway = certificate.serve(&["gateway", "serve", "--port", "0"]);
-    let url = url(&gateway).replace("https://", "wss://") + "ws";
+    let (_gateway, url) = certificate.serve(&["gateway", "serve", "--port", "0"]);
+    let url = url.replace("https://", "wss://") + "ws";
     let chat = ["gateway", "chat", "--url", &url, "count to 2"];
     let mut trusting = certificate.command(&chat);
     trusting.env("SSL_CERT_FILE", "cert.pem");
-    let (code, out, err) = outcome(trusting);
-    assert_eq!(
-        (code, out.as_str()),
-        (Some(0), "I count: 1 2 - done\n"),
-        "{err}"
-    );
-    let (code, out, err) = outcome(certificate.command(&chat));
-    assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
+    outcome(trusting).prints("I count: 1 2 - done\n");
+    outcome(certificate.command(&chat)).fails(3, &[]);
 }
 
 #[test]
 fn load_trusts_the_issuers_that_it_is_given() {
     let certificate = Certificate::new("load");
-    let gateway = certificate.serve(&["gateway", "serve", "--port", "0"]);
-    let gateway = url(&gateway).replace("https://", "wss://") + "ws";
+    let (_gateway, url) = certificate.serve(&["gateway", "serve", "--port", "0"]);
+    let gateway = url.replace("https://", "wss://") + "ws";
     let daemon = ["daemon", "serve", "--commands", "open"];
-    let daemon = certificate.serve(&[&daemon[..], &LISTEN].concat());
-    let daemon = url(&daemon);
+    let (_daemon, daemon) = certificate.serve(&[&daemon[..], &LISTEN].concat());
     let pace = ["--rate", "50", "--duration", "200ms", "--warmup", "0"];
     for (to, what) in [
         (&gateway, &["--protocol", "exoclaw"][..]),
@@ -152,11 +137,9 @@ fn load_trusts_the_issuers_that_it_is_given() {
             let args = [&["wire", "load", to], what, &pace, more].concat();
             outcome(certificate.command(&args))
         };
-        let (code, out, err) = load(&["--ca", "cert.pem"]);
-        assert_eq!(code, Some(0), "{what:?} {out}{err}");
+        let (out, _) = load(&["--ca", "cert.pem"]).ends(0);
         assert!(out.contains("10 of 10 sent"), "{what:?} {out}");
-        let (code, _, err) = load(&[]);
-        assert_eq!(code, Some(3), "{what:?} {err}");
+        load(&[]).ends(3);
     }
 }
 
@@ -164,34 +147,30 @@ fn load_trusts_the_issuers_that_it_is_given() {
 #[test]
 fn the_proxy_speaks_tls_on_both_sides() {
     let certificate = Certificate::new("proxy");
-    let gateway = certificate.serve(&["gateway", "serve", "--port", "0"]);
-    let to = url(&gateway).replace("https://", "wss://");
+    let (_gateway, url) = certificate.serve(&["gateway", "serve", "--port", "0"]);
+    let to = url.replace("https://", "wss://");
     let proxy = |record, more: &[&str]| {
         let args = ["wire", "proxy", "--to", &to, "--record", record];
         certificate.serve(&[&args, &LISTEN[..], more].concat())
     };
-    let chat = |proxy: &Running| {
-        let url = url(proxy).trim_end_matches(',').to_owned() + "/ws";
+    let chat = |url: &str| {
         assert!(url.starts_with("wss://"), "{url}");
+        let url = format!("{url}/ws");
         let mut chat = certificate.command(&["gateway", "chat", "--url", &url, "count to 2"]);
         chat.env("SSL_CERT_FILE", "cert.pem");
         outcome(chat)
     };
-    let trusting = proxy("run.jsonl", &["--ca", "cert.pem"]);
-    let (code, out, err) = chat(&trusting);
-    assert_eq!((code, &*out), (Some(0), "I count: 1 2 - done\n"), "{err}");
+    let (trusting, url) = proxy("run.jsonl", &["--ca", "cert.pem"]);
+    chat(&url).prints("I count: 1 2 - done\n");
     trusting.interrupt();
     assert_eq!(trusting.end(), Some(0));
-    let (code, out, err) = outcome(certificate.command(&["wire", "decode", "run.jsonl"]));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = outcome(certificate.command(&["wire", "decode", "run.jsonl"])).ends(0);
     assert!(out.contains("-> chat.send"), "{out}");
     assert!(err.contains(" 0 with errors, 0 not wholly known"), "{err}");
 
     // One that does not know the server's issuer says so to both.
-    let wary = proxy("wary.jsonl", &[]);
-    let (code, _, err) = chat(&wary);
-    assert_eq!(code, Some(3), "{err}");
-    assert!(err.contains("502"), "{err}");
+    let (wary, url) = proxy("wary.jsonl", &[]);
+    chat(&url).fails(3, &["502"]);
     let warning = wary.line_with("connection 1: ");
     assert!(warning.contains("certificate"), "{warning}");
 }
@@ -224,13 +203,7 @@ fn a_certificate_requires_its_key() {
         ] {
             let mut command = certificate.command(serve);
             command.args(args);
-            let (code, out, err) = outcome(command);
-            assert_eq!(
-                (code, out.as_str()),
-                (Some(2), ""),
-                "{serve:?} {args:?}: {err}"
-            );
-            assert!(err.contains(expected), "no {expected:?} in {err}");
+            outcome(command).fails(2, &[expected]);
         }
     }
 }

@@ -9,9 +9,7 @@ use serde_json::Value;
 use crate::programs::{Folder, Running, SWITCHBOARD, switchboard};
 
 fn check(words: &[&str]) -> Command {
-    let mut command = switchboard("wire");
-    command.arg("check").args(words);
-    command
+    switchboard("wire", &[&["check"], words].concat())
 }
 
 async fn output(mut command: Command) -> Output {
@@ -157,8 +155,8 @@ async fn a_client_that_asks_over_http_first_is_answered() {
 
 /// Starts a server of ours, and returns it with the URL that it tells.
 fn serve(command: &str, words: &[&str]) -> (Running, String) {
-    let mut program = switchboard(command);
-    program.args(words).env("SNEK_PASSWORD_ANN", "secret");
+    let mut program = switchboard(command, words);
+    program.env("SNEK_PASSWORD_ANN", "secret");
     let running = Running::start(program);
     let line = running.line_with("listening on");
     let mut urls = line.split([' ', '(', ')', ',']);

@@ -2,11 +2,13 @@
 
 use std::process::Command;
 
-use crate::programs::{Running, outcome, switchboard};
+use crate::programs::{Ended as _, Running, outcome, switchboard};
 
 fn load_on(protocol: &str, url: &str, args: &[&str]) -> Command {
-    let mut command = switchboard("wire");
-    command.args(["load", url, "--protocol", protocol, "--warmup", "0"]);
+    let mut command = switchboard(
+        "wire",
+        &["load", url, "--protocol", protocol, "--warmup", "0"],
+    );
     command.args(args);
     command
 }
@@ -15,17 +17,17 @@ fn load(url: &str, args: &[&str]) -> Command {
     load_on("snek", url, args)
 }
 
+fn bots() -> (Running, String) {
+    let serve = switchboard("bot", &["serve", "--open", "--listen", "127.0.0.1:0"]);
+    Running::serve(serve)
+}
+
 #[test]
 fn texts_are_posted_to_a_router_and_reach_their_clients() {
-    let mut serve = switchboard("router");
-    serve.args(["--listen", "127.0.0.1:0"]);
-    let router = Running::start(serve);
-    let line = router.line_with("listening on");
-    let url = line.trim_start_matches("listening on ");
-    let url = url.split(' ').next().unwrap();
+    let serve = switchboard("router", &["--listen", "127.0.0.1:0"]);
+    let (_router, url) = Running::serve(serve);
     let args = ["--rate", "50", "--duration", "400ms", "--json"];
-    let (code, out, err) = outcome(load_on("smarthole", url, &args));
-    assert_eq!(code, Some(0), "{out}{err}");
+    let (out, _) = outcome(load_on("smarthole", &url, &args)).ends(0);
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         (&report["ok"], &report["sent"]),
@@ -36,31 +38,21 @@ fn texts_are_posted_to_a_router_and_reach_their_clients() {
 
 #[test]
 fn a_run_is_reported_in_words_and_as_json() {
-    let mut serve = switchboard("bot");
-    serve.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
-    let server = Running::start(serve);
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ");
+    let (_server, url) = bots();
 
     let short = ["--rate", "100", "--duration", "300ms"];
-    let (code, out, err) = outcome(load(url, &[&short[..], &["--json"]].concat()));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = outcome(load(&url, &[&short[..], &["--json"]].concat())).ends(0);
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&report["ok"], &report["sent"]), (&30.into(), &30.into()));
-    let (code, out, err) = outcome(load(url, &short));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, _) = outcome(load(&url, &short)).ends(0);
     assert!(out.contains("answered  30 of 30 sent"), "{out}");
 }
 
 #[test]
 #[cfg(unix)]
 fn an_interrupted_run_reports_what_it_did() {
-    let mut serve = switchboard("bot");
-    serve.args(["serve", "--open", "--listen", "127.0.0.1:0"]);
-    let server = Running::start(serve);
-    let line = server.line_with("listening on");
-    let url = line.trim_start_matches("listening on ");
-    let run = Running::start(load(url, &["--duration", "600"]));
+    let (_server, url) = bots();
+    let run = Running::start(load(&url, &["--duration", "600"]));
     run.line_with("100 calls/s for 600 s");
     run.interrupt();
     run.line_with("waiting for the last answers");
@@ -91,8 +83,6 @@ fn mistakes_suggest_a_correction_and_an_absent_server_is_code_3() {
         ),
         ("ws://127.0.0.1:1", &[], 3, "connection refused"),
     ] {
-        let (code, _, err) = outcome(load(url, args));
-        assert_eq!(code, Some(expected), "{err}");
-        assert!(err.contains(wanted), "no {wanted:?} in {err}");
+        outcome(load(url, args)).fails(expected, &[wanted]);
     }
 }

@@ -5,17 +5,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::programs::{Folder, Running, outcome, switchboard};
+use crate::programs::{Ended as _, Folder, Running, outcome, switchboard};
 
 fn wire(args: &[&str]) -> Command {
-    let mut command = switchboard("wire");
-    command.args(args);
-    command
+    switchboard("wire", args)
 }
 
 fn command(name: &str, args: &[&str], folder: &Folder) -> Command {
-    let mut command = switchboard(name);
-    command.args(args).current_dir(&folder.0);
+    let mut command = switchboard(name, args);
+    command.current_dir(&folder.0);
     command.env("HOME", &folder.0).env("TMPDIR", &folder.0);
     command
 }
@@ -68,8 +66,7 @@ fn as_server(file: &Path, client: impl FnOnce(&str)) -> (Option<i32>, Vec<String
 }
 
 fn runs(command: Command) {
-    let (code, out, err) = outcome(command);
-    assert_eq!(code, Some(0), "{out}{err}");
+    outcome(command).ends(0);
 }
 
 #[test]
@@ -89,8 +86,7 @@ fn a_chat_with_a_gateway_is_replayed_both_ways_and_a_changed_one_differs() {
     drop(server);
     let (_fresh, url) = serve();
     // How much a server remembers depends on its other chats.
-    let (code, out, err) = as_client(&file, &url, &["--tolerate", "input_tokens"]);
-    assert_eq!(code, Some(0), "{out}{err}");
+    let (_, err) = as_client(&file, &url, &["--tolerate", "input_tokens"]).ends(0);
     assert!(err.contains("1 connections: all as recorded"), "{err}");
     assert_eq!(as_server(&file, chat).0, Some(0));
 
@@ -134,8 +130,7 @@ fn a_chat_with_a_bot_is_replayed_both_ways() {
     drop((server, bot));
     let (_server, _bot, url) = serve();
     // The server picks colours.
-    let (code, out, err) = as_client(&file, &url, &["--tolerate", "color"]);
-    assert_eq!(code, Some(0), "{out}{err}");
+    as_client(&file, &url, &["--tolerate", "color"]).ends(0);
     assert_eq!(as_server(&file, chat).0, Some(0));
 }
 
@@ -159,8 +154,7 @@ fn tasks_of_a_daemon_are_replayed_both_ways_with_their_events() {
     let file = record(&folder, &url, &[], task);
     drop(server);
     let (_fresh, url) = serve();
-    let (code, out, err) = as_client(&file, &url, &["--tolerate", "service"]);
-    assert_eq!(code, Some(0), "{out}{err}");
+    as_client(&file, &url, &["--tolerate", "service"]).ends(0);
     let (code, lines) = as_server(&file, task);
     assert_eq!(code, Some(0), "{lines:?}");
 }
@@ -180,8 +174,7 @@ fn a_registration_with_a_router_is_replayed_both_ways() {
     let file = record(&folder, &url, &[], client);
     drop(server);
     let (_fresh, url) = serve();
-    let (code, out, err) = as_client(&file, &url, &[]);
-    assert_eq!(code, Some(0), "{out}{err}");
+    as_client(&file, &url, &[]).ends(0);
     assert_eq!(as_server(&file, client).0, Some(0));
 }
 
@@ -200,9 +193,7 @@ fn a_replay_needs_a_recording_a_url_and_a_key() {
             "on this machine only",
         ),
     ] {
-        let (code, _, err) = outcome(wire(&[&["replay", path], args].concat()));
-        assert_eq!(code, Some(2), "{args:?}: {err}");
-        assert!(err.contains(expected), "{args:?}: {err}");
+        outcome(wire(&[&["replay", path], args].concat())).fails(2, &[expected]);
     }
 }
 
@@ -219,8 +210,7 @@ fn a_recording_is_decoded_from_a_file_and_a_pipe() {
     let text = lines.join("\n");
     fs::write(&file, &text).unwrap();
     let path = file.to_str().unwrap();
-    let (code, out, err) = outcome(wire(&["decode", path]));
-    assert_eq!(code, Some(0), "{err}");
+    let (out, err) = outcome(wire(&["decode", path])).ends(0);
     assert!(!out.contains("hunter2") && out.contains('^'), "{out}");
     assert!(
         err.contains("2 entries, 2 problems: 1 with errors"),
@@ -235,10 +225,8 @@ fn a_recording_is_decoded_from_a_file_and_a_pipe() {
     assert_eq!(running.end(), Some(0));
 
     fs::write(&file, "nonsense\n").unwrap();
-    let (code, _, err) = outcome(wire(&["decode", path]));
-    assert_eq!(code, Some(1), "{err}");
-    let (code, _, err) = outcome(wire(&["decode", "no-such-file"]));
-    assert_eq!(code, Some(2), "{err}");
+    outcome(wire(&["decode", path])).ends(1);
+    outcome(wire(&["decode", "no-such-file"])).ends(2);
 }
 
 #[test]

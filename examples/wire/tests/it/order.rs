@@ -73,6 +73,13 @@ fn changed<'a>(conversation: &'a str, change: impl FnOnce(&mut Vec<&'a str>)) ->
     lines.join("\n")
 }
 
+type Change<'a> = dyn Fn(&mut Vec<&'static str>) + 'a;
+
+/// What is wrong with changes of this conversation.
+fn breaking(protocol: Protocol, conversation: &'static str) -> impl Fn(&Change<'_>, usize, &str) {
+    move |change, line, part| assert_wrong(protocol, &changed(conversation, change), line, part)
+}
+
 fn without(lines: &mut Vec<&str>, at: usize) {
     lines.remove(at);
 }
@@ -86,37 +93,18 @@ const SNEK: &str = r#"
 #[test]
 fn snek() {
     use Protocol::Snek;
+    let breaks = breaking(Snek, SNEK);
     assert_eq!(wrong(Snek, SNEK), []);
-    assert_wrong(
-        Snek,
-        &changed(SNEK, |it| it.swap(0, 2)),
-        1,
-        "before the login",
-    );
+    breaks(&|it| it.swap(0, 2), 1, "before the login");
     assert_wrong(
         Snek,
         &SNEK.replace("\"2\"", "\"1\""),
         3,
         "has the id of line",
     );
-    assert_wrong(
-        Snek,
-        &changed(SNEK, |it| it.push(it[3])),
-        5,
-        "after the end",
-    );
-    assert_wrong(
-        Snek,
-        &changed(SNEK, |it| without(it, 3)),
-        3,
-        "nobody has answered",
-    );
-    assert_wrong(
-        Snek,
-        &changed(SNEK, |it| without(it, 2)),
-        3,
-        "answers nothing",
-    );
+    breaks(&|it| it.push(it[3]), 5, "after the end");
+    breaks(&|it| without(it, 3), 3, "nobody has answered");
+    breaks(&|it| without(it, 2), 3, "answers nothing");
     let retyped = SNEK.replace("< {\"callId\":\"2\"", "< {\"callId\":2");
     assert_wrong(Snek, &retyped, 4, "in another type");
 }
@@ -147,51 +135,17 @@ const EXOCLAW: &str = r#"
 #[test]
 fn exoclaw() {
     use Protocol::Exoclaw;
+    let breaks = breaking(Exoclaw, EXOCLAW);
     assert_eq!(wrong(Exoclaw, EXOCLAW), []);
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.insert(2, it[1])),
-        3,
-        "after the hello",
-    );
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.swap(0, 1)),
-        2,
-        "after the hello",
-    );
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.swap(1, 2)),
-        2,
-        "before the hello",
-    );
+    breaks(&|it| it.insert(2, it[1]), 3, "after the hello");
+    breaks(&|it| it.swap(0, 1), 2, "after the hello");
+    breaks(&|it| it.swap(1, 2), 2, "before the hello");
     let result = r#"< {"id":"7","result":"pong"}"#;
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.push(result)),
-        8,
-        "answers nothing",
-    );
+    breaks(&|it| it.push(result), 8, "answers nothing");
     let error = r#"< {"id":"1","event":"error","data":"no"}"#;
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.insert(5, error)),
-        7,
-        "after the error",
-    );
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.swap(3, 4)),
-        4,
-        "tool call",
-    );
-    assert_wrong(
-        Exoclaw,
-        &changed(EXOCLAW, |it| it.push(it[5])),
-        8,
-        "after the end",
-    );
+    breaks(&|it| it.insert(5, error), 7, "after the error");
+    breaks(&|it| it.swap(3, 4), 4, "tool call");
+    breaks(&|it| it.push(it[5]), 8, "after the end");
     let refused = r#"
         > {"token":"t"}
         < {"error":"auth_failed","code":4001}
@@ -246,36 +200,17 @@ const SMARTHOLE: &str = r#"
 #[test]
 fn smarthole() {
     use Protocol::SmartHole;
+    let breaks = breaking(SmartHole, SMARTHOLE);
     assert_eq!(wrong(SmartHole, SMARTHOLE), []);
-    assert_wrong(
-        SmartHole,
-        &changed(SMARTHOLE, |it| it.insert(4, it[3])),
-        5,
-        "a second time",
-    );
+    breaks(&|it| it.insert(4, it[3]), 5, "a second time");
     let orphan = SMARTHOLE.replace(
         r#""messageId":"m1","type":"ack""#,
         r#""messageId":"m9","type":"ack""#,
     );
     assert_wrong(SmartHole, &orphan, 4, "answers nothing");
-    assert_wrong(
-        SmartHole,
-        &changed(SMARTHOLE, |it| it.swap(1, 2)),
-        2,
-        "before a registration",
-    );
-    assert_wrong(
-        SmartHole,
-        &changed(SMARTHOLE, |it| it.insert(2, it[0])),
-        3,
-        "after the accepted",
-    );
-    assert_wrong(
-        SmartHole,
-        &changed(SMARTHOLE, |it| it.truncate(3)),
-        3,
-        "nobody has answered",
-    );
+    breaks(&|it| it.swap(1, 2), 2, "before a registration");
+    breaks(&|it| it.insert(2, it[0]), 3, "after the accepted");
+    breaks(&|it| it.truncate(3), 3, "nobody has answered");
 }
 
 #[test]
@@ -305,6 +240,7 @@ const CONNECTONION: &str = r#"
 #[test]
 fn connectonion() {
     use Protocol::ConnectOnion;
+    let breaks = breaking(ConnectOnion, CONNECTONION);
     let refused = r#"
         > {"type":"CONNECT","payload":{"timestamp":1}}
         < {"type":"ERROR","message":"unauthorized"}"#;
@@ -312,42 +248,17 @@ fn connectonion() {
     let silent = changed(refused, |it| without(it, 1));
     assert_wrong(ConnectOnion, &silent, 1, "nobody has answered");
     assert_eq!(wrong(ConnectOnion, CONNECTONION), []);
-    assert_wrong(
-        ConnectOnion,
-        &changed(CONNECTONION, |it| without(it, 5)),
-        3,
-        "nobody has answered",
-    );
+    breaks(&|it| without(it, 5), 3, "nobody has answered");
     let again = changed(CONNECTONION, |it| {
         let output = it.pop().unwrap();
         it.push(it[2]);
         it.push(output);
     });
     assert_wrong(ConnectOnion, &again, 6, "nobody has answered");
-    assert_wrong(
-        ConnectOnion,
-        &changed(CONNECTONION, |it| it.push(it[5])),
-        7,
-        "answers no INPUT",
-    );
-    assert_wrong(
-        ConnectOnion,
-        &changed(CONNECTONION, |it| it.swap(3, 4)),
-        4,
-        "tool call",
-    );
-    assert_wrong(
-        ConnectOnion,
-        &changed(CONNECTONION, |it| it.swap(1, 2)),
-        2,
-        "before CONNECTED",
-    );
-    assert_wrong(
-        ConnectOnion,
-        &changed(CONNECTONION, |it| it.insert(2, it[1])),
-        3,
-        "answers no CONNECT",
-    );
+    breaks(&|it| it.push(it[5]), 7, "answers no INPUT");
+    breaks(&|it| it.swap(3, 4), 4, "tool call");
+    breaks(&|it| it.swap(1, 2), 2, "before CONNECTED");
+    breaks(&|it| it.insert(2, it[1]), 3, "answers no CONNECT");
 }
 
 #[test]

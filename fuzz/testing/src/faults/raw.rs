@@ -35,7 +35,8 @@ pub enum End {
 /// One end of a TCP connection on which everything is done by hand.
 #[derive(Debug)]
 pub struct RawPeer {
-    tcp: TcpStream,
+    /// The connection, for what a peer does to it.
+    pub tcp: TcpStream,
     role: Role,
     /// What was read and not taken yet.
     buffer: Vec<u8>,

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rpc_core::CloseFrame;
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::DrainReport;
 use rpc_core::net::server::{Accepted, Counters, HttpConfig, ServerHandle, ServerLimits};
 use rpc_core::net::ws::{WsConfig, WsDialer, WsStream};
 use rpc_core::net::{DriverConfig, Events, LinkConfig};
 use rpc_core::reconnect::ReconnectPolicy;
+use rpc_core::{CallError, CloseFrame};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -55,6 +55,13 @@ pub fn eager() -> LinkConfig {
 pub struct Room {
     pub link: HostLink,
     pub events: Events<HostEvent>,
+}
+
+pub async fn ask(room: &Room, text: &str) -> Result<String, CallError<String>> {
+    let text = text.to_owned();
+    room.link
+        .call_with("ask", move |m, now| m.ask(&text, now))
+        .await
 }
 
 /// A running server.

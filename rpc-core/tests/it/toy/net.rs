@@ -5,8 +5,9 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rpc_core::net::{LinkAction, Protocol};
-use rpc_core::{CallId, Limits};
+use rpc_core::net::{CallStream, LinkAction, Protocol};
+use rpc_core::{CallError, CallId, Limits, Refused};
+use tokio::task::JoinHandle;
 
 use super::HANDSHAKE;
 use super::guest::{Guest, GuestEvent};
@@ -116,7 +117,7 @@ pub type HostLink = rpc_core::net::Link<HostSide>;
 pub struct End<P: Protocol> {
     pub link: rpc_core::net::Link<P>,
     pub events: rpc_core::net::Events<P::Event>,
-    pub task: tokio::task::JoinHandle<rpc_core::CloseReason>,
+    pub task: JoinHandle<rpc_core::CloseReason>,
 }
 
 impl<P: Protocol> End<P>
@@ -134,6 +135,37 @@ where
     /// The next event of the protocol; state changes are skipped.
     pub async fn event(&mut self) -> Option<P::Event> {
         self.events.next().await
+    }
+}
+
+impl<P: Protocol> End<P> {
+    /// Lets the machine do something that it does not refuse.
+    pub async fn does(
+        &self,
+        what: impl FnOnce(&mut P::Machine) -> Result<(), Refused> + Send + 'static,
+    ) {
+        let done = self.link.command(move |m, _| what(m)).await;
+        done.unwrap().unwrap();
+    }
+}
+
+impl End<HostSide> {
+    pub async fn ask(&self, text: &'static str) -> Result<String, CallError<String>> {
+        let ask = move |m: &mut Host, now| m.ask(text, now);
+        self.link.call_with("ask", ask).await
+    }
+
+    /// A question that waits so long for its answer, in a task of its own.
+    pub fn asking(&self, within: Duration) -> JoinHandle<Result<String, CallError<String>>> {
+        let link = self.link.clone();
+        let ask = move |m: &mut Host, now| m.ask_within("?", within, now);
+        tokio::spawn(async move { link.call_with("ask", ask).await })
+    }
+
+    /// A question whose answer comes in parts.
+    pub async fn stream(&self, within: Duration) -> CallStream<HostSide> {
+        let ask = move |m: &mut Host, now| m.ask_within("?", within, now);
+        self.link.stream("ask", ask).await
     }
 }
 

@@ -1,12 +1,9 @@
 //! `gateway chat`: what it says, shows and asks.
 
-use std::net::TcpListener;
-use std::thread;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::programs::answer_as_a_model;
+use crate::programs::model;
 
 #[test]
 fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
@@ -15,8 +12,7 @@ fn a_chat_shows_tools_apart_from_the_text_and_cannot_control_the_terminal() {
     let file = folder.file("gateway.toml", &read(&file));
     let (_gateway, url) = folder.start(&["--config", &file]);
     let order = r#"/call echo {"message":"hi \u001b[2Jthere"}"#;
-    let (code, out, err) = folder.chat(&url, &[order]);
-    assert_eq!((code, out.as_str()), (Some(0), "hi \\u{1b}[2Jthere\n"));
+    let err = folder.chat(&url, &[order]).prints("hi \\u{1b}[2Jthere\n");
     assert_holds(&err, &["  echo {", "    hi "]);
     assert!(!err.contains('\u{1b}'), "{err}");
 }
@@ -32,14 +28,13 @@ fn a_failed_chat_says_why_and_keeps_the_partial_answer() {
     let (code, out, err) = folder.chat(&url, &["!break"]);
     assert_eq!((code, out.as_str()), (Some(1), "so far so good\n"));
     assert_holds(&err, &["error: provider error: "]);
-    let (code, out, err) = folder.chat(&url, &[&"long ".repeat(100)]);
-    assert_eq!((code, out.as_str()), (Some(3), ""));
-    assert_holds(&err, &["error: token budget exceeded (session: ", "/100)"]);
-    let (code, _, err) = folder.chat("ftp://h", &["hi"]);
-    assert_eq!(code, Some(2), "{err}");
-    let (code, _, err) = folder.chat("ws://127.0.0.1:1", &["hi"]);
-    assert_eq!(code, Some(3), "{err}");
-    assert_holds(&err, &["no connection to ws://127.0.0.1:1"]);
+    folder
+        .chat(&url, &[&"long ".repeat(100)])
+        .fails(3, &["error: token budget exceeded (session: ", "/100)"]);
+    folder.chat("ftp://h", &["hi"]).ends(2);
+    folder
+        .chat("ws://127.0.0.1:1", &["hi"])
+        .fails(3, &["no connection to ws://127.0.0.1:1"]);
 }
 
 #[test]
@@ -133,12 +128,9 @@ fn what_a_gateway_knows_is_shown_found_and_forgotten() {
 fn a_gateway_without_extensions_is_reported() {
     let folder = Folder::new();
     let (_gateway, url) = folder.start(&[]);
-    let (code, out, err) = folder.chat(&url, &["--budget"]);
-    assert_eq!((code, out.as_str()), (Some(3), ""));
-    assert_holds(
-        &err,
-        &["unknown method: budget.status", "extensions = true"],
-    );
+    folder
+        .chat(&url, &["--budget"])
+        .fails(3, &["unknown method: budget.status", "extensions = true"]);
 }
 
 #[test]
@@ -239,24 +231,19 @@ fn ctrl_c_aborts_a_chat() {
 #[test]
 fn a_real_model_is_one_command_away() {
     let folder = Folder::new();
-    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
-    let model_url = format!("http://{}", provider.local_addr().unwrap());
     let chunk = r#"{"choices":[{"delta":{"content":"hello field"},"finish_reason":"stop"}]}"#;
-    let provider = thread::spawn(move || answer_as_a_model(&provider, &[chunk]));
+    let (model_url, provider) = model(&[chunk]);
     // What the file says of another provider does not count.
     let file = folder.file(
         "config.toml",
         "[agent]\nprovider = \"anthropic\"\napi_key = \"k\"\n",
     );
-    let model = [
-        "--provider",
-        "openai",
-        "--base-url",
-        &model_url,
-        "--model",
-        "toy",
-    ];
-    let (gateway, url) = folder.start(&[&["--config", &file], &model[..]].concat());
+    let mut command = folder.gateway(&["--port", "0", "--config", &file]);
+    command.args(["--provider", "openai", "--base-url", &model_url]);
+    let (gateway, url) = start({
+        command.args(["--model", "toy"]);
+        command
+    });
     gateway.line_with(&format!("model: toy of OpenAI at {model_url}"));
     assert_eq!(folder.hears(&url, &["hi"]).trim(), "hello field");
     let request = provider.join().unwrap().remove(0);
@@ -265,7 +252,6 @@ fn a_real_model_is_one_command_away() {
         !request.to_lowercase().contains("authorization"),
         "{request}"
     );
-    let (code, _, err) = outcome(folder.gateway(&["--port", "0", "--model", "toy"]));
-    assert_eq!(code, Some(2), "{err}");
-    assert_holds(&err, &["--model needs --provider"]);
+    outcome(folder.gateway(&["--port", "0", "--model", "toy"]))
+        .fails(2, &["--model needs --provider"]);
 }

@@ -48,7 +48,7 @@ pub(super) async fn clock_jump<C: ClientUnderTest>(client: &C) {
         let silence = terms.silence;
         let (handle, events, _task) = client.start(dialer, terms);
         let events = Mutex::new(events);
-        let link = client.link(&handle);
+        let link = &*handle;
         let Some(mut line) = listener.accept().await else {
             return check(false, "a connection", &answers);
         };

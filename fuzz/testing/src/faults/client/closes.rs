@@ -29,7 +29,7 @@ pub(super) async fn by_the_server<C: ClientUnderTest>(test: &C) {
 /// The line is dropped after the closing handshake's deadline.
 pub(super) async fn unanswered<C: ClientUnderTest>(test: &C) {
     let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
-    harness.link().close();
+    harness.handle.close();
     harness.gave_up(|why| *why == CloseReason::Local).await;
     let end = soon(line.end()).await;
     check(end == End::Close(1000), "a close says 1000", &end);
@@ -53,7 +53,7 @@ pub(super) async fn drain_in_a_call<C: ClientUnderTest>(test: &C) {
                 }
                 hang_up(line).await;
             };
-            join(harness.link().drain(deadline), answer).await.0
+            join(harness.handle.drain(deadline), answer).await.0
         };
         let (ended, report) = soon(join(harness.call(), server)).await;
         let counted = (report.finished, report.aborted);
@@ -76,12 +76,12 @@ pub(super) async fn without_a_line<C: ClientUnderTest>(test: &C) {
     for drains in [false, true] {
         let stop = async |harness: &Harness<'_, C>| {
             let expected = if drains {
-                let report = soon(harness.link().drain(PATIENCE)).await;
+                let report = soon(harness.handle.drain(PATIENCE)).await;
                 let counted = (report.finished, report.aborted);
                 check(counted == (0, 0), "a drain counts", &counted);
                 CloseReason::Drained
             } else {
-                harness.link().close();
+                harness.handle.close();
                 CloseReason::Local
             };
             harness.gave_up(|why| *why == expected).await;
@@ -102,7 +102,7 @@ pub(super) async fn without_a_line<C: ClientUnderTest>(test: &C) {
         let terms = Terms::new().with(|it| it.link.reconnect.backoff.initial = PATIENCE);
         let mut harness = Harness::start(test, terms).await;
         drop(harness.accept().await);
-        let mut states = harness.link().states();
+        let mut states = harness.handle.states();
         let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
         check(soon(lost).await.is_ok(), "a lost line is told", &drains);
         stop(&harness).await;
@@ -117,7 +117,7 @@ pub(super) async fn in_a_call<C: ClientUnderTest>(test: &C) {
     let server = async {
         harness.test.called(&mut line).await;
         arrive(&mut line).await;
-        harness.link().close();
+        harness.handle.close();
         hang_up(line).await;
     };
     let local = |why: &CloseReason| *why == CloseReason::Local;

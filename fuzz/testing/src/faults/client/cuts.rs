@@ -6,7 +6,7 @@ use switchboard_faults::{Fault, RawFrame};
 
 use super::super::{RawPeer, check, soon};
 use super::harness::{Harness, befalls};
-use super::{ClientUnderTest, Terms};
+use super::{ClientUnderTest, Link, Terms};
 
 const CUTS: [Fault; 2] = [Fault::End, Fault::Reset];
 
@@ -32,7 +32,7 @@ async fn cut_after<C: ClientUnderTest>(
 ) {
     for cut in CUTS {
         let mut harness = Harness::start(test, Terms::new().with_attempts(2)).await;
-        let ended = harness.link().clone();
+        let ended = Link::clone(&harness.handle);
         loop {
             let mut line = tokio::select! {
                 biased;
@@ -163,7 +163,7 @@ pub(super) async fn in_a_frame<C: ClientUnderTest>(test: &C) {
 pub(super) async fn while_the_client_closes<C: ClientUnderTest>(test: &C) {
     for cut in CUTS {
         let (harness, mut line) = Harness::ready_on(test, Terms::new()).await;
-        harness.link().close();
+        harness.handle.close();
         // Its Close is on its way, or has come.
         let _ = soon(line.receive()).await;
         line.inject(&cut).await;

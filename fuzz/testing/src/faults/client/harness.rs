@@ -47,12 +47,8 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
         }
     }
 
-    pub(super) fn link(&self) -> &Link<C::Protocol> {
-        self.test.link(&self.handle)
-    }
-
     pub(super) fn generation(&self) -> Option<u64> {
-        match self.link().state() {
+        match self.handle.state() {
             LinkState::Ready { generation } => Some(generation),
             _ => None,
         }
@@ -86,7 +82,7 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
 
     /// A connection on which the client is ready; `None` if it has given up before.
     pub(super) async fn try_ready(&mut self) -> Option<RawPeer> {
-        let link = self.link().clone();
+        let link = Link::clone(&self.handle);
         let mut next = None;
         loop {
             let mut line = match next.take() {
@@ -111,7 +107,7 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
     /// A connection on which the client is ready.
     pub(super) async fn ready(&mut self) -> RawPeer {
         let ready = self.try_ready().await;
-        ready.unwrap_or_else(|| broken("a healthy server is worked with", &self.link().state()))
+        ready.unwrap_or_else(|| broken("a healthy server is worked with", &self.handle.state()))
     }
 
     pub(super) async fn call(&self) -> Ended {
@@ -133,7 +129,7 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
         let before = self.generation();
         let answered = self.exchange(line).await.is_some();
         let works = answered && before.is_some() && before == self.generation();
-        check(works, "the connection goes on", &self.link().state());
+        check(works, "the connection goes on", &self.handle.state());
     }
 
     /// The client comes back to a healthy server on the same port, works, and leaves when told to.
@@ -144,15 +140,15 @@ impl<'c, C: ClientUnderTest> Harness<'c, C> {
             check(may_fail, "a healthy server is worked with", &self.accepted);
             line = self.ready().await;
         }
-        self.link().close();
+        self.handle.close();
         hang_up(line).await;
-        let reason = soon(self.link().closed()).await;
+        let reason = soon(self.handle.closed()).await;
         check(reason == CloseReason::Local, "a close ends it", &reason);
     }
 
     /// The client has given up, and says why.
     pub(super) async fn gave_up(&self, why: impl Fn(&CloseReason) -> bool) {
-        let reason = soon(self.link().closed()).await;
+        let reason = soon(self.handle.closed()).await;
         check(why(&reason), "the client says why it gave up", &reason);
         let late = self.call().await;
         let not_sent = match &late {
@@ -265,7 +261,7 @@ pub(super) async fn befalls<C: ClientUnderTest, K>(
             let is_over = matches!(ended, Ended::Closed { .. });
             let is_new = before.is_none() || harness.generation() != before;
             let promise = "a line whose calls have ended is not ready";
-            check(!is_over || is_new, promise, &harness.link().state());
+            check(!is_over || is_new, promise, &harness.handle.state());
             ended
         };
         let (ended, (received, kept)) = join(call, server).await;

@@ -15,6 +15,7 @@ mod silence;
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -178,7 +179,7 @@ pub trait ClientUnderTest: Sync {
     /// What the link speaks.
     type Protocol: Protocol<Event: Send>;
     /// What calls are made with.
-    type Handle: Send + Sync;
+    type Handle: Deref<Target = Link<Self::Protocol>> + Send + Sync;
 
     /// How often the server is asked, or asks, before the client is ready.
     const STEPS: usize;
@@ -196,9 +197,6 @@ pub trait ClientUnderTest: Sync {
     fn start<D: Dialer>(&self, dialer: D, terms: Terms) -> Started<Self>
     where
         Self: Sized;
-
-    /// The handle's link.
-    fn link<'h>(&self, handle: &'h Self::Handle) -> &'h Link<Self::Protocol>;
 
     /// One step of the handshake, from 0: hears what the client says, and answers.
     async fn step(&self, line: &mut dyn Line, step: usize) -> Option<()>;

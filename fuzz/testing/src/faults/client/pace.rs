@@ -110,7 +110,7 @@ pub(super) async fn slow_but_steady<C: ClientUnderTest>(test: &C) {
         for step in 0..C::STEPS {
             test.step(&mut slow, step).await?;
         }
-        soon(harness.link().ready()).await.ok()?;
+        soon(harness.handle.ready()).await.ok()?;
         let answer = async {
             let call = test.called(&mut slow).await?;
             test.answer(&mut slow, &call).await

@@ -5,7 +5,7 @@ use switchboard_faults::Fault;
 
 use super::super::{check, soon};
 use super::harness::{Harness, befall};
-use super::{ClientUnderTest, SHORT, Terms};
+use super::{ClientUnderTest, Link, SHORT, Terms};
 
 /// It accepts and says nothing: the dial times out.
 ///
@@ -14,7 +14,7 @@ pub(super) async fn before_the_upgrade<C: ClientUnderTest>(test: &C) {
     let terms = Terms::new().with(|it| it.link.connect_timeout = SHORT);
     let mut harness = Harness::start(test, terms.clone().with_attempts(2)).await;
     let mut kept = Vec::new();
-    let ended = harness.link().clone();
+    let ended = Link::clone(&harness.handle);
     loop {
         tokio::select! {
             biased;

@@ -77,7 +77,7 @@ pub(super) async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
     let server = S::start(terms).await;
     let (mut strangers, mut peers) = everything(&server).await;
     let open = strangers.len() + peers.len();
-    let report = soon(server.drain(PATIENCE)).await;
+    let report = soon(server.serving().handle.drain(PATIENCE)).await;
     check_report(report, open);
     check(report.aborted == 0, "nobody has to be cut", &report);
     for peer in &mut peers {
@@ -87,7 +87,7 @@ pub(super) async fn a_drain_ends_everything_in_time<S: ServerUnderTest>() {
     for peer in &mut strangers {
         check_end("a stranger is hung up on", peer.http_end().await, End::Fin);
     }
-    let late = RawPeer::connect(server.address()).await;
+    let late = RawPeer::connect(server.serving().address).await;
     check(late.is_err(), "nobody listens any more", &late);
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn a_drain_without_time_cuts_what_is_left<S: ServerUnderTest>()
     let server = S::start(Terms::default()).await;
     let (mut strangers, mut peers) = everything(&server).await;
     let open = strangers.len() + peers.len();
-    let report = soon(server.drain(Duration::ZERO)).await;
+    let report = soon(server.serving().handle.drain(Duration::ZERO)).await;
     check_report(report, open);
     for peer in strangers.iter_mut().chain(&mut peers) {
         soon(peer.end()).await;
@@ -117,7 +117,7 @@ pub(super) async fn a_drain_past_a_peer_that_ignores_the_close<S: ServerUnderTes
     let mut peer = client(&server, "deaf").await;
     tokio::time::pause();
     let start = Instant::now();
-    let report = server.drain(PATIENCE).await;
+    let report = server.serving().handle.drain(PATIENCE).await;
     let waited = start.elapsed();
     check(waited <= Duration::from_secs(2), "it ends soon", &waited);
     check_report(report, 1);

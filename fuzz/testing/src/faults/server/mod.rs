@@ -19,9 +19,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rpc_core::Limits;
 use rpc_core::keepalive::KeepAlive;
-use rpc_core::net::DrainReport;
-use rpc_core::net::server::{Counters, HttpConfig};
-use rpc_core::net::{DriverConfig, LinkConfig};
+use rpc_core::net::DriverConfig;
+use rpc_core::net::server::{Counters, HttpConfig, ProtocolServer, ServerHandle, ServerProtocol};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::breach::Breach;
@@ -102,12 +101,26 @@ impl Terms {
         config.close_timeout = self.close;
         config
     }
+}
 
-    /// As [`driver`](Self::driver), of a link.
-    #[must_use]
-    pub fn link(&self, mut config: LinkConfig) -> LinkConfig {
-        config.driver = self.driver(config.driver);
-        config
+/// A server that runs.
+#[derive(Debug)]
+pub struct Serving {
+    address: SocketAddr,
+    counters: Arc<Counters>,
+    handle: ServerHandle,
+}
+
+impl Serving {
+    /// Lets a server run.
+    pub fn start<P: ServerProtocol>(server: ProtocolServer<P>) -> Self {
+        let serving = Self {
+            address: server.local_addr(),
+            counters: server.counters(),
+            handle: server.handle(),
+        };
+        tokio::spawn(server.run());
+        serving
     }
 }
 
@@ -119,11 +132,8 @@ pub trait ServerUnderTest: Send + Sync + Sized {
     /// Starts a server on these terms, on a free port of the loopback interface.
     async fn start(terms: Terms) -> Self;
 
-    /// Where it listens.
-    fn address(&self) -> SocketAddr;
-
-    /// What it counts.
-    fn counters(&self) -> Arc<Counters>;
+    /// The server.
+    fn serving(&self) -> &Serving;
 
     /// A request for the upgrade that it agrees to.
     fn upgrade(&self) -> String;
@@ -183,10 +193,9 @@ pub trait ServerUnderTest: Send + Sync + Sized {
     fn stranger(&self) -> Option<End>;
 
     /// The code of the Close with which a server goes.
-    fn going(&self) -> u16;
-
-    /// Ends the server.
-    async fn drain(&self, deadline: Duration) -> DrainReport;
+    fn going(&self) -> u16 {
+        1001
+    }
 }
 
 /// Checks every fault that a server has to survive, by the name of what is promised. `FAULT`, from the
@@ -232,7 +241,10 @@ fn check_end(what: &str, end: End, expected: End) {
 }
 
 async fn connected<S: ServerUnderTest>(server: &S) -> RawPeer {
-    must("connecting", RawPeer::connect(server.address()).await)
+    must(
+        "connecting",
+        RawPeer::connect(server.serving().address).await,
+    )
 }
 
 async fn upgraded<S: ServerUnderTest>(server: &S) -> RawPeer {
@@ -254,7 +266,7 @@ async fn client<S: ServerUnderTest>(server: &S, name: &str) -> RawPeer {
 
 /// A client with little room for what comes.
 async fn narrow_client<S: ServerUnderTest>(server: &S, name: &str) -> RawPeer {
-    let narrow = RawPeer::connect_narrow(server.address()).await;
+    let narrow = RawPeer::connect_narrow(server.serving().address).await;
     let mut peer = upgrade(server, must("connecting", narrow)).await;
     must("entering", server.enter(&mut peer, name).await);
     peer
@@ -273,7 +285,7 @@ async fn is_served<S: ServerUnderTest>(server: &S, peer: &mut RawPeer, name: &st
 
 /// Waits until so many connections are open.
 async fn until_open<S: ServerUnderTest>(server: &S, open: usize) {
-    let counters = server.counters();
+    let counters = &server.serving().counters;
     soon(async {
         while counters.open() != open {
             sleep(Duration::from_millis(1)).await;
@@ -319,5 +331,6 @@ async fn survives<S: ServerUnderTest>(terms: Terms, fault: impl AsyncFnOnce(&S))
     is_served(server, &mut other, "other").await;
     drop((witness, other));
     until_open(server, 0).await;
-    check(server.counters().panicked() == 0, "nothing panicked", &());
+    let panicked = server.serving().counters.panicked();
+    check(panicked == 0, "nothing panicked", &());
 }

@@ -32,6 +32,29 @@ fn is_question(reply: &Reply) -> bool {
     reply.state.as_deref() == Some(AWAITING_INPUT)
 }
 
+/// The chat asks, in these words among others.
+#[track_caller]
+fn assert_asks(reply: &Reply, part: &str) {
+    let output = &reply.output;
+    assert!(is_question(reply) && output.contains(part), "{output}");
+}
+
+/// The chat asks nothing, and this happens.
+#[track_caller]
+fn assert_does((events, reply): &(Vec<String>, Reply), part: &str) {
+    assert!(!is_question(reply) && has(events, part), "{events:?}");
+}
+
+fn file_create(content: &str) -> String {
+    let call = json!({ "path": "b.txt", "content": content });
+    format!("/call file-create {call}")
+}
+
+fn file_edit(find: &str, replace: &str) -> String {
+    let call = json!({ "path": "a.txt", "find": find, "replace": replace });
+    format!("/call file-edit {call}")
+}
+
 fn has(told: &[String], part: &str) -> bool {
     told.iter().any(|line| line.contains(part))
 }
@@ -40,11 +63,7 @@ fn has(told: &[String], part: &str) -> bool {
 async fn a_file_is_changed_after_a_yes_only() {
     let place = Fixture::new();
     let file = || fs::read_to_string(place.0.join("a.txt")).unwrap();
-    let (events, reply) = chat(
-        &place,
-        "/call file-edit {\"path\":\"a.txt\",\"find\":\"two\",\"replace\":\"2\"}",
-    )
-    .await;
+    let (events, reply) = chat(&place, &file_edit("two", "2")).await;
     assert!(is_question(&reply) && reply.output_streamed == Some(false));
     assert!(
         reply
@@ -59,24 +78,15 @@ async fn a_file_is_changed_after_a_yes_only() {
     assert!(reply.output.contains("\n-two\n+2\n```"), "{}", reply.output);
     assert!(!has(&events, "file-edit") && reply.tool_calls.is_empty());
     assert_eq!(file(), "one\ntwo\n");
-    let (events, reply) = chat(&place, "yes").await;
-    assert!(
-        !is_question(&reply) && has(&events, "call_1 ok"),
-        "{events:?}"
-    );
-    assert_eq!((reply.tool_calls.len(), file().as_str()), (1, "one\n2\n"));
+    let done = chat(&place, "yes").await;
+    assert_does(&done, "call_1 ok");
+    assert_eq!((done.1.tool_calls.len(), file().as_str()), (1, "one\n2\n"));
     // The answer was for that one.
-    let (_, reply) = chat(
-        &place,
-        "/call file-edit {\"path\":\"a.txt\",\"find\":\"one\",\"replace\":\"1\"}",
-    )
-    .await;
+    let (_, reply) = chat(&place, &file_edit("one", "1")).await;
     assert!(is_question(&reply));
-    let (events, reply) = chat(&place, "no, rather not").await;
-    assert!(
-        !is_question(&reply) && has(&events, "call_1 E_DECLINED"),
-        "{events:?}"
-    );
+    let declined = chat(&place, "no, rather not").await;
+    assert_does(&declined, "call_1 E_DECLINED");
+    let (_, reply) = declined;
     assert!(reply.output.contains("rather not"), "{}", reply.output);
     assert_eq!(file(), "one\n2\n");
 }
@@ -96,22 +106,10 @@ async fn a_declined_step_is_reported_with_its_arguments() {
 #[tokio::test]
 async fn tools_that_change_nothing_need_no_approval() {
     let place = Fixture::new();
-    let (events, reply) = chat(
-        &place,
-        "/call file-create {\"path\":\"b.txt\",\"content\":\"hello\\n\"}",
-    )
-    .await;
+    let (events, reply) = chat(&place, &file_create("hello\n")).await;
     assert!(is_question(&reply), "{events:?}");
     chat(&place, "yes").await;
-    let (events, reply) = chat(
-        &place,
-        "/call file-create {\"path\":\"b.txt\",\"content\":\"hello\\n\"}",
-    )
-    .await;
-    assert!(
-        !is_question(&reply) && has(&events, "call_1 ok"),
-        "{events:?}"
-    );
+    assert_does(&chat(&place, &file_create("hello\n")).await, "call_1 ok");
 }
 
 #[tokio::test]
@@ -122,20 +120,12 @@ async fn a_change_after_the_question_needs_another_approval() {
     chat(&place, edit).await;
     fs::write(&file, "mine\ntwo\n").unwrap();
     let (_, reply) = chat(&place, "yes").await;
-    assert!(
-        is_question(&reply) && reply.output.contains(" mine\n-two\n+2"),
-        "{}",
-        reply.output
-    );
+    assert_asks(&reply, " mine\n-two\n+2");
     let (_, reply) = chat(&place, "yes").await;
     assert!(!is_question(&reply), "{}", reply.output);
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n2\n");
     // What is new by now is overwritten by nobody.
-    chat(
-        &place,
-        "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",
-    )
-    .await;
+    chat(&place, &file_create("new\n")).await;
     fs::write(place.0.join("b.txt"), "mine\n").unwrap();
     let (events, _) = chat(&place, "yes").await;
     assert!(has(&events, "call_1 E_FILE_CHANGED"), "{events:?}");
@@ -161,7 +151,7 @@ async fn always_covers_one_kind_of_step_in_one_session() {
         has(&events, "echo one") && has(&events, "echo two"),
         "{events:?}"
     );
-    assert!(is_question(&reply) && reply.output.contains("create `c.txt`"));
+    assert_asks(&reply, "create `c.txt`");
     let mut other = ChatRequest::new(
         "/call shell-run {\"command\":\"ls\"}".to_owned(),
         "scripted",
@@ -209,19 +199,11 @@ async fn a_long_change_is_read_to_its_end_before_a_yes_counts() {
     let content: String = (0..300).map(|line| format!("line {line}\\n")).collect();
     let call = format!("/call file-create {{\"path\":\"b.txt\",\"content\":\"{content}\"}}");
     let (_, reply) = chat(&place, &call).await;
-    assert!(
-        is_question(&reply) && reply.output.contains("It has 303 lines"),
-        "{}",
-        reply.output
-    );
+    assert_asks(&reply, "It has 303 lines");
     let (_, reply) = chat(&place, "yes").await;
-    assert!(is_question(&reply) && reply.output.contains("lines 1 to 200 of 303"));
+    assert_asks(&reply, "lines 1 to 200 of 303");
     let (_, reply) = chat(&place, "yes").await;
-    assert!(
-        is_question(&reply) && reply.output.contains("+line 299"),
-        "{}",
-        reply.output
-    );
+    assert_asks(&reply, "+line 299");
     assert!(!place.0.join("b.txt").exists());
     chat(&place, "yes").await;
     assert!(place.0.join("b.txt").exists());
@@ -261,22 +243,13 @@ async fn an_undo_puts_back_what_the_session_has_changed_last() {
 #[tokio::test]
 async fn a_question_expires_and_a_call_that_would_fail_is_not_asked_about() {
     let place = Fixture::new();
-    chat(
-        &place,
-        "/call file-create {\"path\":\"b.txt\",\"content\":\"new\\n\"}",
-    )
-    .await;
+    chat(&place, &file_create("new\n")).await;
     pause();
     advance(Duration::from_secs(60 * 60)).await;
     let (_, reply) = chat(&place, "yes").await;
     assert!(!is_question(&reply) && !place.0.join("b.txt").exists());
-    let (events, reply) = chat(
-        &place,
-        "/call file-edit {\"path\":\"a.txt\",\"find\":\"nothing\",\"replace\":\"2\"}",
-    )
-    .await;
-    assert!(
-        !is_question(&reply) && has(&events, "E_EDIT_NO_MATCH"),
-        "{events:?}"
+    assert_does(
+        &chat(&place, &file_edit("nothing", "2")).await,
+        "E_EDIT_NO_MATCH",
     );
 }

@@ -32,22 +32,21 @@ pub(super) struct Node {
     pub(super) heard: mpsc::UnboundedReceiver<&'static str>,
 }
 
+/// How a node differs from the others.
+#[derive(Default)]
+struct Like {
+    budgets: Budgets,
+    limits: StoreLimits,
+    is_learning: bool,
+}
+
 impl Node {
     /// A gateway with a connection of its own.
     pub(super) async fn start(
         store: &MemoryStore,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
-        Self::with(store, Budgets::default(), scripts).await
-    }
-
-    async fn with(
-        store: &MemoryStore,
-        budgets: Budgets,
-        scripts: impl IntoIterator<Item = Script>,
-    ) -> Self {
-        let limits = StoreLimits::default();
-        Self::limited(Arc::new(store.connect()), budgets, limits, scripts).await
+        Self::on(Arc::new(store.connect()), scripts).await
     }
 
     /// A gateway with this connection.
@@ -55,28 +54,41 @@ impl Node {
         store: Arc<dyn Store>,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
-        Self::limited(store, Budgets::default(), StoreLimits::default(), scripts).await
+        Self::like(Like::default(), store, scripts).await
     }
 
-    async fn limited(
-        store: Arc<dyn Store>,
+    async fn with(
+        store: &MemoryStore,
         budgets: Budgets,
-        limits: StoreLimits,
         scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
-        Self::build(store, budgets, limits, scripts, false).await
+        let like = Like {
+            budgets,
+            ..Like::default()
+        };
+        Self::like(like, Arc::new(store.connect()), scripts).await
     }
 
-    async fn build(
-        store: Arc<dyn Store>,
-        budgets: Budgets,
-        limits: StoreLimits,
+    /// A gateway that learns of its turns.
+    pub(super) async fn learning(
+        store: &MemoryStore,
         scripts: impl IntoIterator<Item = Script>,
-        is_learning: bool,
+    ) -> Self {
+        let like = Like {
+            is_learning: true,
+            ..Like::default()
+        };
+        Self::like(like, Arc::new(store.connect()), scripts).await
+    }
+
+    async fn like(
+        like: Like,
+        store: Arc<dyn Store>,
+        scripts: impl IntoIterator<Item = Script>,
     ) -> Self {
         let config = GatewayStoreConfig::default()
-            .with_budgets(budgets)
-            .with_limits(limits)
+            .with_budgets(like.budgets)
+            .with_limits(like.limits)
             .with_lease(LeaseConfig {
                 lease: LEASE,
                 margin: LEASE / 10,
@@ -90,28 +102,12 @@ impl Node {
         let store = cluster.await.unwrap();
         let mut parts = EngineParts::new(AgentConfig::default(), asked, Tools::new(), store);
         parts.clock = || NOON;
-        parts.memory.semantic = is_learning;
+        parts.memory.semantic = like.is_learning;
         Self {
             engine: Engine::new(parts),
             model,
             heard,
         }
-    }
-
-    /// A gateway that learns of its turns.
-    pub(super) async fn learning(
-        store: &MemoryStore,
-        scripts: impl IntoIterator<Item = Script>,
-    ) -> Self {
-        let store = Arc::new(store.connect());
-        Self::build(
-            store,
-            Budgets::default(),
-            StoreLimits::default(),
-            scripts,
-            true,
-        )
-        .await
     }
 
     pub(super) fn store(&self) -> &GatewayStore {
@@ -422,16 +418,13 @@ async fn stored(store: &MemoryStore) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_oldest_sessions_beyond_the_limit_are_forgotten_with_their_turns() {
     let store = MemoryStore::new();
-    let limits = StoreLimits::default().with_sessions(2);
+    let like = Like {
+        limits: StoreLimits::default().with_sessions(2),
+        ..Like::default()
+    };
     let long = "y".repeat(20_000);
     let scripts = (0..6).map(|_| answer(&long));
-    let node = Node::limited(
-        Arc::new(store.connect()),
-        Budgets::default(),
-        limits,
-        scripts,
-    )
-    .await;
+    let node = Node::like(like, Arc::new(store.connect()), scripts).await;
     for name in ["ann", "bob", "cat", "dan", "ann"] {
         node.chat(&from(name, "hi")).await.unwrap();
     }
@@ -455,16 +448,13 @@ async fn the_oldest_sessions_beyond_the_limit_are_forgotten_with_their_turns() {
 #[tokio::test(start_paused = true)]
 async fn sessions_that_are_too_large_together_are_forgotten_except_those_in_use() {
     let store = MemoryStore::new();
-    let limits = StoreLimits::default().with_total_bytes(50_000);
+    let like = Like {
+        limits: StoreLimits::default().with_total_bytes(50_000),
+        ..Like::default()
+    };
     let long = "y".repeat(20_000);
     let scripts = [answer(&long), gated("late")];
-    let mut node = Node::limited(
-        Arc::new(store.connect()),
-        Budgets::default(),
-        limits,
-        scripts,
-    )
-    .await;
+    let mut node = Node::like(like, Arc::new(store.connect()), scripts).await;
     let other = Node::start(&store, [answer(&long), answer(&long)]).await;
     let chat = from("ann", "hi");
     node.chat(&chat).await.unwrap();
