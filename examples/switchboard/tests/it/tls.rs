@@ -94,8 +94,8 @@ async fn every_command_that_serves_speaks_tls_with_a_certificate() {
 #[test]
 fn a_renewed_certificate_is_shown_without_a_restart() {
     let before = Certificate::new("renewed");
-    let gateway = before.serve(&["gateway", "serve", "--port", "0"]);
-    let url = url(&gateway).replace("https://", "wss://") + "ws";
+    let (gateway, url) = before.serve(&["gateway", "serve", "--port", "0"]);
+    let url = url.replace("https://", "wss://");
     let chat = [
         "gateway", "chat", "--url", &url, "--ca", "cert.pem", "hello",
     ];
