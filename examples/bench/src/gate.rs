@@ -72,7 +72,7 @@ impl Gate {
         if is_met && why_missed.is_some() {
             self.better.push(format!("{line} is met now"));
         }
-        self.say(is_met, line, why_missed);
+        self.record(is_met, line, why_missed);
     }
 
     /// What both ends take for a call.
@@ -83,14 +83,14 @@ impl Gate {
             self.better.push(line);
         }
         let most = (most * (1.0 + goals::CALL_MARGIN)).round();
-        self.say(found <= most, format!("{line} (at most {most})"), None);
+        self.record(found <= most, format!("{line} (at most {most})"), None);
     }
 
     fn at_most(&mut self, what: &str, found: f64, most: f64) {
-        self.say(found <= most, format!("{what} (at most {most})"), None);
+        self.record(found <= most, format!("{what} (at most {most})"), None);
     }
 
-    fn say(&mut self, is_met: bool, line: String, why_missed: Option<&str>) {
+    fn record(&mut self, is_met: bool, line: String, why_missed: Option<&str>) {
         if is_met {
             self.met += 1;
             println!("ok    {line}");

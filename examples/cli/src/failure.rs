@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use rpc_core::net::ws::ConnectError;
 use serde_json::json;
 
-use super::say;
+use super::print_line;
 
 /// The exit codes of every command, for help texts.
 pub const EXIT_CODES: &str = "\
@@ -68,9 +68,9 @@ impl Failure {
     }
 
     /// Prints the message as a line of JSON to standard output, if `json` is wanted.
-    pub fn tell(&self, json: bool) {
+    pub fn report(&self, json: bool) {
         if json {
-            say(json!({ "event": "error", "message": self.message }));
+            print_line(json!({ "event": "error", "message": self.message }));
         }
     }
 }

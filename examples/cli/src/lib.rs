@@ -25,7 +25,7 @@ pub mod web;
 
 pub use failure::{EXIT_CODES, Failure, REFUSED, USAGE, finish};
 pub use line::{Line, LineArgs, Urls, check_url, headers, trusted};
-pub use output::{Stdout, announce, is_output_lost, parse, say};
+pub use output::{Stdout, announce, is_output_lost, parse, print_line};
 pub use serving::{
     GOODBYE, Pings, Reach, TlsArgs, activated, guards, guards_of, guessable, trusting, web_pages,
 };
@@ -110,12 +110,12 @@ pub fn remark(line: impl Display) {
 }
 
 /// Tells of an event: as a line of JSON on standard output, or in words on standard error.
-pub fn tell(json: bool, event: &str, mut about: Value, words: impl Display) {
+pub fn report(json: bool, event: &str, mut about: Value, words: impl Display) {
     if !json {
         return complain(words);
     }
     about["event"] = event.into();
-    say(about);
+    print_line(about);
 }
 
 /// Parses `30`, `0.5`, `30s` or `250ms`.

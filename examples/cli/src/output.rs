@@ -19,32 +19,32 @@ pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        told(io::stdout().write_all(bytes)).map(|()| bytes.len())
+        note_lost(io::stdout().write_all(bytes)).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        told(io::stdout().flush())
+        note_lost(io::stdout().flush())
     }
 }
 
 /// Writes a line to standard output. In JSON, what could control a terminal is escaped; other lines
 /// must be [`printable`](crate::text::printable).
-pub fn say(line: impl Display) {
+pub fn print_line(line: impl Display) {
     let line = line.to_string() + "\n";
     let _ = Stdout.write_all(escaped_json(&line).as_bytes());
     let _ = Stdout.flush();
 }
 
-/// Writes a line to standard output like [`say`], for a server: whether anybody can read it does not
+/// Writes a line to standard output like [`print_line`], for a server: whether anybody can read it does not
 /// matter to what it does.
 pub fn announce(line: impl Display) {
     let mut out = io::stdout().lock();
-    let _ = told(writeln!(out, "{line}").and_then(|()| out.flush()));
+    let _ = note_lost(writeln!(out, "{line}").and_then(|()| out.flush()));
 }
 
 /// Tells on standard error if this was not written to standard output. One that is closed takes everything: the
 /// standard library opens the null device in its place, as callers do who want no output.
-fn told(outcome: io::Result<()>) -> io::Result<()> {
+fn note_lost(outcome: io::Result<()>) -> io::Result<()> {
     outcome.inspect_err(|error| {
         IS_LOST.store(true, Ordering::Relaxed);
         if error.kind() != io::ErrorKind::BrokenPipe && !HAS_FAILED.swap(true, Ordering::Relaxed) {
@@ -73,7 +73,7 @@ pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
             if text.use_stderr() {
                 text.exit();
             }
-            let _ = told(text.print());
+            let _ = note_lost(text.print());
             super::finish(Ok(()))
         })
 }
@@ -86,6 +86,6 @@ pub fn is_output_lost() -> bool {
 
 /// Writes what is left, and returns whether all was written, or the reader went away.
 pub(super) fn end_output() -> bool {
-    let _ = told(io::stdout().flush());
+    let _ = note_lost(io::stdout().flush());
     !HAS_FAILED.load(Ordering::Relaxed)
 }

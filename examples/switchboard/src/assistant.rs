@@ -127,7 +127,7 @@ impl Assistant {
     }
 
     /// Remembers a message that needs no answer of the model, and the answer to it.
-    pub fn heard(&self, channel: &str, nick: &str, text: &str, answer: Option<&str>) {
+    pub fn remember(&self, channel: &str, nick: &str, text: &str, answer: Option<&str>) {
         let asked = ChatMessage::user(format!("{nick}: {text}"));
         let answer = answer.map(ChatMessage::assistant);
         let messages = std::iter::once(asked).chain(answer).collect();
@@ -175,7 +175,7 @@ impl Assistant {
         };
         let outcome = speaker.answer(&mut turn, &cx).await;
         if let Err(error) = &outcome {
-            let _ = speaker.say(error.apology(), true).await;
+            let _ = speaker.post(error.apology(), true).await;
         }
         match turn.has_left() {
             true => self.conversations.forget(&channel, &text),
@@ -218,10 +218,10 @@ impl Speaker<'_> {
                     let finish = turn.finish().filter(|it| **it != Finish::Length);
                     return match finish.and_then(Finish::shortfall) {
                         Some(_) if finish == Some(&Finish::ContentFilter) => {
-                            self.say(REFUSED, true).await
+                            self.post(REFUSED, true).await
                         }
-                        Some(shortfall) => self.say(&format!("({shortfall})"), true).await,
-                        None if is_empty => self.say(NOTHING, true).await,
+                        Some(shortfall) => self.post(&format!("({shortfall})"), true).await,
+                        None if is_empty => self.post(NOTHING, true).await,
                         None => Ok(()),
                     };
                 }
@@ -246,7 +246,7 @@ impl Speaker<'_> {
         while let Some(delta) = answer.next().await {
             match delta.map_err(|error| turn.on_error(error, false))? {
                 Delta::Text(text) => {
-                    self.say(&text, std::mem::take(&mut first)).await?;
+                    self.post(&text, std::mem::take(&mut first)).await?;
                 }
                 Delta::Notice(Notice::Shortened { .. }) => {
                     assistant.conversations.outgrow(self.channel);
@@ -256,7 +256,7 @@ impl Speaker<'_> {
                     notice @ (Notice::Lost { .. } | Notice::TooLong { .. } | Notice::Thoughts),
                 ) => {
                     first = true;
-                    self.say(&format!("({notice})"), true).await?;
+                    self.post(&format!("({notice})"), true).await?;
                 }
                 Delta::Notice(notice @ Notice::LeftOut { .. }) => (assistant.on_notice)(&notice),
                 _ => {}
@@ -264,7 +264,7 @@ impl Speaker<'_> {
         }
         tracing::debug!(usage = ?answer.whole.usage(), with_tools, "the model has answered");
         if matches!(answer.whole.finish(), Some(Finish::Length | Finish::Paused)) {
-            self.say(" […]", false).await?;
+            self.post(" […]", false).await?;
         }
         turn.on_answer(answer);
         Ok(())
@@ -274,13 +274,13 @@ impl Speaker<'_> {
     async fn forget(&mut self) -> Result<(), AnswerError> {
         let conversations = &self.assistant.conversations;
         match conversations.has_news_of_outgrowth(self.channel) {
-            true => self.say(FORGOTTEN, true).await,
+            true => self.post(FORGOTTEN, true).await,
             false => Ok(()),
         }
     }
 
     /// Passes on text; with `anew`, as another paragraph.
-    async fn say(&mut self, text: &str, anew: bool) -> Result<(), AnswerError> {
+    async fn post(&mut self, text: &str, anew: bool) -> Result<(), AnswerError> {
         if text.is_empty() {
             return Ok(());
         }

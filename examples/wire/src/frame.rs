@@ -156,13 +156,13 @@ impl<'a> Frame<'a> {
         let mut words = String::with_capacity(128);
         words.push_str(self.id.as_deref().unwrap_or_default());
         let most = if shortens { MAX_WORDS } else { usize::MAX };
-        tell(&self.members, self.inner.as_ref(), &mut words, most);
+        describe(&self.members, self.inner.as_ref(), &mut words, most);
         words
     }
 }
 
 /// Adds members in words. Leaves out those without information, or shown elsewhere.
-fn tell(
+fn describe(
     members: &[Member<'_>],
     known: Option<&(&str, Members<'_>)>,
     words: &mut String,
@@ -182,8 +182,8 @@ fn tell(
         }
         if BOXES.contains(&&**name) && raw.starts_with('{') {
             match known.filter(|(known, _)| std::ptr::eq(*known, *raw)) {
-                Some((_, inner)) => tell(inner, None, words, most),
-                None => tell(&members_of(raw).unwrap_or_default(), None, words, most),
+                Some((_, inner)) => describe(inner, None, words, most),
+                None => describe(&members_of(raw).unwrap_or_default(), None, words, most),
             }
             continue;
         }

@@ -57,8 +57,8 @@ async fn end(words: &[&str]) {
     let number = |text: &str| -> usize { text.parse().expect("a number") };
     match words {
         ["serve", kind] => {
-            let tell = Box::new(|address| println!("{address}"));
-            serve::serve(Kind::parse(kind), tell).await;
+            let on_listen = Box::new(|address| println!("{address}"));
+            serve::serve(Kind::parse(kind), on_listen).await;
         }
         ["hold", kind, address, count, bytes] => {
             plain::hold(Kind::parse(kind), address, number(count), number(bytes)).await;

@@ -13,7 +13,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_
 use super::kind::{self, Kind};
 use super::load::Pace;
 use super::phase;
-use super::serve::{CHUNK, Tell};
+use super::serve::{CHUNK, OnListen};
 use crate::text;
 
 type Socket = WebSocketStream<TcpStream>;
@@ -28,9 +28,9 @@ fn small_buffers() -> WebSocketConfig {
         .write_buffer_size(4096)
 }
 
-pub(super) async fn serve(tell: Tell) {
+pub(super) async fn serve(on_listen: OnListen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    tell(listener.local_addr().unwrap());
+    on_listen(listener.local_addr().unwrap());
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         tokio::spawn(async move {

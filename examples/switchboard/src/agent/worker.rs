@@ -211,34 +211,34 @@ impl<'a> Work<'a> {
                 Step::Call(call) => self.call(&call).await?,
                 Step::Refused { name, why, .. } => {
                     let why = format!("{} was not called: {why}", printable(&name));
-                    self.tell(remark(why))?;
+                    self.emit(remark(why))?;
                 }
                 Step::Done(text) => {
                     let shortfall = self.talk.finish().and_then(Finish::shortfall);
                     if let Some(shortfall) = shortfall {
                         // No run may take all the memory.
-                        self.say(&text)?;
+                        self.emit_text(&text)?;
                         return Err(AppError::failed(shortfall).into());
                     }
                     // What was said meanwhile is answered, too.
                     if self.turn.input_waits().now_or_never().is_none() {
                         return Ok(text);
                     }
-                    self.say(&text)?;
-                    self.talk.say([]);
+                    self.emit_text(&text)?;
+                    self.talk.add_messages([]);
                 }
                 Step::Stopped(error) => return Err(AppError::failed(error.to_string()).into()),
             }
         }
     }
 
-    fn tell(&self, event: EventKind) -> Result<(), Stop> {
+    fn emit(&self, event: EventKind) -> Result<(), Stop> {
         self.turn.emit(event)?;
         Ok(())
     }
 
     /// Shows the text of the model's answer as a whole, in place of its parts.
-    fn say(&self, text: &str) -> Result<(), Stop> {
+    fn emit_text(&self, text: &str) -> Result<(), Stop> {
         if !text.trim().is_empty() {
             let event = EventKind::Assistant(text.into());
             self.turn.emit_as(&self.answer_id, event)?;
@@ -257,7 +257,7 @@ impl<'a> Work<'a> {
     /// Asks the model once.
     async fn ask(&mut self, with_tools: bool) -> Result<(), Stop> {
         let inputs = self.turn.next_inputs()?;
-        self.talk.say(inputs.iter().map(message));
+        self.talk.add_messages(inputs.iter().map(message));
         self.iteration += 1;
         let (worker, turn, iteration) = (self.worker, self.turn, self.iteration);
         let call = LlmCall::new(worker.name.as_str(), iteration);
@@ -275,7 +275,7 @@ impl<'a> Work<'a> {
             Ok(answer) => answer,
             Err(stop) => {
                 // What was said until now stays.
-                self.say(growing.text())?;
+                self.emit_text(growing.text())?;
                 if !growing.text().trim().is_empty() {
                     let partial = ChatMessage::assistant(growing.text());
                     turn.push_message(&partial)?;
@@ -293,7 +293,7 @@ impl<'a> Work<'a> {
         result.usage = usage.and_then(|usage| Json::of(&usage).ok());
         turn.emit_as(&id, EventKind::LlmResult(result))?;
         if calls > 0 {
-            self.say(growing.text())?;
+            self.emit_text(growing.text())?;
         }
         Ok(())
     }
@@ -328,7 +328,7 @@ impl<'a> Work<'a> {
         while let Some((id, event)) = growing.poll() {
             match id {
                 Some(id) => self.turn.emit_as(&id, event)?,
-                None => self.tell(event)?,
+                None => self.emit(event)?,
             }
         }
         Ok(())

@@ -106,8 +106,8 @@ async fn a_tool_is_run_and_its_result_answered() {
         vec![text("so")],
     ]);
     let assistant = Assistant::new(model);
-    assistant.heard("c", "Bo", "tea is ready", Some("thanks"));
-    assistant.heard("other", "Bo", "more tea", None);
+    assistant.remember("c", "Bo", "tea is ready", Some("thanks"));
+    assistant.remember("other", "Bo", "more tea", None);
     let (answer, outcome) = answered(&assistant, "tea?").await;
     assert_eq!((answer.as_str(), outcome), ("so", Ok(())));
     assert_eq!(

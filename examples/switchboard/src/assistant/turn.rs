@@ -375,7 +375,7 @@ impl Turn {
     }
 
     /// Adds what the user has said meanwhile, or goes on with it after an answer.
-    pub fn say(&mut self, messages: impl IntoIterator<Item = ChatMessage>) {
+    pub fn add_messages(&mut self, messages: impl IntoIterator<Item = ChatMessage>) {
         self.since.extend(messages);
         self.taken = self.since.len();
         if let Action::Done(_) = self.rounds.next_action(Instant::now()) {

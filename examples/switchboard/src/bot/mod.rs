@@ -81,7 +81,7 @@ impl Handler for BotHandler {
                     _ => format!("logged in again (connection {generation}) at {place}"),
                 };
                 let about = json!({ "generation": generation, "node": node });
-                self.tell("connected", about, &words);
+                self.report("connected", about, &words);
             }
             Notice::Lost {
                 cause,
@@ -102,18 +102,18 @@ impl Handler for BotHandler {
                     "{message}; trying again in {} (attempt {attempt}/{RECONNECT_MAX_RETRIES})",
                     seconds(*retry_in)
                 );
-                self.tell("lost", about, &words);
+                self.report("lost", about, &words);
             }
             Notice::TooManyChannels { channel } => {
                 let words = format!("too many channels, not joining {}", channel.as_str());
-                self.tell("not_joined", json!({ "channel": channel.as_str() }), &words);
+                self.report("not_joined", json!({ "channel": channel.as_str() }), &words);
             }
             Notice::Stopped { channel, author } => {
                 let channel = channel.as_str();
                 let words =
                     format!("stopped answering {author} in {channel} for now, it may be a loop");
                 let about = json!({ "channel": channel, "author": author.as_str() });
-                self.tell("stopped", about, &words);
+                self.report("stopped", about, &words);
             }
             Notice::Resent { attempt, delivery } => {
                 let note = match delivery {
@@ -121,28 +121,28 @@ impl Handler for BotHandler {
                     _ => "the last one may have arrived: the message can appear twice",
                 };
                 let words = format!("sending again, attempt {attempt}; {note}");
-                self.tell("resent", json!({ "attempt": attempt }), &words);
+                self.report("resent", json!({ "attempt": attempt }), &words);
             }
             Notice::Lagged { events } => {
                 let words = format!("too slow, {events} events were dropped");
-                self.tell("lagged", json!({ "events": events }), &words);
+                self.report("lagged", json!({ "events": events }), &words);
             }
             Notice::Warning(warning) => {
                 let message = warning.to_string();
                 let words = format!("warning: {message}");
-                self.tell("warning", json!({ "message": message }), &words);
+                self.report("warning", json!({ "message": message }), &words);
             }
             other => {
                 let words = format!("{other:?}");
-                self.tell("notice", json!({ "message": words }), &words);
+                self.report("notice", json!({ "message": words }), &words);
             }
         }
     }
 }
 
 impl BotHandler {
-    fn tell(&self, event: &str, about: Value, words: &str) {
-        cli::tell(
+    fn report(&self, event: &str, about: Value, words: &str) {
+        cli::report(
             self.json,
             event,
             about,
@@ -152,7 +152,7 @@ impl BotHandler {
 
     fn tell_channel(&self, event: &str, channel: &str) {
         let words = format!("{event} {channel}");
-        self.tell(event, json!({ "channel": channel }), &words);
+        self.report(event, json!({ "channel": channel }), &words);
     }
 
     async fn answer(
@@ -174,14 +174,15 @@ impl BotHandler {
         // In a channel with others, what the rules do not know is not the bot's business.
         if word.is_some() || self.knows_words && !addressed {
             let (channel, nick) = (cx.channel().as_str(), &*message.user_nick);
-            self.assistant.heard(channel, nick, text, word.as_deref());
+            self.assistant
+                .remember(channel, nick, text, word.as_deref());
             return self.reply(cx, word).await;
         }
         let pictures = self.pictures.as_deref();
         if let Err(error) = self.assistant.reply(cx, message, pictures).await? {
             let message = error.to_string();
             let words = format!("no answer: {message}");
-            self.tell("no_answer", json!({ "message": message }), &words);
+            self.report("no_answer", json!({ "message": message }), &words);
         }
         self.answered();
         Ok(())
@@ -199,7 +200,7 @@ impl BotHandler {
         self.answers.send_modify(|answers| *answers += 1);
         if self.json {
             let count = *self.answers.borrow();
-            self.tell("answered", json!({ "count": count }), "");
+            self.report("answered", json!({ "count": count }), "");
         }
     }
 }

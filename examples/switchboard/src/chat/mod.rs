@@ -122,11 +122,11 @@ pub trait Peer {
     /// [`Failure`] if the conversation cannot go on. What has failed otherwise goes to [`Out::wrong`].
     async fn handle(&mut self, event: Self::Event, out: &Out) -> Result<(), Failure>;
 
-    /// Says a text, or answers with it.
+    /// Sends a text that was written, or answers with it.
     ///
     /// # Errors
     /// As [`handle`](Self::handle).
-    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure>;
+    async fn submit(&mut self, text: String, out: &Out) -> Result<(), Failure>;
 
     /// Does what one of the [commands](Self::commands) asks for.
     ///
@@ -291,7 +291,7 @@ impl Conversation {
                 && state == State::Idle
                 && let Some(text) = self.once.take()
             {
-                peer.say(text, &self.out).await?;
+                peer.submit(text, &self.out).await?;
                 peer.silence().await;
                 continue;
             }
@@ -406,7 +406,7 @@ impl Conversation {
     async fn line<P: Peer>(&mut self, line: Line, peer: &mut P) -> Result<bool, Failure> {
         let is_idle = peer.state() == State::Idle;
         match line {
-            Line::Text(text) => peer.say(text, &self.out).await?,
+            Line::Text(text) => peer.submit(text, &self.out).await?,
             Line::Interrupt if is_idle || self.is_stopped || !P::STOPS => return Ok(true),
             Line::Stop if is_idle => {}
             Line::Stop | Line::Interrupt => self.stop(peer).await,

@@ -95,7 +95,7 @@ impl Out {
     }
 
     /// Tells of an event: programs what it is about, people in words, which are a remark.
-    pub async fn tell(&self, name: &str, about: Value, words: &str) {
+    pub async fn report(&self, name: &str, about: Value, words: &str) {
         self.program(name, about).await;
         if !cli::is_quiet() {
             self.people([ChatEvent::Note(words.to_owned())]).await;
@@ -105,7 +105,7 @@ impl Out {
     /// Remarks on something.
     pub async fn note(&self, words: &str) {
         let about = serde_json::json!({ "message": words });
-        self.tell("note", about, words).await;
+        self.report("note", about, words).await;
     }
 
     /// Warns of something.
@@ -131,7 +131,7 @@ impl Out {
             (None, true) => "connected again".to_owned(),
             (None, false) => "connected".to_owned(),
         };
-        self.tell(name, about, &words).await;
+        self.report(name, about, &words).await;
     }
 
     /// Tells of an error that does not end anything.

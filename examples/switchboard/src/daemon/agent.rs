@@ -36,7 +36,7 @@ impl Agent for Worker {
 
 #[async_trait]
 impl Watch for ChatReply {
-    async fn tell(&self, event: Event) {
+    async fn emit(&self, event: Event) {
         // Nothing is sent of a chat without a client, and the abort is handled elsewhere.
         if let Err(error) = self.emit(&event).await {
             tracing::debug!(%error, "an event is not sent");

@@ -51,7 +51,7 @@ pub const UNDO: &str = "/undo";
 #[async_trait]
 pub trait Watch: Send + Sync {
     /// Sends an event. Waits while there is no room.
-    async fn tell(&self, event: Event);
+    async fn emit(&self, event: Event);
 
     /// Waits until the chat is aborted.
     async fn aborted(&self);
@@ -159,7 +159,7 @@ impl Worker {
             repositories: None,
         };
         for skill in &request.active_skills {
-            watch.tell(Event::SkillActivated(skill.clone())).await;
+            watch.emit(Event::SkillActivated(skill.clone())).await;
         }
         let mut task = request.message.to_string();
         if let Some(pending) = pending {
@@ -431,8 +431,8 @@ impl Chat<'_> {
         }
     }
 
-    async fn tell(&self, event: Event) {
-        self.watch.tell(event).await;
+    async fn emit(&self, event: Event) {
+        self.watch.emit(event).await;
     }
 
     /// One question to the model. Its text is sent as it arrives. Returns the end if it wants too much.
@@ -452,7 +452,7 @@ impl Chat<'_> {
         }
         if !text.is_empty() && !calls.is_empty() {
             // What comes next begins on a line of its own.
-            self.tell(Event::text("\n")).await;
+            self.emit(Event::text("\n")).await;
         }
         // A call that needs approval is reported when it is made.
         if !self.asks {
@@ -479,11 +479,11 @@ impl Chat<'_> {
         let mut answer = asked.await?;
         while let Some(delta) = answer.next().await {
             match delta? {
-                Delta::Text(text) => self.tell(Event::text(text)).await,
-                Delta::Thought(text) => self.tell(Event::Reasoning(text.into())).await,
+                Delta::Text(text) => self.emit(Event::text(text)).await,
+                Delta::Thought(text) => self.emit(Event::Reasoning(text.into())).await,
                 Delta::Notice(notice) => {
                     let notice = Notice::warn(notice.to_string());
-                    self.tell(Event::Notice(notice)).await;
+                    self.emit(Event::Notice(notice)).await;
                 }
                 Delta::Usage(cost) => {
                     self.usage = Usage::new(
@@ -491,7 +491,7 @@ impl Chat<'_> {
                         before.output_tokens.saturating_add(cost.completion),
                     );
                     let step = Usage::new(cost.prompt, cost.completion);
-                    self.tell(Event::Usage(step)).await;
+                    self.emit(Event::Usage(step)).await;
                 }
                 _ => {}
             }

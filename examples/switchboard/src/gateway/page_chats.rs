@@ -176,7 +176,7 @@ impl Chat {
         Some(stop)
     }
 
-    fn tell(&self, event: &StreamEvent) {
+    fn emit(&self, event: &StreamEvent) {
         let Ok(event) = serde_json::to_value(event) else {
             return;
         };
@@ -257,7 +257,7 @@ impl Reply for PageReply {
     }
 
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
-        self.0.tell(&event);
+        self.0.emit(&event);
         Ok(())
     }
 }

@@ -83,7 +83,7 @@ impl Think {
     pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) {
         self.release(out);
         let held = std::mem::take(&mut self.held);
-        self.tell(&held, out);
+        self.push_text(&held, out);
         self.closes &= self.has_thought || !self.has_spoken;
         let (text, calls) = self.tail.end();
         out.extend((!text.is_empty()).then_some(Delta::Text(text)));
@@ -100,11 +100,11 @@ impl Think {
             let found = marks.filter_map(|mark| Some((held.find(mark)?, mark.len())));
             let Some((at, length)) = found.min() else {
                 let (ready, kept) = held.split_at(held.len() - self.open_end(&held));
-                self.tell(ready, out);
+                self.push_text(ready, out);
                 kept.clone_into(&mut self.held);
                 return false;
             };
-            self.tell(held.get(..at).unwrap_or_default(), out);
+            self.push_text(held.get(..at).unwrap_or_default(), out);
             self.marks.clear();
             self.has_thought = true;
             self.held = rest(at + length);
@@ -114,12 +114,12 @@ impl Think {
             // What was shown before a mark is a thought, too.
             let end = self.late(&held);
             let (thought, answer) = held.split_at(end.unwrap_or(held.len()));
-            self.tell(thought, out);
+            self.push_text(thought, out);
             if end.is_some() {
                 (self.has_thought, self.closes) = (true, true);
                 out.push_back(Delta::Notice(Notice::Thoughts));
                 self.tail = Tail::new(std::mem::take(&mut self.tail.tools));
-                self.tell(answer, out);
+                self.push_text(answer, out);
             }
             return false;
         }
@@ -127,7 +127,7 @@ impl Think {
         match self.opening(&held) {
             Some(Some(end)) => self.held = rest(end),
             None if !waits => {
-                self.tell(&held, out);
+                self.push_text(&held, out);
                 return false;
             }
             None if self.closing(&held).is_some() => {
@@ -229,7 +229,7 @@ impl Think {
         self.marks.iter().filter_map(begins).max().unwrap_or(0)
     }
 
-    fn tell(&mut self, text: &str, out: &mut VecDeque<Delta>) {
+    fn push_text(&mut self, text: &str, out: &mut VecDeque<Delta>) {
         let is_thought = !self.marks.is_empty();
         let text = match !is_thought && self.has_thought && !self.has_spoken {
             true => text.trim_start(),

@@ -58,7 +58,7 @@ pub(crate) async fn run(
     suite: &Suite,
     peer: &Peer,
     settings: &Settings,
-    mut tell: impl FnMut(&Row, &Outcome),
+    mut report: impl FnMut(&Row, &Outcome),
 ) -> Vec<Outcome> {
     let rows = suite
         .rows
@@ -74,7 +74,7 @@ pub(crate) async fn run(
             if row.steps.is_empty() {
                 (outcome.verdict, outcome.step, outcome.reason) = in_order(&all, disorder.take());
             }
-            tell(row, &outcome);
+            report(row, &outcome);
         }
         let is_foreign = outcome.foreign.is_some();
         all.push(outcome);

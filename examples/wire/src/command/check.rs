@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::check::report::{Report, evidence};
 use crate::check::{Outcome, Row, Suite, Verdict, run};
-use crate::cli::{self, Failure, Urls, say};
+use crate::cli::{self, Failure, Urls, print_line};
 use crate::play::{Command, Dial as _, Peer, Settings, Variables};
 use crate::secrets::within;
 use crate::text::{Colour, paint, printable, printable_lines};
@@ -144,13 +144,13 @@ async fn report(
                 none if none.is_empty() => none,
                 needs => format!(" (needs --set {needs})"),
             };
-            say(format!("{level:6} {id}: {says}{needs}"));
+            print_line(format!("{level:6} {id}: {says}{needs}"));
         }
         let (needed, defaults) = suite.variables();
         let needed = needed.join(", ");
-        say(format!("\nVariables without a default: {needed}"));
+        print_line(format!("\nVariables without a default: {needed}"));
         for (name, value) in defaults {
-            say(format!("Default: {name}={value}"));
+            print_line(format!("Default: {name}={value}"));
         }
         return Ok(());
     }
@@ -172,9 +172,9 @@ async fn report(
         if !options.json {
             if row.section != section {
                 section.clone_from(&row.section);
-                say(format!("\n{section}"));
+                print_line(format!("\n{section}"));
             }
-            tell(row, outcome, colour);
+            print_row(row, outcome, colour);
         }
     };
     let outcomes = tokio::select! {
@@ -198,9 +198,9 @@ async fn report(
     }
     let counts = report.counts;
     if options.json {
-        say(serde_json::to_string(&report).map_err(Failure::new)?);
+        print_line(serde_json::to_string(&report).map_err(Failure::new)?);
     } else {
-        say(format!("\n{counts}"));
+        print_line(format!("\n{counts}"));
     }
     if counts.fail_must > 0 {
         let count = counts.fail_must;
@@ -224,7 +224,7 @@ async fn report(
     Ok(())
 }
 
-fn tell(row: &Row, outcome: &Outcome, colour: bool) {
+fn print_row(row: &Row, outcome: &Outcome, colour: bool) {
     let colour_of = match outcome.verdict {
         Verdict::Pass => Colour::Green,
         Verdict::Fail => Colour::Red,
@@ -233,13 +233,13 @@ fn tell(row: &Row, outcome: &Outcome, colour: bool) {
     };
     let word = paint(colour, colour_of, &format!("{:4}", outcome.verdict.word()));
     let Row { id, says, .. } = row;
-    say(format!("  {word} {:6} {id}: {says}", row.level.name()));
+    print_line(format!("  {word} {:6} {id}: {says}", row.level.name()));
     let mut text = outcome.why().unwrap_or_default() + "\n";
     if outcome.is_failure() {
         text += &evidence(&outcome.evidence);
     }
     for line in printable_lines(text.trim_end()).lines() {
-        say(format!("         {line}"));
+        print_line(format!("         {line}"));
     }
 }
 

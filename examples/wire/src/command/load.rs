@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crate::Protocol;
-use crate::cli::{self, Failure, LineArgs, Service, Signals, Urls, complain, say};
+use crate::cli::{self, Failure, LineArgs, Service, Signals, Urls, complain, print_line};
 use crate::load::{Caller, Finished, Kind, Load, Run, RunError, Scenario, Schedule};
 use crate::text::counted;
 use connectonion_proto::net::find_with;
@@ -74,8 +74,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         RunError::Io(_) => Failure::new(error),
     })?;
     match args.json {
-        true => say(finished.json(&args.url.to_string(), &load)),
-        false => say(finished.words(&load).trim_end()),
+        true => print_line(finished.json(&args.url.to_string(), &load)),
+        false => print_line(finished.words(&load).trim_end()),
     }
     if is_stopped {
         return Err(Failure::aborted_with("stopped before the time"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Protocol;
-use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, say};
+use crate::cli::{self, Failure, Reach, Signals, TlsArgs, complain, print_line};
 use crate::explain::Explainer;
 use crate::lock;
 use crate::page::{Site, http_config, offline};
@@ -114,8 +114,8 @@ pub(super) async fn serve(
         .map_err(|error| Failure::new(format_args!("cannot listen on {address}: {error}")))?;
     let url = format!("http://{}/", server.local_addr());
     match json {
-        true => say(json!({ "event": "page", "url": url })),
-        false => say(format_args!("the page is {url}")),
+        true => print_line(json!({ "event": "page", "url": url })),
+        false => print_line(format_args!("the page is {url}")),
     }
     if is_public {
         reach.warn(&TlsArgs::default());

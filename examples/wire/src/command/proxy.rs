@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use crate::Protocol;
-use crate::cli::{self, Failure, Reach, Signals, Stdout, TlsArgs, complain, say};
+use crate::cli::{self, Failure, Reach, Signals, Stdout, TlsArgs, complain, print_line};
 use crate::decode::{Options, Printer};
 use crate::explain::Explainer;
 use crate::page::Site;
@@ -150,9 +150,9 @@ fn announce(args: &Args, local: SocketAddr, is_public: bool) {
     // A query of the server's URL may hold a token.
     let to = redact_urls(&args.to);
     if args.json {
-        say(json!({ "event": "listening", "url": url, "to": to }));
+        print_line(json!({ "event": "listening", "url": url, "to": to }));
     } else {
-        say(format_args!("listening on {url}, for {}", printable(&to)));
+        print_line(format_args!("listening on {url}, for {}", printable(&to)));
     }
     super::warn_of_exposure(&args.to);
     if is_public {
@@ -217,7 +217,7 @@ async fn serve(
     let stop = Notify::new();
     let warn = move |words: String| {
         let about = json!({ "message": &words });
-        cli::tell(json, "warning", about, printable(&words));
+        cli::report(json, "warning", about, printable(&words));
     };
     let mut serving = pin!(proxy.run(listener, stop.notified(), drain, warn));
     let ended = tokio::select! {
@@ -237,7 +237,7 @@ async fn serve(
     let report = ended.map_err(|error| Failure::new(format_args!("--record: {error}")))?;
     let (connections, cut) = (report.connections, report.cut);
     let about = json!({ "connections": connections, "cut": cut });
-    cli::tell(
+    cli::report(
         json,
         "ended",
         about,

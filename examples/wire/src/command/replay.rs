@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::check::Suite;
-use crate::cli::{self, Failure, say};
+use crate::cli::{self, Failure, print_line};
 use crate::play::{Action, Frame, Listening, Peer, Settings, Variables};
 use crate::recording;
 use crate::replay::{Difference, Edit, Options, is_signed, read, run as replay, signs};
@@ -103,7 +103,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Side::Client => server(&args)?,
         Side::Server => clients(&args).await?,
     };
-    let report = |difference: Difference| tell(&difference, args.json);
+    let report = |difference: Difference| print_difference(&difference, args.json);
     let count = tokio::select! {
         count = replay(&suite, &peer, &settings, (&args.options, edit), report) => {
             count.map_err(Failure::new)?
@@ -114,7 +114,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     match count {
         0 => {
             let words = format!("{connections} connections: all as recorded");
-            cli::tell(args.json, "ended", about, words);
+            cli::report(args.json, "ended", about, words);
             Ok(())
         }
         1 => Err(Failure::new("there is a difference")),
@@ -161,13 +161,13 @@ async fn clients(args: &Args) -> Result<Peer, Failure> {
     let local = listener.local_addr().map_err(Failure::new)?;
     let url = format!("ws://{local}");
     let words = format!("listening on {url}");
-    cli::tell(args.json, "listening", json!({ "url": url }), words);
+    cli::report(args.json, "listening", json!({ "url": url }), words);
     Ok(Peer::Client(Arc::new(Listening(Mutex::new(Some(
         listener,
     ))))))
 }
 
-fn tell(difference: &Difference, json: bool) {
+fn print_difference(difference: &Difference, json: bool) {
     if json {
         let mut about = json!({ "event": "difference" });
         if let (Some(about), Ok(Value::Object(members))) =
@@ -175,14 +175,14 @@ fn tell(difference: &Difference, json: bool) {
         {
             about.extend(members);
         }
-        return say(about);
+        return print_line(about);
     }
     let text = difference.to_string();
     let text = printable_lines(&text);
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let colour = cli::wants_colour(&std::io::stdout());
-    say(paint(colour, Colour::Red, first));
+    print_line(paint(colour, Colour::Red, first));
     if !rest.is_empty() {
-        say(rest);
+        print_line(rest);
     }
 }

@@ -7,7 +7,7 @@ use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
 
 use rpc_core::Limits;
 
-use super::{CHUNK, CONNECTIONS, Tell};
+use super::{CHUNK, CONNECTIONS, OnListen};
 use crate::text;
 
 struct Chunks(String);
@@ -29,7 +29,7 @@ impl Agent for Chunks {
     }
 }
 
-pub(super) async fn serve(tell: Tell) {
+pub(super) async fn serve(on_listen: OnListen) {
     let mut options = ServerOptions::default();
     options.connection.limits = Limits {
         max_message_rate: None,
@@ -38,6 +38,6 @@ pub(super) async fn serve(tell: Tell) {
     options.http.limits.max_connections = CONNECTIONS;
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();
-    tell(server.local_addr());
+    on_listen(server.local_addr());
     server.run().await;
 }

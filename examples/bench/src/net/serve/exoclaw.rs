@@ -5,7 +5,7 @@ use std::sync::Arc;
 use exoclaw_proto::frame::{ChatSend, Plugin, Status};
 use exoclaw_proto::net::{AppError, Backend, ChatReply, Peer, Server, ServerOptions};
 
-use super::{CHUNK, CONNECTIONS, Tell};
+use super::{CHUNK, CONNECTIONS, OnListen};
 use crate::net::values::STATUS;
 use crate::text;
 
@@ -29,7 +29,7 @@ impl Backend for Chunks {
     }
 }
 
-pub(super) async fn serve(tell: Tell) {
+pub(super) async fn serve(on_listen: OnListen) {
     let mut options = ServerOptions::default();
     options.connection.max_requests = 4_096;
     options.connection.limits.max_message_rate = None;
@@ -37,6 +37,6 @@ pub(super) async fn serve(tell: Tell) {
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options)
         .await
         .unwrap();
-    tell(server.local_addr());
+    on_listen(server.local_addr());
     server.run().await;
 }

@@ -5,11 +5,11 @@ use jsonrpsee::server::{RpcModule, Server, ServerConfig};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::to_raw_value;
 
-use super::{CHUNK, CONNECTIONS, Tell};
+use super::{CHUNK, CONNECTIONS, OnListen};
 use crate::net::values::{Event, Said};
 use crate::text;
 
-pub(super) async fn serve(tell: Tell) {
+pub(super) async fn serve(on_listen: OnListen) {
     let config = ServerConfig::builder()
         .max_connections(CONNECTIONS as u32)
         .max_subscriptions_per_connection(4_096)
@@ -19,7 +19,7 @@ pub(super) async fn serve(tell: Tell) {
         .build("127.0.0.1:0")
         .await
         .unwrap();
-    tell(server.local_addr().unwrap());
+    on_listen(server.local_addr().unwrap());
     server.start(module()).stopped().await;
 }
 

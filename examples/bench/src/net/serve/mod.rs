@@ -22,31 +22,31 @@ pub(super) const CHUNK: usize = 45;
 pub(super) const CONNECTIONS: usize = 200_000;
 
 /// Gets the address of a server, once it listens.
-pub(super) type Tell = Box<dyn FnOnce(SocketAddr) + Send>;
+pub(super) type OnListen = Box<dyn FnOnce(SocketAddr) + Send>;
 
-pub(super) async fn serve(kind: Kind<'_>, tell: Tell) {
+pub(super) async fn serve(kind: Kind<'_>, on_listen: OnListen) {
     match kind.end {
-        "exoclaw" => exoclaw::serve(tell).await,
-        "connectonion" => connectonion::serve(tell).await,
-        "snek" => snek::serve(tell, kind.work != SEND_MESSAGE).await,
-        "smarthole" => smarthole::serve(tell).await,
-        "router" => smarthole::serve_router(tell).await,
-        "acolyte" => acolyte::serve(tell).await,
-        "jsonrpsee" => jsonrpsee::serve(tell).await,
-        ECHO_ONLY => plain::serve(tell).await,
+        "exoclaw" => exoclaw::serve(on_listen).await,
+        "connectonion" => connectonion::serve(on_listen).await,
+        "snek" => snek::serve(on_listen, kind.work != SEND_MESSAGE).await,
+        "smarthole" => smarthole::serve(on_listen).await,
+        "router" => smarthole::serve_router(on_listen).await,
+        "acolyte" => acolyte::serve(on_listen).await,
+        "jsonrpsee" => jsonrpsee::serve(on_listen).await,
+        ECHO_ONLY => plain::serve(on_listen).await,
         other => panic!("no server {other}"),
     }
 }
 
 /// Runs a server in a task of its own; its address.
 pub(super) async fn here(kind: &str) -> String {
-    let (tell, told) = oneshot::channel();
+    let (on_listen, told) = oneshot::channel();
     let own = kind.to_owned();
     tokio::spawn(async move {
-        let tell = Box::new(|address| {
-            let _ = tell.send(address);
+        let on_listen = Box::new(|address| {
+            let _ = on_listen.send(address);
         });
-        serve(Kind::parse(&own), tell).await;
+        serve(Kind::parse(&own), on_listen).await;
     });
     told.await.unwrap().to_string()
 }

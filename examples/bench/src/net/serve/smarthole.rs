@@ -8,12 +8,12 @@ use smarthole_proto::router::Keywords;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-use super::{CONNECTIONS, Tell};
+use super::{CONNECTIONS, OnListen};
 
 /// The router that asks sends its URL here.
-pub(super) async fn serve(tell: Tell) {
+pub(super) async fn serve(on_listen: OnListen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    tell(listener.local_addr().unwrap());
+    on_listen(listener.local_addr().unwrap());
     let (mut told, _) = listener.accept().await.unwrap();
     let mut url = String::new();
     told.read_to_string(&mut url).await.unwrap();
@@ -27,12 +27,12 @@ pub(super) async fn serve(tell: Tell) {
     }
 }
 
-pub(super) async fn serve_router(tell: Tell) {
+pub(super) async fn serve_router(on_listen: OnListen) {
     let mut options = ServerOptions::default();
     options.http.limits.max_connections = CONNECTIONS;
     options.http.limits.max_websockets = None;
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
-    tell(server.local_addr());
+    on_listen(server.local_addr());
     server.run().await;
 }

@@ -7,7 +7,7 @@ use snek_proto::error::RpcError;
 use snek_proto::frame::{Call, User};
 use snek_proto::net::{Backend, CallReply, MemoryBackend, Peer, Replied, Server, ServerOptions};
 
-use super::{CONNECTIONS, Tell};
+use super::{CONNECTIONS, OnListen};
 use crate::net::values::Said;
 
 /// The backend in memory, with an `echo`.
@@ -60,7 +60,7 @@ impl Backend for Echoing {
 
 /// `tells`: whether users get what is said in their channels, as they do. jsonrpsee's method only
 /// answers.
-pub(super) async fn serve(tell: Tell, tells: bool) {
+pub(super) async fn serve(on_listen: OnListen, tells: bool) {
     let memory = MemoryBackend::new()
         .with_channel("ch1", "General")
         .with_user("ann", "a", "Ann");
@@ -73,6 +73,6 @@ pub(super) async fn serve(tell: Tell, tells: bool) {
     options.http.limits.max_connections = CONNECTIONS;
     let backend = Echoing { memory, tells };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
-    tell(server.local_addr());
+    on_listen(server.local_addr());
     server.run().await;
 }

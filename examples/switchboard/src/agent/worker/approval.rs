@@ -143,7 +143,7 @@ impl Work<'_> {
         let text = diff.unified(shown, change.is_new());
         let mut preview = DiffPreview::new(shown, text, !change.is_new());
         preview.truncated = Some(false);
-        self.tell(EventKind::DiffPreview(preview))?;
+        self.emit(EventKind::DiffPreview(preview))?;
         let lines = |count: usize| counted(count, "line");
         Ok(Ok(Some(match change.is_new() {
             true => format!("Write {} to {shown}", lines(new.lines().count())),

@@ -77,7 +77,7 @@ async fn a_question_without_an_answer_leaves_the_conversation() {
     ] {
         let model = Prepared::new(vec![vec![Err(error.clone())], vec![text("two")]]);
         let assistant = Assistant::new(model.clone());
-        assistant.heard("c", "Bo", "tea", None);
+        assistant.remember("c", "Bo", "tea", None);
         answered(&assistant, "bad").await.1.unwrap_err();
         answered(&assistant, "good").await.1.unwrap();
         let said: Vec<_> = model.asked()[1]
@@ -90,7 +90,7 @@ async fn a_question_without_an_answer_leaves_the_conversation() {
         let past = ["a", "b"].map(|text| Arc::new(ChatMessage::user(text)));
         let (limits, config) = (ConversationLimits::default(), many_rounds(9));
         let mut turn = Turn::new(limits, config.clone(), Vec::new(), ChatMessage::user("c"));
-        turn.say([ChatMessage::user("d"), ChatMessage::assistant("e")]);
+        turn.add_messages([ChatMessage::user("d"), ChatMessage::assistant("e")]);
         let told = turn.on_error(error, false).to_string();
         assert_eq!(told.contains("left out"), is_refused);
         let said = ["c", "d"].map(|text| Arc::new(ChatMessage::user(text)));

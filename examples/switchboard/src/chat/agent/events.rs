@@ -32,7 +32,8 @@ impl Agent {
             RunEvent::Queued { id } => queued(&id, out).await,
             RunEvent::Lagged(steps) => {
                 let words = format!("too slow: {steps} steps are not shown");
-                out.tell("lagged", json!({ "steps": steps }), &words).await;
+                out.report("lagged", json!({ "steps": steps }), &words)
+                    .await;
             }
             _ => {}
         }
@@ -154,7 +155,7 @@ impl Agent {
                 let about =
                     json!({ "message": cause.to_string(), "retryInMs": retry_in.as_millis() });
                 let words = format!("{cause}; trying again in {}", seconds(retry_in));
-                out.tell("lost", about, &words).await;
+                out.report("lost", about, &words).await;
             }
             LinkEvent::State(state) => {
                 if let Some(cause) = state.ended() {
@@ -165,7 +166,7 @@ impl Agent {
             LinkEvent::Event(event) => return self.agent_event(event, out).await,
             LinkEvent::Lagged(events) => {
                 let words = format!("too slow: {events} events are not shown");
-                out.tell("lagged", json!({ "events": events }), &words)
+                out.report("lagged", json!({ "events": events }), &words)
                     .await;
             }
             _ => {}
@@ -272,7 +273,7 @@ impl Agent {
 
 async fn queued(id: &str, out: &Out) {
     let words = "the agent is at work: it reads this at its next step";
-    out.tell("queued", json!({ "id": id }), words).await;
+    out.report("queued", json!({ "id": id }), words).await;
 }
 
 /// What was said before.

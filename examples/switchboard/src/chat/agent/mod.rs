@@ -160,7 +160,7 @@ impl Agent {
             Ok(success) => {
                 self.status.is_gated = false;
                 let words = success.message.as_deref().unwrap_or("you are admitted");
-                out.tell("onboarded", json!({ "message": words }), words)
+                out.report("onboarded", json!({ "message": words }), words)
                     .await;
             }
             Err(error) => out.complain(&events::words(&error)).await,
@@ -280,7 +280,7 @@ impl Peer for Agent {
         }
     }
 
-    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
+    async fn submit(&mut self, text: String, out: &Out) -> Result<(), Failure> {
         if self.status.is_gated {
             self.onboard(&text, out).await;
         } else if !self.questions.is_empty() {
@@ -319,7 +319,7 @@ impl Peer for Agent {
                     .as_deref()
                     .map(|id| format!("; --resume={id} comes back to the one before"));
                 let words = format!("a new conversation{}", back.unwrap_or_default());
-                out.tell("new", json!({ "before": before }), &words).await;
+                out.report("new", json!({ "before": before }), &words).await;
                 Ok(())
             }
         }
@@ -338,7 +338,7 @@ impl Peer for Agent {
             ));
         }
         while let Some(question) = self.questions.pop_front() {
-            out.tell("declined", json!({}), "no one can answer").await;
+            out.report("declined", json!({}), "no one can answer").await;
             let declined = question.decline().map_err(Failure::new)?;
             self.client.respond(declined).await.map_err(Failure::new)?;
         }

@@ -33,7 +33,7 @@ impl Channel {
             Some(LinkEvent::Lagged(events)) => {
                 let words = format!("too slow, {events} events were dropped");
                 let about = json!({ "events": events });
-                out.tell("lagged", about, &words).await;
+                out.report("lagged", about, &words).await;
             }
             Some(_) => {}
             None => return Err(Failure::new("the connection has ended")),
@@ -58,7 +58,7 @@ impl Channel {
         self.own.clear();
         let words = format!("connection lost: {cause}; trying again");
         let about = json!({ "message": cause.to_string() });
-        out.tell("lost", about, &words).await;
+        out.report("lost", about, &words).await;
         let cut = self.growing.clear();
         self.broken_off(cut, out).await;
     }
@@ -109,7 +109,7 @@ impl Channel {
         };
         if out.is_terminal() || out.is_json() || !is_first {
             let name = if is_first { "connected" } else { "back" };
-            out.tell(name, about, &words).await;
+            out.report(name, about, &words).await;
         }
         Ok(())
     }
@@ -223,6 +223,6 @@ impl Channel {
             self.channels.name(uid)
         };
         let words = format!("{event} {name}");
-        out.tell(event, json!({ "channel": uid }), &words).await;
+        out.report(event, json!({ "channel": uid }), &words).await;
     }
 }

@@ -310,7 +310,7 @@ impl Peer for Channel {
         Ok(())
     }
 
-    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
+    async fn submit(&mut self, text: String, out: &Out) -> Result<(), Failure> {
         match self.channels.current.clone() {
             Some(channel) => self.waiting.push_back((channel, text)),
             None => not_posted(&(Str::default(), text), "there is no channel", out).await,

@@ -337,7 +337,7 @@ impl Peer for Daemon<'_> {
         }
     }
 
-    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
+    async fn submit(&mut self, text: String, out: &Out) -> Result<(), Failure> {
         match self.question.take() {
             Some(Question::Work) => {
                 out.people([ChatEvent::Ended]).await;
@@ -357,7 +357,7 @@ impl Peer for Daemon<'_> {
             let before = std::mem::replace(&mut self.session, SessionId::random(entropy()));
             let words =
                 format!("a new conversation; --session {before} comes back to the one before");
-            out.tell("new", json!({ "before": before.as_str() }), &words)
+            out.report("new", json!({ "before": before.as_str() }), &words)
                 .await;
             return Ok(());
         }

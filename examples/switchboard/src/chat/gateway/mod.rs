@@ -246,7 +246,7 @@ impl Peer for Gateway<'_> {
         Ok(())
     }
 
-    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
+    async fn submit(&mut self, text: String, out: &Out) -> Result<(), Failure> {
         self.send(&text, out).await;
         self.unsent = Some(text);
         Ok(())
@@ -260,7 +260,7 @@ impl Peer for Gateway<'_> {
                 let words = format!(
                     "a new conversation; --peer {peer} comes back to it, --peer {before} to the one before"
                 );
-                out.tell("new", json!({ "peer": peer }), &words).await;
+                out.report("new", json!({ "peer": peer }), &words).await;
                 self.peer = Some(peer.into());
                 return Ok(());
             }

@@ -89,7 +89,7 @@ impl Console {
             LinkEvent::Event(event) => event,
             LinkEvent::Lagged(events) => {
                 let words = format!("too slow: {events} events are not shown");
-                out.tell("lagged", json!({ "events": events }), &words)
+                out.report("lagged", json!({ "events": events }), &words)
                     .await;
                 if self.runtime.in_flight() == 0 {
                     self.open.clear();
@@ -185,7 +185,7 @@ Write what you want done; the router decides who gets it.
         Ok(())
     }
 
-    async fn say(&mut self, text: String, out: &Out) -> Result<(), Failure> {
+    async fn submit(&mut self, text: String, out: &Out) -> Result<(), Failure> {
         self.sent += 1;
         match self.runtime.submit(Said::text(text)) {
             Ok(id) => {

@@ -89,7 +89,7 @@ impl Terminal {
             set_shown(None);
             editor.view.finish();
             let mut late = Late(editor.view);
-            late.say();
+            late.print_lines();
             editor.queue.ended(Box::new(late));
             if let Err(error) = ended {
                 // Some terminals cannot be edited in; they can be read.
@@ -122,15 +122,15 @@ rpc_core::debug_fields!([] Terminal, _ => {});
 pub(super) struct Late(pub(super) View);
 
 impl Late {
-    fn say(&mut self) {
-        self.0.take_lines().iter().for_each(cli::say);
+    fn print_lines(&mut self) {
+        self.0.take_lines().iter().for_each(cli::print_line);
     }
 }
 
 impl Show for Late {
     fn show(&mut self, event: ChatEvent) {
         self.0.show(event, Instant::now());
-        self.say();
+        self.print_lines();
     }
 }
 

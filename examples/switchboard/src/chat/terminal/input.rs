@@ -105,7 +105,7 @@ pub fn only(text: Option<String>, max_bytes: usize, json: bool) -> Result<Option
         Some(text) if text.trim().is_empty() => Err(Failure::usage(blank)),
         _ => Ok(text),
     });
-    text.inspect_err(|failure| failure.tell(json))
+    text.inspect_err(|failure| failure.report(json))
 }
 
 /// Reads lines to their end.

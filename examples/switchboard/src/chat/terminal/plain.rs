@@ -9,7 +9,7 @@ use super::chat_view::PlanItem;
 use super::queue::Queue;
 use super::view::{MAX_RESULT, mark};
 use super::{ChatEvent, Show};
-use crate::cli::{Stdout, ask, complain, say};
+use crate::cli::{Stdout, ask, complain, print_line};
 use crate::text::{piped_lines, printable, printable_lines, printable_prose_lines};
 
 /// How long nothing may happen before the thread looks again.
@@ -83,7 +83,7 @@ impl Plain {
             write("\r");
         }
         if std::mem::take(&mut self.is_open) {
-            say("");
+            print_line("");
         }
         self.is_anew = true;
     }
@@ -164,11 +164,11 @@ impl Show for Plain {
         }
         match event {
             ChatEvent::TextEnd => {}
-            ChatEvent::Line(line) => say(line),
-            ChatEvent::Info(text) => say(printable_lines(&text)),
+            ChatEvent::Line(line) => print_line(line),
+            ChatEvent::Info(text) => print_line(printable_lines(&text)),
             ChatEvent::Message { from, text } => {
                 let text = answer(&text).replace('\n', "\n  ");
-                say(format_args!("{}: {text}", printable(&from)));
+                print_line(format_args!("{}: {text}", printable(&from)));
             }
             ChatEvent::User(text) => complain(format_args!("> {}", printable_lines(&text))),
             ChatEvent::ToolCall {

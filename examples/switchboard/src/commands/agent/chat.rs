@@ -92,7 +92,7 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         place: args.agent.to_string(),
     };
     let agent = open(args).await;
-    let mut agent = agent.inspect_err(|failure| failure.tell(options.json))?;
+    let mut agent = agent.inspect_err(|failure| failure.report(options.json))?;
     chat::run(&mut agent, options).await
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn answer(args: Args) -> Result<(), Failure> {
     let ended = answer_messages(&args).await;
-    ended.inspect_err(|failure| failure.tell(args.json))
+    ended.inspect_err(|failure| failure.report(args.json))
 }
 
 async fn answer_messages(args: &Args) -> Result<(), Failure> {
@@ -78,7 +78,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     assistant.on_notice = Box::new(move |notice| {
         let message = notice.to_string();
         let words = format!("bot: {message}");
-        cli::tell(json, "notice", json!({ "message": message }), words);
+        cli::report(json, "notice", json!({ "message": message }), words);
     });
 
     let (answers, mut answered) = watch::channel(0_u64);
@@ -109,7 +109,7 @@ async fn answer_messages(args: &Args) -> Result<(), Failure> {
     let mut is_interrupted = false;
     let ending = |why: &str| {
         let words = format!("bot: {why}");
-        cli::tell(json, "note", json!({ "message": why }), words);
+        cli::report(json, "note", json!({ "message": why }), words);
     };
     let enough = async {
         let first_answer = async {

@@ -41,6 +41,6 @@ pub(crate) async fn chat(args: Args) -> Result<(), Failure> {
         place: args.server.url.to_string(),
     };
     let peer = open(args.server, options.once.is_some());
-    let mut peer = peer.inspect_err(|failure| failure.tell(options.json))?;
+    let mut peer = peer.inspect_err(|failure| failure.report(options.json))?;
     chat::run(&mut peer, options).await
 }

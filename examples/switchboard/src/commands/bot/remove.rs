@@ -48,7 +48,7 @@ pub(crate) async fn remove(args: Args) -> Result<(), Failure> {
 /// Says what is removed.
 fn report(what: &str, removed: Result<bool, ClusterError>) -> Result<(), Failure> {
     match removed {
-        Ok(true) => cli::say(format_args!("removed the {what}")),
+        Ok(true) => cli::print_line(format_args!("removed the {what}")),
         Ok(false) => return Err(Failure::new(format_args!("there is no {what}"))),
         Err(ClusterError::Store(error)) => return Err(cli::nats_failure(&error)),
         Err(error) => return Err(Failure::usage(format_args!("the {what}: {error}"))),

@@ -83,7 +83,7 @@ pub(crate) async fn chat(
     if let (Ok(daemon), Some(UNDO)) = (&peer, once.as_deref()) {
         peer = daemon.check_undo().and(peer);
     }
-    let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
+    let mut peer = peer.inspect_err(|failure| failure.report(args.json))?;
     let options = Options {
         once,
         json: args.json,

@@ -18,11 +18,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn status(args: &Args) -> Result<(), Failure> {
-    let shown = tell(args).await;
-    shown.inspect_err(|failure| failure.tell(args.json))
+    let shown = print_status(args).await;
+    shown.inspect_err(|failure| failure.report(args.json))
 }
 
-async fn tell(args: &Args) -> Result<(), Failure> {
+async fn print_status(args: &Args) -> Result<(), Failure> {
     if let Some(id) = &args.task {
         let mut connection = args.server.open(None).await?;
         let outcome = match connection.client() {
@@ -40,7 +40,7 @@ async fn tell(args: &Args) -> Result<(), Failure> {
         return json(&*status);
     }
     for line in status_lines(&status) {
-        cli::say(line);
+        cli::print_line(line);
     }
     Ok(())
 }
@@ -55,12 +55,12 @@ async fn task(client: &Client, id: &TaskId, args: &Args) -> Result<(), Failure> 
     })?;
     match args.json {
         true => json(&task)?,
-        false => cli::say(format_args!("{}: {}", task.id, task.state.name())),
+        false => cli::print_line(format_args!("{}: {}", task.id, task.state.name())),
     }
     Ok(())
 }
 
 fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    cli::say(serde_json::to_string(value).map_err(Failure::new)?);
+    cli::print_line(serde_json::to_string(value).map_err(Failure::new)?);
     Ok(())
 }

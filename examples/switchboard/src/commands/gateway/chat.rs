@@ -7,7 +7,7 @@ use clap::ArgGroup;
 
 use crate::chat::gateway::{Connected, Gateway, MAX_TEXT, Query, Server, ask, explain};
 use crate::chat::{self, Options, terminal};
-use crate::cli::{self, Failure, say};
+use crate::cli::{self, Failure, print_line};
 
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what"))]
@@ -70,14 +70,14 @@ impl Args {
 
 pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
     if let Some(query) = args.query() {
-        return tell(args, query)
+        return run_query(args, query)
             .await
-            .inspect_err(|failure| failure.tell(args.json));
+            .inspect_err(|failure| failure.report(args.json));
     }
     let piped = || (!io::stdin().is_terminal()).then(|| "-".to_owned());
     let once = terminal::only(args.text.clone().or_else(piped), MAX_TEXT, args.json)?;
     let peer = Gateway::open(&args.server).await;
-    let mut peer = peer.inspect_err(|failure| failure.tell(args.json))?;
+    let mut peer = peer.inspect_err(|failure| failure.report(args.json))?;
     let options = Options {
         once,
         json: args.json,
@@ -88,7 +88,7 @@ pub(crate) async fn chat(args: &Args) -> Result<(), Failure> {
 }
 
 /// Prints what the gateway remembers.
-async fn tell(args: &Args, query: Query) -> Result<(), Failure> {
+async fn run_query(args: &Args, query: Query) -> Result<(), Failure> {
     let connected = Connected::open(&args.server).await?;
     let session = args.server.message("").session;
     let lines = tokio::select! {
@@ -99,6 +99,6 @@ async fn tell(args: &Args, query: Query) -> Result<(), Failure> {
     if lines.is_empty() && !cli::is_quiet() {
         cli::complain("nothing is kept of that");
     }
-    lines.iter().for_each(say);
+    lines.iter().for_each(print_line);
     connected.close().await
 }

@@ -86,5 +86,5 @@ pub(crate) async fn run(args: GatewayArgs) -> Result<(), Failure> {
         // It tells of its failures itself.
         Some(Command::Chat(args)) => (chat::chat(&args).await, false),
     };
-    outcome.inspect_err(|failure| failure.tell(json))
+    outcome.inspect_err(|failure| failure.report(json))
 }

@@ -135,9 +135,9 @@ pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
         let warnings: Vec<String> = warnings.into_iter().chain(checked.warnings).collect();
         let summary = is_right.then(|| describe(&config));
         let answer = json!({ "ok": is_right, "problems": problems, "warnings": warnings, "summary": summary });
-        cli::say(answer);
+        cli::print_line(answer);
     } else if is_right {
-        cli::say(describe(&config));
+        cli::print_line(describe(&config));
     }
     match is_right {
         true => Ok(()),

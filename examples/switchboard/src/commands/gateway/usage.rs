@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::serve::File;
-use crate::cli::{Failure, complain, say};
+use crate::cli::{Failure, complain, print_line};
 use crate::commands::cluster::NatsArgs;
 use crate::gateway::config::{Config, DataDir};
 use crate::gateway::engine::unix_seconds;
@@ -33,7 +33,7 @@ pub(crate) async fn usage(args: &Args) -> Result<(), Failure> {
         None => own(args, &config).await?,
     };
     for entry in entries.iter().rev() {
-        say(serde_json::to_string(entry).map_err(Failure::new)?);
+        print_line(serde_json::to_string(entry).map_err(Failure::new)?);
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let json = args.json;
     let ended = keep_notes(args).await;
-    ended.inspect_err(|failure| failure.tell(json))
+    ended.inspect_err(|failure| failure.report(json))
 }
 
 async fn keep_notes(args: Args) -> Result<(), Failure> {
@@ -208,7 +208,7 @@ struct Keeper {
 impl Handler for Keeper {
     async fn on_message(&self, _: &Context, message: &InboundMessage) -> Result<(), AppError> {
         let text = &*message.text;
-        self.tell(
+        self.report(
             "message",
             json!({ "text": text }),
             &format!("gets {text:?}"),
@@ -220,7 +220,7 @@ impl Handler for Keeper {
         }
         if let Some(reason) = self.refusal(text) {
             let words = format!("rejects it: {reason}");
-            self.tell("rejected", json!({ "reason": reason }), &words);
+            self.report("rejected", json!({ "reason": reason }), &words);
             return Err(AppError::rejected(reason));
         }
         if asks_for_notes(text) {
@@ -249,7 +249,7 @@ impl Handler for Keeper {
         let node = cx.client().node().map(|node| node.to_string());
         let at = node.as_deref().unwrap_or("the router");
         let words = format!("registered as {name} at {at}; {place}");
-        self.tell(
+        self.report(
             "registered",
             json!({ "name": **name, "node": node }),
             &words,
@@ -261,7 +261,7 @@ impl Handler for Keeper {
             Some(file) => format!("{}: {error}", file.display()),
             None => error.to_string(),
         };
-        self.tell("failed", json!({ "message": words }), &words);
+        self.report("failed", json!({ "message": words }), &words);
     }
 
     fn on_lost(&self, cause: &CloseReason, retry_in: Duration, attempt: u32) {
@@ -274,7 +274,7 @@ impl Handler for Keeper {
         let words =
             format!("{message}. Reconnecting in {wait}ms (attempt {attempt}/{attempts})...");
         let about = json!({ "message": message, "retryInMs": wait, "attempt": attempt });
-        self.tell("lost", about, &words);
+        self.report("lost", about, &words);
     }
 
     fn on_event(&self, event: &LinkEvent<Event>) {
@@ -288,11 +288,11 @@ impl Handler for Keeper {
             }
             LinkEvent::Event(Event::Overdue { id }) => {
                 let words = format!("{} was not answered in time", &**id);
-                self.tell("overdue", json!({ "id": &**id }), &words);
+                self.report("overdue", json!({ "id": &**id }), &words);
             }
             LinkEvent::Lagged(events) => {
                 let words = format!("too slow, {events} events were dropped");
-                self.tell("lagged", json!({ "events": events }), &words);
+                self.report("lagged", json!({ "events": events }), &words);
             }
             other => tracing::info!(event = ?other, "client"),
         }
@@ -300,8 +300,8 @@ impl Handler for Keeper {
 }
 
 impl Keeper {
-    fn tell(&self, event: &str, about: Value, words: &str) {
-        cli::tell(
+    fn report(&self, event: &str, about: Value, words: &str) {
+        cli::report(
             self.json,
             event,
             about,

@@ -248,10 +248,10 @@ impl Commands {
         let timeout = timeout.unwrap_or(config.timeout).min(config.max_timeout);
         let started = self.spawn(workspace.path(), line);
         let mut group = started.map_err(|error| not_run(&error))?;
-        let mut heard = output::Capture::default();
+        let mut captured = output::Capture::default();
         let (out, err) = group.take_pipes();
         let ended = {
-            let mut listening = std::pin::pin!(heard.listen(out, err, show));
+            let mut listening = std::pin::pin!(captured.listen(out, err, show));
             let mut is_silent = false;
             let ended = tokio::time::timeout(timeout, async {
                 tokio::select! {
@@ -272,7 +272,7 @@ impl Commands {
         };
         match ended {
             Ok(Ok(status)) => {
-                let mut output = heard.finish(status);
+                let mut output = captured.finish(status);
                 output.lacks_network = group.has_noted(Note::LacksNetwork);
                 output.left_running = group.has_noted(Note::LeftRunning);
                 output.network = match config.confinement {
@@ -290,7 +290,7 @@ impl Commands {
             }
             Ok(Err(error)) => Err(not_run(&error)),
             Err(_) => {
-                let last_words = heard.finish_early();
+                let last_words = captured.finish_early();
                 let message =
                     format!("it did not end within {timeout:?}, and was killed{last_words}");
                 Err(ToolError::new(Code::TimedOut, message))

@@ -401,8 +401,8 @@ mod tests {
 
     use super::*;
 
-    fn finished(heard: Capture) -> Output {
-        heard.finish(ExitStatus::default())
+    fn finished(captured: Capture) -> Output {
+        captured.finish(ExitStatus::default())
     }
 
     /// Always has more lines, and counts how often it was asked.
@@ -423,10 +423,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_leaves_others_a_turn_after_each_piece() {
-        let (mut flood, mut heard) = (Flood::default(), Capture::default());
+        let (mut flood, mut captured) = (Flood::default(), Capture::default());
         {
             let mut show = drop;
-            let mut listening = Box::pin(heard.listen(Some(&mut flood), None::<Flood>, &mut show));
+            let mut listening =
+                Box::pin(captured.listen(Some(&mut flood), None::<Flood>, &mut show));
             for _ in 0..10 {
                 assert_eq!(listening.as_mut().now_or_never(), None);
             }
@@ -436,14 +437,14 @@ mod tests {
 
     #[test]
     fn omitted_lines_are_counted_and_not_examined() {
-        let (mut heard, piece) = (Capture::default(), b"x\n".repeat(PIECE / 2));
+        let (mut captured, piece) = (Capture::default(), b"x\n".repeat(PIECE / 2));
         for _ in 0..100 {
-            heard.push(ShellStream::Stdout, &piece);
+            captured.push(ShellStream::Stdout, &piece);
         }
         // The first piece was looked at; nothing of the others was, and all is bounded.
-        assert!(heard.last.is_empty());
-        assert_eq!(heard.flood.as_ref().unwrap().1.len(), 2 * LAST);
-        let output = finished(heard);
+        assert!(captured.last.is_empty());
+        assert_eq!(captured.flood.as_ref().unwrap().1.len(), 2 * LAST);
+        let output = finished(captured);
         assert_eq!((output.first.len(), output.last.len()), (FIRST, LAST));
         assert_eq!(output.left_out, 100 * PIECE / 2 - FIRST - LAST);
     }
@@ -451,7 +452,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lines_are_shown_while_the_program_runs() {
         let (mut program, pipe) = tokio::io::duplex(PIECE);
-        let (mut heard, start) = (Capture::default(), Instant::now());
+        let (mut captured, start) = (Capture::default(), Instant::now());
         let mut shown = Vec::new();
         let mut show = |news: News| {
             let texts = |lines: Vec<ShellOutput>| lines.into_iter().map(|line| line.text).collect();
@@ -469,8 +470,11 @@ mod tests {
             program.write_all(b"z\n").await.unwrap();
             drop(program);
         };
-        tokio::join!(writing, heard.listen(Some(pipe), None::<Flood>, &mut show));
-        assert!(finished(heard).news.is_empty());
+        tokio::join!(
+            writing,
+            captured.listen(Some(pipe), None::<Flood>, &mut show)
+        );
+        assert!(finished(captured).news.is_empty());
         let line = |text: &str| vec![rpc_core::Str::from(text)];
         assert_eq!(shown[0], (0, line("one"), 0, vec![]));
         assert_eq!(shown[1], (3, line("half a line"), 0, vec![]));
@@ -482,12 +486,12 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_not_kept_whole() {
-        let (mut heard, piece) = (Capture::default(), vec![b'x'; PIECE]);
+        let (mut captured, piece) = (Capture::default(), vec![b'x'; PIECE]);
         for _ in 0..100 {
-            heard.push(ShellStream::Stderr, &piece);
+            captured.push(ShellStream::Stderr, &piece);
         }
-        assert!(heard.parts.iter().all(|part| part.len() <= MAX_LINE + 1));
-        let text = &finished(heard).first[0].text;
+        assert!(captured.parts.iter().all(|part| part.len() <= MAX_LINE + 1));
+        let text = &finished(captured).first[0].text;
         assert_eq!(text.strip_suffix('…').unwrap().len(), MAX_LINE);
     }
 
@@ -504,24 +508,24 @@ mod tests {
             ("wrong\x08\x08\x08\x08\x08right", "right"),
             ("a\tb \u{e9}\u{4f60}", "a\tb \u{e9}\u{4f60}"),
         ] {
-            let mut heard = Capture::default();
-            heard.push(ShellStream::Stdout, written.as_bytes());
-            assert_eq!(finished(heard).first[0].text, expected, "{written:?}");
+            let mut captured = Capture::default();
+            captured.push(ShellStream::Stdout, written.as_bytes());
+            assert_eq!(finished(captured).first[0].text, expected, "{written:?}");
         }
-        let mut heard = Capture::default();
+        let mut captured = Capture::default();
         for step in 0..100_000 {
-            heard.push(ShellStream::Stdout, format!("\r{step} of 99999").as_bytes());
+            captured.push(ShellStream::Stdout, format!("\r{step} of 99999").as_bytes());
         }
-        heard.push(ShellStream::Stdout, b"\n");
-        assert_eq!(finished(heard).first[0].text, "99999 of 99999");
-        let mut heard = Capture::default();
-        heard.push(ShellStream::Stdout, b"two files\na: 0%\nb: 0%\n");
+        captured.push(ShellStream::Stdout, b"\n");
+        assert_eq!(finished(captured).first[0].text, "99999 of 99999");
+        let mut captured = Capture::default();
+        captured.push(ShellStream::Stdout, b"two files\na: 0%\nb: 0%\n");
         for step in 1..=100 {
             let bars = format!("\x1b[2A\x1b[Ka: {step}%\n\x1b[Kb: {step}%\n");
-            heard.push(ShellStream::Stdout, bars.as_bytes());
-            heard.news(SHOWN);
+            captured.push(ShellStream::Stdout, bars.as_bytes());
+            captured.news(SHOWN);
         }
-        let lines = finished(heard).first;
+        let lines = finished(captured).first;
         let lines: Vec<_> = lines.iter().map(|line| line.text.to_string()).collect();
         assert_eq!(lines, ["two files", "a: 100%", "b: 100%"]);
     }
@@ -531,16 +535,16 @@ mod tests {
         let out: String = (0..5_000).map(|number| format!("{number}\n")).collect();
         let err: String = (0..2_000).map(|number| format!("e{number}\n")).collect();
         let heard_in = |size: usize| {
-            let mut heard = Capture::default();
-            heard.push(ShellStream::Stderr, b"begin");
+            let mut captured = Capture::default();
+            captured.push(ShellStream::Stderr, b"begin");
             for piece in out.as_bytes().chunks(size) {
-                heard.push(ShellStream::Stdout, piece);
+                captured.push(ShellStream::Stdout, piece);
             }
             for piece in err.as_bytes().chunks(size) {
-                heard.push(ShellStream::Stderr, piece);
+                captured.push(ShellStream::Stderr, piece);
             }
-            heard.push(ShellStream::Stdout, b"the end");
-            finished(heard)
+            captured.push(ShellStream::Stdout, b"the end");
+            finished(captured)
         };
         let expected = heard_in(7);
         assert_eq!(expected.left_out, 7_001 - FIRST - LAST);

@@ -126,14 +126,14 @@ pub(super) fn main() -> Option<ExitCode> {
     let code = plan
         .and_then(|mut plan| work(&mut plan))
         .unwrap_or_else(|why| {
-            tell(why.to_string().as_bytes());
+            write_notes(why.to_string().as_bytes());
             1
         });
     Some(ExitCode::from(code))
 }
 
 /// Tells the one that asked for the command, who may have lost interest.
-fn tell(bytes: &[u8]) {
+fn write_notes(bytes: &[u8]) {
     let _ = rustix::io::write(stdin(), bytes);
 }
 
@@ -193,7 +193,7 @@ fn supervise_confined(plan: &mut Plan) -> Result<u8, Obstacle> {
         (Note::LacksNetwork, lacks_network),
     ];
     let notes = notes.into_iter().filter(|(_, is_so)| *is_so);
-    tell(&notes.map(|(note, _)| note as u8).collect::<Vec<_>>());
+    write_notes(&notes.map(|(note, _)| note as u8).collect::<Vec<_>>());
     Ok(code)
 }
 
@@ -231,7 +231,7 @@ pub(super) fn note_left() {
         }
     };
     if left {
-        tell(&[Note::LeftRunning as u8]);
+        write_notes(&[Note::LeftRunning as u8]);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::markdown::code;
 impl Chat<'_> {
     pub(super) async fn announce(&mut self, id: &str, name: &str, arguments: Value) {
         let event = ToolCall::new(id.to_owned(), name.to_owned(), arguments);
-        self.tell(Event::ToolCall(event)).await;
+        self.emit(Event::ToolCall(event)).await;
         self.called.push(name.to_owned());
     }
 
@@ -52,7 +52,7 @@ impl Chat<'_> {
         let result = result.map(Value::from);
         let result = result.map_err(|problem| ToolFailure::Call(problem.message.into_owned()));
         self.turn.on_result(&call.id, result);
-        self.tell(Event::ToolResult(reported)).await;
+        self.emit(Event::ToolResult(reported)).await;
         Ok(None)
     }
 
@@ -68,7 +68,7 @@ impl Chat<'_> {
             Code::Call
         };
         let problem = ToolError::new(code, why);
-        self.tell(Event::ToolResult(problem.result(id, name))).await;
+        self.emit(Event::ToolResult(problem.result(id, name))).await;
     }
 
     async fn header(&self, id: &str, name: &str) {
@@ -176,7 +176,7 @@ impl Chat<'_> {
                      you use git there",
                     code(&path.to_string_lossy())
                 );
-                self.tell(Event::Notice(Notice::warn(notice))).await;
+                self.emit(Event::Notice(Notice::warn(notice))).await;
             }
         }
     }
@@ -223,9 +223,9 @@ impl Chat<'_> {
         match shown {
             Shown::Part(part) => {
                 let output = ToolOutput::new(id, name, part);
-                self.tell(Event::ToolOutput(output)).await;
+                self.emit(Event::ToolOutput(output)).await;
             }
-            Shown::Checklist(list) => self.tell(Event::Checklist(list)).await,
+            Shown::Checklist(list) => self.emit(Event::Checklist(list)).await,
             Shown::Change(change) if change.is_nothing() => {}
             Shown::Change(change) => self.worker.memory.changed(self.session, &change).await,
         }

@@ -84,7 +84,7 @@ impl Seen {
 
 #[async_trait]
 impl Watch for Seen {
-    async fn tell(&self, event: Event) {
+    async fn emit(&self, event: Event) {
         assert!(!self.is_aborted(), "{event:?} after the abort");
         if self.abort_at == Some(event.tag()) {
             self.aborted.send_replace(true);

@@ -358,7 +358,7 @@ impl ChatRun<'_, '_> {
         let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;
         while let Some(delta) = answer.next().await {
             match delta.map_err(|error| self.failed(turn.on_error(error, true)))? {
-                Delta::Text(text) => self.say(&text).await?,
+                Delta::Text(text) => self.emit_text(&text).await?,
                 Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),
                 Delta::Usage(usage) => {
                     let usage = Usage::new(usage.prompt, usage.completion);
@@ -391,7 +391,7 @@ impl ChatRun<'_, '_> {
     }
 
     /// Passes on text of the model.
-    async fn say(&mut self, text: &str) -> Result<(), Gone> {
+    async fn emit_text(&mut self, text: &str) -> Result<(), Gone> {
         let text = match self.is_anew {
             true => text.trim_start(),
             false => text,

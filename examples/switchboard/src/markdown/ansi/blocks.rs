@@ -90,24 +90,24 @@ impl Renderer {
             Event::Text(text) => match (&mut self.code, &*text) {
                 (Some((_, code)), text) => code.push_str(text),
                 // The one tag that models use for layout, because cells of tables have one line.
-                (None, "<br>" | "<br/>" | "<br />") => self.say("\n"),
-                (None, text) => self.say(text),
+                (None, "<br>" | "<br/>" | "<br />") => self.push_text("\n"),
+                (None, text) => self.push_text(text),
             },
             Event::Code(code) => {
-                self.say_mark("`");
+                self.push_mark("`");
                 let look = self.look().with(CODE);
                 self.inline.push(Span::new(&printable_lines(&code), look));
-                self.say_mark("`");
+                self.push_mark("`");
             }
-            Event::SoftBreak => self.say(" "),
-            Event::HardBreak => self.say("\n"),
+            Event::SoftBreak => self.push_text(" "),
+            Event::HardBreak => self.push_text("\n"),
             Event::TaskListMarker(is_done) => self.task(is_done),
             // Extensions that are off.
             Event::Html(text)
             | Event::InlineHtml(text)
             | Event::InlineMath(text)
             | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.say(&text),
+            | Event::FootnoteReference(text) => self.push_text(&text),
         }
     }
 
@@ -121,7 +121,7 @@ impl Renderer {
             }
             Tag::Heading { level, .. } => {
                 self.begin_block();
-                self.say_mark(&format!("{} ", "#".repeat(level as usize)));
+                self.push_mark(&format!("{} ", "#".repeat(level as usize)));
                 self.looks.push(match level {
                     HeadingLevel::H1 => Look::BOLD.with(Look::UNDERLINE),
                     HeadingLevel::H2 => Look::BOLD,
@@ -304,18 +304,18 @@ impl Renderer {
                 container.first = Some(Span::new(marker, Look::PLAIN));
                 container.rest = Span::new("    ", Look::PLAIN);
             }
-            None => self.say(marker),
+            None => self.push_text(marker),
         }
     }
 
     fn begin_look(&mut self, look: Look, mark: &str) {
-        self.say_mark(mark);
+        self.push_mark(mark);
         self.looks.push(self.look().with(look));
     }
 
     fn end_look(&mut self, mark: &str) {
         self.looks.pop();
-        self.say_mark(mark);
+        self.push_mark(mark);
     }
 
     fn begin_link(&mut self, address: String) {
@@ -345,15 +345,15 @@ impl Renderer {
         self.looks.last().copied().unwrap_or_default()
     }
 
-    fn say(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         let span = Span::new(text, self.look());
         self.inline.push(span);
     }
 
     /// Adds a mark that is needed where looks cannot be seen.
-    fn say_mark(&mut self, mark: &str) {
+    fn push_mark(&mut self, mark: &str) {
         if !self.style.colour {
-            self.say(mark);
+            self.push_text(mark);
         }
     }
 
