@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Machine as _, Refused};
+use tokio::time::Instant;
 
 use crate::toy::guest::GuestEvent;
 use crate::toy::net::{HostLink, connected, echo};
@@ -272,6 +273,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
         async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     let id = guest.asked().await;
+    let start = Instant::now();
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::from_secs(5)).await }
@@ -288,6 +290,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
     assert_eq!(call.await.unwrap(), Ok("done".to_owned()));
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
+    assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(host.task.await.unwrap(), CloseReason::Drained);
 }
 
@@ -304,8 +307,10 @@ async fn a_drain_aborts_unfinished_calls_at_its_deadline() {
         }
     });
     guest.event().await;
+    let start = Instant::now();
     let report: DrainReport = host.link.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (0, 1));
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
     assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
 }
 

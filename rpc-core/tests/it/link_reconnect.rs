@@ -149,8 +149,10 @@ async fn a_link_that_nobody_has_stops_dialling() {
     let mut states = guest.link.states();
     let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
     lost.await.unwrap();
+    let start = tokio::time::Instant::now();
     drop(guest.link);
     assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
