@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import eras
 from harness import Failed, call, expect, json_lines, main, same, until
-from sockets import Node, Python, Refused, closes, refused
+from sockets import Node, Python, Refused, closes
 from talks import daemon, frames_of, request
 
 VECTORS = Path(__file__).parents[3] / "acolyte-proto/tests/vectors"
@@ -214,17 +214,6 @@ async def requests_come_in_pieces_and_in_bytes(library):
         await talk.socket.send("x" * (17 << 20))
         await closes(talk.socket, 1009)
 
-async def pages_of_others_stay_outside(library):
-    async with daemon("--allow-origin", "http://localhost:3000") as served:
-        for origin, may in (("https://evil.example", False), (served.http, True), ("http://localhost:3000", True)):
-            if may:
-                await (await library.connect(served.rpc, origin=origin)).close()
-            else:
-                same((await refused(library.connect(served.rpc, origin=origin))).status, 403, origin)
-            status, headers, _ = await library.fetch(f"{served.http}/v1/status", headers={"origin": origin})
-            allowed = headers.get("access-control-allow-origin")
-            same((status, allowed), (200 if may else 403, None), f"over HTTP from {origin}")
-
 async def aborts_may_be_silent_and_lists_may_have_their_newer_name(library):
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
         socket = await library.connect(served.rpc)
@@ -288,9 +277,9 @@ async def body(checks):
         for library in (python, node):
             await checks.each((
                 all_that_is_said_over_a_websocket_fits_clients_of_all_eras, all_that_is_streamed_fits_too,
-                an_aborted_chat_does_nothing_more_and_the_next_one_starts,
-                a_lost_line_ends_its_chats, keys_come_in_a_header_or_a_subprotocol, pages_of_others_stay_outside,
-                requests_come_in_pieces_and_in_bytes, aborts_may_be_silent_and_lists_may_have_their_newer_name,
+                an_aborted_chat_does_nothing_more_and_the_next_one_starts, a_lost_line_ends_its_chats,
+                keys_come_in_a_header_or_a_subprotocol, requests_come_in_pieces_and_in_bytes,
+                aborts_may_be_silent_and_lists_may_have_their_newer_name,
             ), library)
             for way in ("signal", "request"):
                 await checks.run(a_shutdown_lets_what_runs_come_to_its_end, library, way)
