@@ -139,13 +139,15 @@ async fn a_dropped_task_ends_all_calls() {
         async move { link.call_with("ask", |m, now| m.ask("?", now)).await }
     });
     guest.event().await;
+    let mut queued = pin!(host.link.call_with("ask", |m, now| m.ask("?", now)));
+    assert!(futures_util::poll!(queued.as_mut()).is_pending());
     host.task.abort();
-    let reason = CloseReason::TaskGone;
-    let delivery = Delivery::Unknown;
-    assert_eq!(
-        call.await.unwrap(),
+    let closed = |delivery| {
+        let reason = CloseReason::TaskGone;
         Err(CallError::Closed { reason, delivery })
-    );
+    };
+    assert_eq!(call.await.unwrap(), closed(Delivery::Unknown));
+    assert_eq!(queued.await, closed(Delivery::NotSent));
     let after = host.link.call_with("ask", |m, now| m.ask("?", now)).await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
