@@ -325,6 +325,21 @@ mod tests {
     }
 
     #[test]
+    fn streams_have_a_quarter_of_the_room_and_at_most_a_mebibyte() {
+        for (max_outbox_bytes, room) in [(4_000, 1_000), (usize::MAX, MAX_STREAMED)] {
+            let mut outbox = Outbox::new(&Limits {
+                max_message_bytes: usize::MAX,
+                max_outbox_bytes,
+                ..Limits::default()
+            });
+            for (bytes, has_room) in [(room - 1, true), (1, false)] {
+                outbox.text("x".repeat(bytes).into()).unwrap();
+                assert_eq!(outbox.has_stream_room(1), has_room);
+            }
+        }
+    }
+
+    #[test]
     fn a_message_over_the_limit_is_refused_and_leaves_nothing_behind() {
         let mut outbox = Outbox::new(&Limits {
             max_message_bytes: 4,

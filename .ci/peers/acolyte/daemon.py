@@ -12,13 +12,12 @@ from pathlib import Path
 import aiohttp
 import eras
 from harness import Failed, call, expect, json_lines, main, same, until
-from sockets import Node, Python, Refused, closes, refused
+from sockets import Node, Python, Refused, closes
 from talks import daemon, frames_of, request
 
 VECTORS = Path(__file__).parents[3] / "acolyte-proto/tests/vectors"
 SEED = int(os.environ.get("SEED", "1"))
 KEY = "test-key-123"
-FULL = "RPC queue is full (25 queued). Try again shortly."
 READ = call("file-read", path="a.txt")
 LIST = call("checklist", title="Plan", items="[~] read a.txt")
 LATER = call("file-create", path="later.txt", content="no")
@@ -121,33 +120,6 @@ async def bodies_may_come_in_chunks_and_after_a_hundred():
             async with session.post(f"{served.http}/v1/chat/stream", **more) as answer:
                 same(frames_of(await answer.text())[-1]["reply"]["output"], "hi", "the answer")
 
-async def one_chat_runs_and_25_wait_for_it(library):
-    async with daemon() as served, served.talk(library) as talk:
-        first, *chats = [await talk.start(f"chat {number}" if number else "!slow 5000 20") for number in range(28)]
-        for chat in (chats.pop(), chats.pop()):
-            same((await chat.end()).frames, [{"id": chat.id, "type": "error", "error": FULL}], "one too many")
-        status = (await talk.ask("status.get"))["status"]
-        same((status["rpc_queue_length"], status["tasks_running"]), (25, 1), "the status")
-        await first.until("chat.started")
-        for busy in (first, chats[2]):
-            await talk.start("again", own_id=busy.id)
-            words = f"Chat request already running for id: {busy.id}"
-            same((await busy.until("error"))["error"], words, "an id in use")
-        gone = chats.pop(3)
-        expect(await talk.abort(gone), "the abort of one that waits")
-        same((await gone.end()).code, "E_ABORTED", "its end")
-        same((await talk.state(gone.task), await talk.abort(gone)), ("cancelled", False), "it has ended")
-        # There is room again, at the end.
-        chats.append(await talk.start("chat 28"))
-        expect(await talk.abort(first), "the abort of the one that runs")
-        same((await first.end()).code, "E_ABORTED", "its end")
-        outputs = [(await chat.end()).output for chat in chats]
-        same(outputs, [f"chat {number}" for number in (*range(1, 4), *range(5, 26), 28)], "the answers")
-        places = [frame["position"] for frame in chats[-1].frames if frame["type"] == "chat.queued"]
-        same(places, list(range(25, 0, -1)), "the places of the last one")
-        states = [await talk.state(chat.task) for chat in (first, *chats)]
-        same(states, ["cancelled"] + ["completed"] * 25, "the tasks")
-
 def commands():
     """The command lines of all processes."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -242,17 +214,6 @@ async def requests_come_in_pieces_and_in_bytes(library):
         await talk.socket.send("x" * (17 << 20))
         await closes(talk.socket, 1009)
 
-async def pages_of_others_stay_outside(library):
-    async with daemon("--allow-origin", "http://localhost:3000") as served:
-        for origin, may in (("https://evil.example", False), (served.http, True), ("http://localhost:3000", True)):
-            if may:
-                await (await library.connect(served.rpc, origin=origin)).close()
-            else:
-                same((await refused(library.connect(served.rpc, origin=origin))).status, 403, origin)
-            status, headers, _ = await library.fetch(f"{served.http}/v1/status", headers={"origin": origin})
-            allowed = headers.get("access-control-allow-origin")
-            same((status, allowed), (200 if may else 403, None), f"over HTTP from {origin}")
-
 async def aborts_may_be_silent_and_lists_may_have_their_newer_name(library):
     async with daemon("--silent-aborts", "--list-name", "tasklist") as served:
         socket = await library.connect(served.rpc)
@@ -316,9 +277,9 @@ async def body(checks):
         for library in (python, node):
             await checks.each((
                 all_that_is_said_over_a_websocket_fits_clients_of_all_eras, all_that_is_streamed_fits_too,
-                one_chat_runs_and_25_wait_for_it, an_aborted_chat_does_nothing_more_and_the_next_one_starts,
-                a_lost_line_ends_its_chats, keys_come_in_a_header_or_a_subprotocol, pages_of_others_stay_outside,
-                requests_come_in_pieces_and_in_bytes, aborts_may_be_silent_and_lists_may_have_their_newer_name,
+                an_aborted_chat_does_nothing_more_and_the_next_one_starts, a_lost_line_ends_its_chats,
+                keys_come_in_a_header_or_a_subprotocol, requests_come_in_pieces_and_in_bytes,
+                aborts_may_be_silent_and_lists_may_have_their_newer_name,
             ), library)
             for way in ("signal", "request"):
                 await checks.run(a_shutdown_lets_what_runs_come_to_its_end, library, way)

@@ -1,15 +1,11 @@
-"""Each of our clients with two servers: the one that it is at is killed, and it goes on at the other."""
+"""Clients of ours with two servers: the one that it is at is killed, and it goes on at the other."""
 # Needs: nothing.
 
 import contextlib
-import shutil
 import sys
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from gateways import gateway
 from harness import SWITCHBOARD, expect, main, program, same, served, switchboard, until
-from onions import chat, our_host
 
 PASSWORD = {"SNEK_PASSWORD": "pw"}
 # Runs a program at a terminal.
@@ -18,9 +14,9 @@ TERMINAL = "import pty, sys; pty.spawn(sys.argv[1:])"
 class Pair:
     """Two servers."""
 
-    def __init__(self, servers, scheme):
+    def __init__(self, servers):
         self.servers = {server.address: server for server in servers}
-        self.urls = ",".join(f"{scheme}://{address}" for address in self.servers)
+        self.urls = ",".join(f"ws://{address}" for address in self.servers)
 
     async def kill(self, node):
         """Kills the server that a client is at. Returns where the other one is."""
@@ -30,12 +26,12 @@ class Pair:
         return other
 
 @contextlib.asynccontextmanager
-async def pair(scheme, *args):
+async def pair(*args):
     async with served(*args) as one, served(*args) as two:
-        yield Pair((one, two), scheme)
+        yield Pair((one, two))
 
 async def a_chat_and_a_bot_of_snek_go_on():
-    async with pair("ws", "bot", "serve", "--open") as both:
+    async with pair("bot", "serve", "--open") as both:
         where = ("--url", both.urls, "--json", "--username")
         async with (
             switchboard("bot", *where, "helper", **PASSWORD) as bot,
@@ -49,60 +45,20 @@ async def a_chat_and_a_bot_of_snek_go_on():
             await ann.write("@helper ping")
             await ann.event("message", username="helper")
 
-async def a_chat_with_an_agent_goes_on():
-    with TemporaryDirectory() as folder:
-        homes = [Path(folder, name) for name in ("one", "two", "ann")]
-        async with our_host(homes[0]) as one:
-            # The same key: it is one agent.
-            homes[1].mkdir(mode=0o700)
-            shutil.copy(homes[0] / "host.key", homes[1])
-            async with our_host(homes[1]) as two:
-                both = Pair((one, two), "http")
-                async with chat(both.urls, "--home", homes[2]) as ann:
-                    other = await both.kill((await ann.event("connected"))["node"])
-                    expect(other in (await ann.event("back"))["node"], f"it does not go on at {other}")
-                    same(await ann.ask("count to 2"), "I count: 1 2 - done", "the answer")
-
 async def a_client_of_a_router_goes_on():
-    async with pair("ws", "router", "serve") as both:
+    async with pair("router", "serve") as both:
         async with switchboard("router", "client", "--url", both.urls, "--json", "--name", "notes") as client:
             other = await both.kill((await client.event("registered"))["node"])
             expect(other in (await client.event("registered"))["node"], f"it does not go on at {other}")
             await both.servers[other].write("notes: buy milk")
             await client.event("message")
 
-async def a_chat_with_a_daemon_goes_on():
-    with TemporaryDirectory() as folder:
-        async with pair("http", "daemon", "serve", "--workspace", folder) as both:
-            where = ("--url", both.urls, "--json", "--yes")
-            async with switchboard("daemon", "chat", "--sse", *where) as client:
-                await client.write("hello")
-                await update(client, "connected", "ended")
-                await update(client, "ended")
-            async with switchboard("daemon", "chat", *where) as client:
-                await client.write("hello")
-                node = (await update(client, "connected"))["node"]
-                await update(client, "ended")
-                other = await both.kill(node)
-                await client.write("hello again")
-                found = await update(client, "back", "ended")
-                if found["event"] == "ended":
-                    # That told that the line is cut; nobody knows whether it has arrived.
-                    expect(found["mayHaveRun"], f"what was not sent is sent again: {found}")
-                    await client.write("hello again")
-                    found = await update(client, "back")
-                expect(other in found["node"], f"it does not go on at {other}: {found}")
-                await update(client, "ended")
-
-async def update(client, *names):
-    return await client.events.next(lambda event: event.get("event") in names, f"one of {names}")
-
 async def a_dialogue_with_a_gateway_goes_on():
     config = {"gateway": {"data_dir": ":memory:"}}
     async with gateway(config=config) as one, gateway(config=config) as two:
         for server in (one, two):
             server.kill = server.program.kill
-        both = Pair((one, two), "ws")
+        both = Pair((one, two))
         # With CI set, a terminal gets plain lines, as a file does.
         terminal = {"TERM": "xterm", "NO_COLOR": "1", "CI": ""}
         where = (SWITCHBOARD, "gateway", "chat", "--url", both.urls)
@@ -120,10 +76,7 @@ async def a_dialogue_with_a_gateway_goes_on():
             same(await client.end(), 0, "the exit code")
 
 async def body(checks):
-    for check in (
-        a_chat_and_a_bot_of_snek_go_on, a_chat_with_an_agent_goes_on, a_client_of_a_router_goes_on,
-        a_chat_with_a_daemon_goes_on, a_dialogue_with_a_gateway_goes_on,
-    ):
+    for check in (a_chat_and_a_bot_of_snek_go_on, a_client_of_a_router_goes_on, a_dialogue_with_a_gateway_goes_on):
         checks.beside(check)
 
 main(body)

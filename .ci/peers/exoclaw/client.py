@@ -139,43 +139,12 @@ async def what_is_not_of_the_answer_does_not_hurt(peer):
     same((code, text), (1, "Hello world"), "the answer")
     expect("may be missing" in err and "echo" in err and "fine" in err and not set(out + err) & set("\x1b\x9b"), repr(out + err))
 
-async def an_error_ends_a_chat(peer):
-    # With or without a last event.
-    for texts, last in ((["so far"], ["done"]), ([], ["done"]), (["so far"], [])):
-
-        async def behave(line):
-            await line.greeted()
-            await line.say(*texts)
-            await line.send(line.event("error", "provider error: no luck"), *map(line.event, last))
-            await line.socket.closed()
-
-        await fails(peer, behave, out="".join(texts), err="provider error: no luck", code=1)
-
-    async def refuses(line):
-        await line.greeted()
-        await line.send({"id": line.id, "result": None, "error": "token budget exceeded (daily: 65/60)"})
-
-    await fails(peer, refuses, err="token budget exceeded (daily: 65/60)", code=3)
-
-async def a_lost_line_is_told_and_nothing_is_sent_twice(peer):
-    for leave in (lambda socket: socket.cut(), lambda socket: socket.close(1001)):
-
-        async def behave(line):
-            await line.greeted()
-            await line.say("so far")
-            # It has been read.
-            await line.socket.ping()
-            await leave(line.socket)
-
-        await fails(peer, behave, out="so far", err="error", code=1)
-
 async def body(checks):
     for library in LIBRARIES:
         async with library() as peer:
             await checks.each((
                 a_chat_is_read_and_closed, the_token_goes_first_wanted_or_not, a_refused_token_is_told,
-                what_is_not_of_the_answer_does_not_hurt, an_error_ends_a_chat,
-                a_lost_line_is_told_and_nothing_is_sent_twice,
+                what_is_not_of_the_answer_does_not_hurt,
             ), peer)
 
 main(body)

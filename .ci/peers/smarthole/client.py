@@ -136,16 +136,6 @@ async def a_thousand_messages_are_answered_once_each(library):
         same(len(program.notes.read_text().splitlines()), 1_000, "the notes")
         same(await program.stop(), 0, "the exit code")
 
-async def an_end_in_the_middle_finishes_what_is_under_way(library):
-    async with library.serve() as server, client(server, "--delay", "500ms") as program:
-        socket = await registered(server)
-        await socket.send(message("under-way", "buy milk"))
-        await program.line("gets")
-        program.signal(signal.SIGINT)
-        await is_taken(socket, "under-way")
-        await closes(socket, 1000, "Client disconnect")
-        await ends(program, 0)
-
 async def a_megabyte_passes_and_one_byte_more_closes(library):
     async with library.serve() as server, client(server, "--attempts", "0") as program:
         socket = await registered(server)
@@ -157,51 +147,13 @@ async def a_megabyte_passes_and_one_byte_more_closes(library):
         # A client that was registered before has lost its router.
         await ends(program, 1)
 
-async def what_is_no_router_is_given_up(library):
-    for status in (200, 403, 503):
-        async with library.serve(refuse=(status, "no router")) as server, client(server, "--attempts", "0") as program:
-            await ends(program, 3)
-
-async def attempts_wait_longer_and_longer_and_then_it_gives_up(library):
-    async with library.serve() as server, client(server, "--attempts", "2") as program:
-        for wait in ("1000ms (attempt 1/2)", "2000ms (attempt 2/2)"):
-            await (await server.accepted()).cut()
-            await program.line(f"Reconnecting in {wait}...")
-        await (await server.accepted()).cut()
-        await ends(program, 3)
-
-async def a_registration_begins_the_attempts_anew(library):
-    async with library.serve() as server, client(server, "--attempts", "2") as program:
-        for end in (
-            lambda socket: socket.close(1001, "Server shutting down"),
-            lambda socket: socket.cut(),
-            lambda socket: socket.close(1011),
-        ):
-            socket = await registered(server)
-            await socket.send(message("m", "buy milk"))
-            await is_taken(socket, "m")
-            await end(socket)
-        # The router may not have noticed yet that the client was gone: its name is asked for again.
-        socket, _ = await introduced(server)
-        refusal = {"success": False, "code": "DUPLICATE_NAME", "message": "still there"}
-        await socket.send({"type": "registration_response", "payload": refusal})
-        await closes(socket, 4000)
-        socket = await registered(server)
-        await socket.send(message("m", "buy milk"))
-        await is_taken(socket, "m")
-        same(await program.stop(), 0, "the exit code")
-
 async def body(checks):
     async with Python() as python, Node() as node:
         for library in (python, node):
-            checks.beside(attempts_wait_longer_and_longer_and_then_it_gives_up, library)
-            checks.beside(a_registration_begins_the_attempts_anew, library)
             await checks.each((
                 the_registration_and_the_answers_are_those_of_the_specification, a_rejection_says_why,
                 odd_frames_of_a_router_are_taken_or_skipped, each_refusal_ends_it_with_4000,
-                a_thousand_messages_are_answered_once_each, an_end_in_the_middle_finishes_what_is_under_way,
-                a_megabyte_passes_and_one_byte_more_closes, what_is_no_router_is_given_up,
+                a_thousand_messages_are_answered_once_each, a_megabyte_passes_and_one_byte_more_closes,
             ), library)
-        await checks.finished()
 
 main(body)

@@ -89,6 +89,16 @@ fn the_console_log_matches_the_specification() {
     play.store_all();
     play.lines.remove(0);
     reported(&mut play, &["✗ agent error: out of paper"]);
+    play.input(3, "say nothing");
+    play.store_all();
+    let run = *play.agents.keys().next().unwrap();
+    play.finish(run, "");
+    play.store_all();
+    play.lines.remove(0);
+    reported(
+        &mut play,
+        &["✗ agent error: Agent completed without result"],
+    );
 }
 
 #[test]

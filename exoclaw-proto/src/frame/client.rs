@@ -283,6 +283,19 @@ mod tests {
     }
 
     #[test]
+    fn guild_and_team_name_a_session() {
+        let chat = r#"{"channel":"c","account":"a","content":"","guild":"g","team":"t"}"#;
+        let text = format!(r#"{{"id":"1","method":"chat.send","params":{chat}}}"#);
+        let Call::ChatSend(read) = Request::decode(&text, &limits()).unwrap().call else {
+            panic!("no chat");
+        };
+        assert_eq!(serde_json::to_string(&read).unwrap(), chat);
+        let session = r#"{"channel":"c","account":"a","guild":"g","team":"t"}"#;
+        assert_eq!(serde_json::to_string(&read.session).unwrap(), session);
+        assert_eq!(serde_json::from_str(session).ok(), Some(read.session));
+    }
+
+    #[test]
     fn methods_without_parameters_ignore_them() {
         for params in ["null", "[]", "\"x\"", "{}"] {
             let text = format!(r#"{{"id":"1","method":"ping","params":{params}}}"#);

@@ -224,8 +224,7 @@ impl ServerConn {
 
     /// Returns whether this server has a method.
     fn offers(&self, method: Method) -> bool {
-        !method.is_future()
-            || (Method::EXTENSIONS.contains(&method) && self.config.extensions.contains(&method))
+        !method.is_future() || self.config.extensions.contains(&method)
     }
 
     /// Returns whether the next request has to wait for its turn.

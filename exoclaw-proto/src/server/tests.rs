@@ -271,8 +271,9 @@ fn unknown_methods_and_wrong_parameters_are_answered_with_their_id() {
 
 #[test]
 fn extensions_are_disabled_by_default() {
+    let plugins = [Method::PluginLoad, Method::PluginUnload];
     let mut played = Played::ready(ServerConfig {
-        extensions: Method::EXTENSIONS.to_vec(),
+        extensions: [Method::EXTENSIONS.as_slice(), &plugins].concat(),
         ..ServerConfig::default()
     });
     let id = played.ask(r#"{"id":"1","method":"session.list"}"#);

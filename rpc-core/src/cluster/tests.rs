@@ -218,6 +218,34 @@ async fn a_name_of_a_dead_node_is_taken_over_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_was_given_back_is_taken_from_nobody() {
+    let store = MemoryStore::new();
+    let [gone, slow, fast] = [(); 3].map(|()| Node::living(&store));
+    let (gone, slow, fast) = (gone.await, slow.await, fast.await);
+    gone.owned().await;
+    gone.lease.release();
+    sleep(SECOND).await;
+    slow.store.set_delay(SECOND);
+    let (owned, ()) = tokio::join!(slow.owned(), async {
+        // Between the look at the dead owner's name and the write over it.
+        sleep(2 * SECOND).await;
+        fast.owned().await.release().await;
+    });
+    assert_eq!((owned.fence(), owned.taken_from()), (3, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_lease_ends_meanwhile_is_refused() {
+    let node = Node::living(&MemoryStore::new()).await;
+    node.store.set_delay(SECOND);
+    let (claimed, ()) = tokio::join!(node.claims.claim("name"), async {
+        sleep(SECOND / 2).await;
+        node.lease.release();
+    });
+    assert_eq!(claimed.unwrap_err(), ClaimError::NotAlive);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_with_a_lost_reply_gets_a_new_revision() {
     let node = Node::living(&MemoryStore::new()).await;
     node.store.lose_answers(1);

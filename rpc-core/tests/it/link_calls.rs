@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rpc_core::net::{DrainReport, Frame, LinkConfig, LinkState};
 use rpc_core::{CallError, CloseReason, Delivery, Machine as _, Refused};
+use tokio::time::Instant;
 
 use crate::toy::ANSWER;
 use crate::toy::guest::GuestEvent;
@@ -128,13 +129,15 @@ async fn a_dropped_task_ends_all_calls() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = host.asking(ANSWER);
     guest.event().await;
+    let mut queued = pin!(host.link.call_with("ask", |m, now| m.ask("?", now)));
+    assert!(futures_util::poll!(queued.as_mut()).is_pending());
     host.task.abort();
-    let reason = CloseReason::TaskGone;
-    let delivery = Delivery::Unknown;
-    assert_eq!(
-        call.await.unwrap(),
+    let closed = |delivery| {
+        let reason = CloseReason::TaskGone;
         Err(CallError::Closed { reason, delivery })
-    );
+    };
+    assert_eq!(call.await.unwrap(), closed(Delivery::Unknown));
+    assert_eq!(queued.await, closed(Delivery::NotSent));
     let after = host.ask("?").await;
     assert_eq!(after.unwrap_err().delivery(), Delivery::NotSent);
     assert_eq!(host.link.closed().await, CloseReason::TaskGone);
@@ -247,6 +250,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = host.asking(ANSWER);
     let id = guest.asked().await;
+    let start = Instant::now();
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::from_secs(5)).await }
@@ -258,6 +262,7 @@ async fn a_drain_finishes_calls_and_refuses_new_ones() {
     assert_eq!(call.await.unwrap(), Ok("done".to_owned()));
     let report = drain.await.unwrap();
     assert_eq!((report.finished, report.aborted), (1, 0));
+    assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(host.task.await.unwrap(), CloseReason::Drained);
 }
 
@@ -266,8 +271,10 @@ async fn a_drain_aborts_unfinished_calls_at_its_deadline() {
     let (mut guest, host, _) = connected(config(), config()).await;
     let call = host.asking(Duration::from_secs(99));
     guest.event().await;
+    let start = Instant::now();
     let report: DrainReport = host.link.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.aborted), (0, 1));
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
     assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
 }
 

@@ -164,6 +164,57 @@ async fn a_full_stream_ends_that_stream_and_not_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_that_lost_items_ends_there() {
+    let config = streams(LagPolicy::DropOldest);
+    let (mut guest, host, _) = connected(LinkConfig::default(), config).await;
+    let mut stream = host
+        .link
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
+        .await;
+    let id = guest.asked().await;
+    guest
+        .link
+        .command(move |m, _| {
+            (0..3).try_for_each(|n| m.part(&id, &n.to_string()))?;
+            m.answer(&id, Ok("end"))
+        })
+        .await
+        .unwrap()
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(stream.next().await, None);
+    assert_eq!(stream.next().await, None);
+    let (reason, delivery) = (CloseReason::SlowConsumer, Delivery::Delivered);
+    let closed = Some(Err(CallError::Closed { reason, delivery }));
+    assert_eq!(stream.outcome().await, closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relaxed_stream_holds_up_nothing() {
+    let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
+    let mut stream = host
+        .link
+        .stream("ask", |m, now| m.ask_within("?", LONG, now))
+        .await;
+    let id = guest.asked().await;
+    stream.relax(Some(0));
+    guest
+        .link
+        .command(move |m, _| (0..9).try_for_each(|n| m.part(&id, &n.to_string())))
+        .await
+        .unwrap()
+        .unwrap();
+    tokio::spawn(echo(guest));
+    let start = tokio::time::Instant::now();
+    let answer = host.link.call_with("ask", |m, now| m.ask("hi", now)).await;
+    assert_eq!(answer, Ok("hi".to_owned()));
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    for n in 0..9 {
+        assert_eq!(stream.next().await, Some(n.to_string()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_stream_under_block_loses_nothing() {
     let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host.stream(LONG).await;

@@ -16,6 +16,7 @@ use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
 use switchboard_testing::faults::{RawFrame, RawListener, RawPeer};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::toy::guest::GuestEvent;
 use crate::toy::net::{End, GuestSide, HostLink, HostSide, connected, echo};
@@ -74,18 +75,23 @@ async fn a_stale_reconnect_request_is_ignored() {
 
 #[tokio::test(start_paused = true)]
 async fn the_earlier_of_two_drain_deadlines_wins() {
-    let (mut guest, host, _) = connected(config(), config()).await;
-    let call = host.asking(LONG);
-    guest.event().await;
-    let patient = tokio::spawn({
-        let link = host.link.clone();
-        async move { link.drain(LONG * 2).await }
-    });
-    tokio::task::yield_now().await;
-    let report = host.link.drain(Duration::from_secs(1)).await;
-    assert_eq!((report.finished, report.aborted), (0, 1));
-    assert_eq!(patient.await.unwrap(), report);
-    assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
+    let (short, long) = (Duration::from_secs(1), LONG * 2);
+    for (first, second) in [(short, long), (long, short)] {
+        let (mut guest, host, _) = connected(config(), config()).await;
+        let call = host.asking(LONG);
+        guest.event().await;
+        let start = Instant::now();
+        let earlier = tokio::spawn({
+            let link = host.link.clone();
+            async move { link.drain(first).await }
+        });
+        tokio::time::sleep(short / 2).await;
+        let report = host.link.drain(second).await;
+        assert_eq!((report.finished, report.aborted), (0, 1));
+        assert_eq!(earlier.await.unwrap(), report);
+        assert!(start.elapsed() < 2 * short);
+        assert!(matches!(call.await.unwrap(), Err(CallError::Closed { .. })));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,6 +241,22 @@ async fn a_command_queued_too_late_ends_with_the_link() {
             |link: rpc_core::net::Link<HostSide>| async move { link.command(|_, _| ()).await };
         let ended = end_behind(is_dropped, command).await;
         assert_eq!(ended, Err(Refused::Closed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_refused_while_as_many_wait_as_may() {
+    let (left, _right) = mem::duplex(8);
+    let one = LinkConfig {
+        max_commands: 1,
+        ..config()
+    };
+    let (link, _events, connection) = over(HostSide::default(), left, one);
+    let mut run = Box::pin(connection.run());
+    for _ in 0..2 {
+        assert!(futures_util::poll!(run.as_mut()).is_pending());
+        assert_eq!(link.try_command(|_, _| ()), Ok(()));
+        assert_eq!(link.try_command(|_, _| ()), Err(Refused::QueueFull));
     }
 }
 

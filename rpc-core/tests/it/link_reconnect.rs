@@ -67,9 +67,11 @@ async fn attempts_that_fail_before_the_handshake_use_all_delays() {
     let guest = guest("ann", dialer);
     let start = tokio::time::Instant::now();
     let mut seen = Vec::new();
-    for _ in 0..6 {
+    for attempt in 0..6 {
         // The line opens, and is dropped before the handshake.
-        drop(listener.accept().await.unwrap());
+        let line = listener.accept().await.unwrap();
+        assert_eq!(guest.link.state(), LinkState::Connecting { attempt });
+        drop(line);
         seen.push(start.elapsed().as_secs());
     }
     // 1, 2, 4 and then the cycle again: an opened socket alone resets nothing.
@@ -149,8 +151,10 @@ async fn a_link_that_nobody_has_stops_dialling() {
     let mut states = guest.link.states();
     let lost = states.wait_for(|state| matches!(state, LinkState::Lost { .. }));
     lost.await.unwrap();
+    let start = tokio::time::Instant::now();
     drop(guest.link);
     assert_eq!(guest.task.await.unwrap(), CloseReason::Local);
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

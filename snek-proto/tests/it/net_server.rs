@@ -51,12 +51,13 @@ async fn login(url: &str, name: &str, password: &str) -> (Client, Events) {
     (client, events)
 }
 
-/// The next message's sender and text.
-async fn message(events: &mut Events) -> (String, String) {
+/// The next message's sender and text, and whether it is final.
+async fn message(events: &mut Events) -> (String, String, Final) {
     loop {
         let event = events.next_link().await.expect("an event");
         if let LinkEvent::Event(ClientEvent::Message(message)) = event {
-            return (message.username.to_string(), message.message.to_string());
+            let (sender, text) = (message.username.to_string(), message.message.to_string());
+            return (sender, text, message.is_final);
         }
     }
 }
@@ -71,8 +72,10 @@ async fn a_message_reaches_all_members_including_its_sender() {
         .unwrap();
     bob.send_message("general", "hi", Final::No).await.unwrap();
     for events in [&mut ann_events, &mut bob_events] {
-        assert_eq!(message(events).await, ("ann".into(), "hello".into()));
-        assert_eq!(message(events).await, ("bob".into(), "hi".into()));
+        for (sender, text, is_final) in [("ann", "hello", Final::Yes), ("bob", "hi", Final::No)] {
+            let expected = (sender.to_owned(), text.to_owned(), is_final);
+            assert_eq!(message(events).await, expected);
+        }
     }
 }
 

@@ -122,12 +122,6 @@ impl<P: Protocol> Completer<P> {
 
 fn finish<P: Protocol>(cell: &Cell<P>, outcome: Outcome<P>) {
     let mut state = cell.lock();
-    if matches!(
-        state.phase,
-        Phase::Ended(_) | Phase::Abandoned | Phase::Taken
-    ) {
-        return;
-    }
     state.phase = Phase::Ended(outcome);
     wake_from(state, |state| state.caller.take());
 }
