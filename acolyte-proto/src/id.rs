@@ -176,6 +176,24 @@ impl<K, T: AsRef<str> + ?Sized> PartialEq<T> for Id<K> {
     }
 }
 
+impl<K> PartialEq<Id<K>> for str {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
+impl<K> PartialEq<Id<K>> for &str {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
+impl<K> PartialEq<Id<K>> for String {
+    fn eq(&self, other: &Id<K>) -> bool {
+        other == self
+    }
+}
+
 impl<K> Borrow<str> for Id<K> {
     fn borrow(&self) -> &str {
         self.as_str()

@@ -21,7 +21,7 @@ use crate::json::{Str, lenient};
 /// enum Channel {}
 /// let id: rpc_core::Id<Channel> = "general".into();
 /// let text = rpc_core::Str::from("general");
-/// assert!(id == "general" && id == text && text == id);
+/// assert!(id == "general" && id == text && text == id && String::from("general") == id);
 /// ```
 pub struct Id<K: ?Sized> {
     text: Str,
@@ -118,6 +118,12 @@ macro_rules! as_text {
             fn eq(&self, other: &$Text) -> bool {
                 self.text == *other
             }
+        }
+
+        impl<K: ?Sized> PartialEq<Id<K>> for $Text {
+            fn eq(&self, other: &Id<K>) -> bool {
+                other.text == *self
+            }
         })*
         $(impl<K: ?Sized> From<$From> for Id<K> {
             fn from(text: $From) -> Self {
@@ -126,7 +132,13 @@ macro_rules! as_text {
         })*
     };
 }
-as_text! { compared: str, &str, String, Str; made: &str, String, &Str, Str, &Self }
+as_text! { compared: str, &str, String; made: &str, String, &Str, Str, &Self }
+
+impl<K: ?Sized> PartialEq<Str> for Id<K> {
+    fn eq(&self, other: &Str) -> bool {
+        self.text == *other
+    }
+}
 
 impl<K: ?Sized> fmt::Debug for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -100,6 +100,24 @@ impl<T: AsRef<str> + ?Sized> PartialEq<T> for Str {
     }
 }
 
+impl PartialEq<Str> for str {
+    fn eq(&self, other: &Str) -> bool {
+        other == self
+    }
+}
+
+impl PartialEq<Str> for &str {
+    fn eq(&self, other: &Str) -> bool {
+        other == *self
+    }
+}
+
+impl PartialEq<Str> for String {
+    fn eq(&self, other: &Str) -> bool {
+        other == self
+    }
+}
+
 impl fmt::Debug for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
