@@ -331,7 +331,7 @@ async fn an_owner_that_is_not_reached_gives_up_an_idle_session_and_keeps_one_in_
             .await;
         let close = client.close_frame().await;
         assert_eq!(close.code, 1013);
-        assert!(close.reason.contains("does not reach"), "{}", close.reason);
+        assert!(close.reason.contains("out of reach"), "{}", close.reason);
     }
 }
 

@@ -175,6 +175,36 @@ impl Claims {
         Ok(Some(node).filter(|_| alive))
     }
 
+    /// Gives back a name that is still this node's in the store, if `is_unused`: one whose claim was dropped, or whose
+    /// [release](Ownership::release) the store did not answer. One that is claimed meanwhile stays. Returns whether it
+    /// is unused.
+    ///
+    /// # Errors
+    /// [`StoreError`]; retrying is safe.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the name may be given back or not.
+    pub async fn release_if(
+        &self,
+        name: &str,
+        is_unused: impl FnOnce() -> bool,
+    ) -> Result<bool, StoreError> {
+        let Ok(key) = try_token(name) else {
+            return Ok(is_unused());
+        };
+        // Before the question: what is claimed after it has another revision.
+        let known = read(&self.names, &key).await?;
+        let is_unused = is_unused();
+        let own = known.filter(|(node, _)| is_unused && node == self.lease.node());
+        if let Some((_, revision)) = own
+            && let Err(error) = self.names.remove(&key, revision).await
+            && error != StoreError::Conflict
+        {
+            return Err(error);
+        }
+        Ok(is_unused)
+    }
+
     /// Watches which names are claimed: all that are, and then each that is, claimed again or taken over. Names
     /// that are given back are not reported. It ends with an error where something may be missing: watch again.
     ///
@@ -255,10 +285,8 @@ impl Ownership {
         let Claims { names, lease } = &self.claims;
         let releasing = async {
             loop {
-                match lease
-                    .within(ANSWER, names.remove(&self.key, self.fence))
-                    .await
-                {
+                let removing = names.remove(&self.key, self.fence);
+                match lease.within(ANSWER, removing).await {
                     Err(error) if error.is_retryable() => self.claims.pause().await,
                     done => return done,
                 }

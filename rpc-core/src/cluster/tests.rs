@@ -235,6 +235,25 @@ async fn a_name_that_was_given_back_is_taken_from_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_is_left_over_is_given_back_unless_it_is_used() {
+    let store = MemoryStore::new();
+    let (node, other) = (Node::living(&store).await, Node::living(&store).await);
+    // Nobody knows of its ownership any more.
+    drop(node.owned().await);
+    let holder = async || node.claims.holder("name").await.unwrap();
+    let own = Some(node.lease.node().clone());
+    assert_eq!(node.claims.release_if("name", || false).await, Ok(false));
+    assert_eq!(other.claims.release_if("name", || true).await, Ok(true));
+    assert_eq!(holder().await, own);
+    // Claimed between the look and the removal.
+    node.store.set_delay(SECOND);
+    let (released, _) = tokio::join!(node.claims.release_if("name", || true), node.owned());
+    assert_eq!((released, holder().await), (Ok(true), own));
+    assert_eq!(node.claims.release_if("name", || true).await, Ok(true));
+    assert_eq!(holder().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_whose_lease_ends_meanwhile_is_refused() {
     let node = Node::living(&MemoryStore::new()).await;
     node.store.set_delay(SECOND);

@@ -77,12 +77,9 @@ impl CallOutcome {
 }
 
 /// The span and the metrics of one call. Dropped before its [`end`](Self::end), the call counts as
-/// cancelled.
+/// cancelled. Holds nothing where nobody listens, and once the call has ended.
 #[derive(Debug)]
-pub struct CallSpan(
-    /// `None` where nobody listens, and once the call has ended.
-    Option<(Span, meter::Call)>,
-);
+pub struct CallSpan(Option<(Span, meter::Call)>);
 
 impl CallSpan {
     /// Starts a call. `system` names the protocol, such as `snek`.

@@ -149,11 +149,7 @@ impl Router {
                             let session_id = session_id.as_str().into();
                             match node.ask(&owner, &Question::Release { session_id }).await {
                                 Ok(Replied::Released(true)) => is_given_up = true,
-                                Ok(_) => {
-                                    return Err(
-                                        "the session is in use at a host that this one does not reach",
-                                    );
-                                }
+                                Ok(_) => return Err("the session is used at a host out of reach"),
                                 Err(_) => {}
                             }
                         }

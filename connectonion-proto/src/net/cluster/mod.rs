@@ -275,13 +275,16 @@ impl Cluster {
             let (Some(reply_to), Ok(question)) = (message.reply_to, question) else {
                 continue;
             };
-            if let Some(answer) = self.answer(runtime, &question) {
-                let answer = serde_json::to_vec(&answer).unwrap_or_default();
-                self.shared.store.answer(&reply_to, answer.into());
-            }
-            if let Question::Dial(url) = question {
-                tasks.spawn(self.clone().probe(url));
-            }
+            let (cluster, runtime) = (self.clone(), runtime.clone());
+            tasks.spawn(async move {
+                if let Some(answer) = cluster.answer(&runtime, &question).await {
+                    let answer = serde_json::to_vec(&answer).unwrap_or_default();
+                    cluster.shared.store.answer(&reply_to, answer.into());
+                }
+                if let Question::Dial(url) = question {
+                    cluster.probe(url).await;
+                }
+            });
         }
     }
 }

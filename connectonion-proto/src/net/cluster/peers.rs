@@ -93,8 +93,8 @@ impl Head {
 
 impl Cluster {
     /// Answers the question of another host, if there is an answer.
-    pub(super) fn answer(&self, runtime: &HostRuntime, question: &Question) -> Option<Replied> {
-        Some(match question {
+    pub(super) async fn answer(&self, runtime: &HostRuntime, asked: &Question) -> Option<Replied> {
+        Some(match asked {
             Question::Status { session_id, asker } => {
                 let status = runtime.read(|hub| hub.status(*asker, Some(session_id)));
                 Replied::Status(status.status)
@@ -102,7 +102,11 @@ impl Cluster {
             // It does not serve any more, and is about to leave.
             Question::Ticket(_) if runtime.is_closing() => return None,
             Question::Ticket(head) => self.ticket(head).map_or(Replied::Full, Replied::Ticket),
-            Question::Release { session_id } => Replied::Released(runtime.release(session_id)),
+            Question::Release { session_id } => {
+                let node = self.shared.member.current()?;
+                let release = || runtime.release(session_id);
+                Replied::Released(node.claims.release_if(session_id, release).await.ok()?)
+            }
             Question::Dial(_) => Replied::Dialling,
         })
     }
