@@ -218,13 +218,7 @@ async fn a_relaxed_stream_holds_up_nothing() {
 async fn a_slow_stream_under_block_loses_nothing() {
     let (mut guest, host, _) = connected(LinkConfig::default(), streams(BLOCK)).await;
     let mut stream = host.stream(LONG).await;
-    let id = guest.asked().await;
-    guest
-        .does(move |m| {
-            (0..50).try_for_each(|n| m.part(&id, &n.to_string()))?;
-            m.answer(&id, Ok("end"))
-        })
-        .await;
+    guest.answer_in_parts().await;
     for n in 0..50 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(stream.next().await, Some(n.to_string()));

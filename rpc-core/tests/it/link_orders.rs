@@ -9,8 +9,8 @@ use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use rpc_core::backoff::BackoffPolicy;
 use rpc_core::net::ws::{WsConfig, WsDialer};
 use rpc_core::net::{
-    DriverConfig, LagPolicy, LinkConfig, LinkState, Message, QueueConfig, TransportError, mem,
-    open, over,
+    DriverConfig, LagPolicy, LinkConfig, LinkState, Message, Parts, QueueConfig, TransportError,
+    mem, open, over,
 };
 use rpc_core::reconnect::ReconnectPolicy;
 use rpc_core::{CallError, CloseReason, Delivery, Outgoing, Refused};
@@ -136,14 +136,8 @@ async fn timeouts_can_be_as_long_as_duration_max() {
     };
     let (mut guest, host, _) = connected(endless.clone(), endless).await;
     let mut stream = host.stream(LONG).await;
-    let id = guest.asked().await;
     // More frames than the line holds, so that writes have to wait too.
-    guest
-        .does(move |m| {
-            (0..50).try_for_each(|n| m.part(&id, &n.to_string()))?;
-            m.answer(&id, Ok("end"))
-        })
-        .await;
+    guest.answer_in_parts().await;
     let drain = tokio::spawn({
         let link = host.link.clone();
         async move { link.drain(Duration::MAX).await }
@@ -171,7 +165,7 @@ async fn a_driver_without_a_read_budget_still_reads() {
 }
 
 /// Calls until the connection says that it is over.
-async fn call_until_the_end(link: rpc_core::net::Link<HostSide>) -> CallError<String> {
+async fn call_until_the_end(link: HostLink) -> CallError<String> {
     loop {
         match link.call_with("ask", |m, now| m.ask("?", now)).await {
             Err(CallError::Refused(Refused::NotReady)) => {}
@@ -202,18 +196,20 @@ async fn calls_racing_with_the_end_of_a_link_all_end() {
     }
 }
 
-/// A link whose task has run once and given the only place in its command queue to `waiting`,
-/// and which has then ended or been dropped.
-async fn end_behind<F: Future>(
-    is_dropped: bool,
-    waiting: impl FnOnce(rpc_core::net::Link<HostSide>) -> F,
-) -> F::Output {
-    let (left, _right) = mem::duplex(8);
+/// A link in whose queue one command has room, and the other end of its line.
+fn one_command() -> (Parts<HostSide>, mem::MemTransport) {
+    let (left, right) = mem::duplex(8);
     let one = LinkConfig {
         max_commands: 1,
         ..config()
     };
-    let (link, _events, connection) = over(HostSide::default(), left, one);
+    (over(HostSide::default(), left, one), right)
+}
+
+/// A link whose task has run once and given the only place in its command queue to `waiting`,
+/// and which has then ended or been dropped.
+async fn end_behind<F: Future>(is_dropped: bool, waiting: impl FnOnce(HostLink) -> F) -> F::Output {
+    let ((link, _events, connection), _right) = one_command();
     let mut run = Box::pin(connection.run());
     assert!(futures_util::poll!(run.as_mut()).is_pending());
     link.try_command(|_, _| ()).unwrap();
@@ -232,13 +228,11 @@ async fn end_behind<F: Future>(
 #[tokio::test(start_paused = true)]
 async fn a_command_queued_too_late_ends_with_the_link() {
     for is_dropped in [false, true] {
-        let call = |link: rpc_core::net::Link<HostSide>| async move {
-            link.call_with("ask", |m, now| m.ask("?", now)).await
-        };
+        let call =
+            |link: HostLink| async move { link.call_with("ask", |m, now| m.ask("?", now)).await };
         let ended = end_behind(is_dropped, call).await.unwrap_err();
         assert_eq!(ended.delivery(), Delivery::NotSent);
-        let command =
-            |link: rpc_core::net::Link<HostSide>| async move { link.command(|_, _| ()).await };
+        let command = |link: HostLink| async move { link.command(|_, _| ()).await };
         let ended = end_behind(is_dropped, command).await;
         assert_eq!(ended, Err(Refused::Closed));
     }
@@ -246,12 +240,7 @@ async fn a_command_queued_too_late_ends_with_the_link() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_is_refused_while_as_many_wait_as_may() {
-    let (left, _right) = mem::duplex(8);
-    let one = LinkConfig {
-        max_commands: 1,
-        ..config()
-    };
-    let (link, _events, connection) = over(HostSide::default(), left, one);
+    let ((link, _events, connection), _right) = one_command();
     let mut run = Box::pin(connection.run());
     for _ in 0..2 {
         assert!(futures_util::poll!(run.as_mut()).is_pending());
