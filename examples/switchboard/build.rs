@@ -45,7 +45,7 @@ fn main() -> io::Result<()> {
         for (index, program) in programs(&fs::read_to_string(path)?).enumerate() {
             let name = format!("{name}_{}", index + 1);
             let program = runnable(program, url);
-            let _ = writeln!(modules, "pub(crate) mod {name} {{\n{program}}}\n");
+            let _ = writeln!(modules, "pub(crate) mod {name} {{\n{program}\n}}\n");
             let _ = write!(names, "{name:?}, ");
         }
     }
@@ -61,14 +61,9 @@ fn programs(text: &str) -> impl Iterator<Item = &str> {
 
 /// The program as it is, except for the server that it talks to and what its caller has to see.
 fn runnable(program: &str, url: &str) -> String {
-    let mut code = String::new();
-    for line in program.lines() {
-        // Rustdoc hides it from readers.
-        code.push_str(line.strip_prefix("# ").unwrap_or(line));
-        code.push('\n');
-    }
-    code.replace(&format!("{url:?}"), "&crate::readmes::url()")
+    program
+        .replace(&format!("{url:?}"), "&crate::readmes::url()")
         .replace("\"127.0.0.1:8000\"", "crate::readmes::url()")
         .replace("async fn main()", "pub(crate) async fn main()")
-        .replace("async fn f(", "pub(crate) async fn f(")
+        .replace("async fn host(", "pub(crate) async fn host(")
 }

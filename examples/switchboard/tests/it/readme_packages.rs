@@ -1,4 +1,4 @@
-//! The programs of the READMEs compile with the dependencies that their README names, and with no other.
+//! The programs of READMEs and guides compile as they stand there, with the dependencies that these name and no other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::process::Command;
 
 use crate::tree::{read, root};
 
-/// The texts that begin with dependencies and programs.
-const TEXTS: [(&str, &str); 7] = [
-    ("readme", "README.md"),
-    ("core", "rpc-core/src/guide/adding_a_protocol.md"),
-    ("snek", "snek-proto/README.md"),
-    ("exoclaw", "exoclaw-proto/README.md"),
-    ("smarthole", "smarthole-proto/README.md"),
-    ("connectonion", "connectonion-proto/README.md"),
-    ("acolyte", "acolyte-proto/README.md"),
+/// The folders of the texts, and those that name dependencies and have programs.
+const TEXTS: [(&str, &[&str]); 7] = [
+    (".", &["README.md"]),
+    ("rpc-core", &["src/guide/adding_a_protocol.md", "README.md"]),
+    ("snek-proto", &["README.md", "GUIDE.md"]),
+    ("exoclaw-proto", &["README.md", "GUIDE.md"]),
+    ("smarthole-proto", &["README.md", "GUIDE.md"]),
+    ("connectonion-proto", &["README.md", "GUIDE.md"]),
+    ("acolyte-proto", &["README.md", "GUIDE.md"]),
 ];
 
 /// The blocks of a text between fences of one of these kinds.
@@ -32,20 +32,19 @@ fn blocks<'a>(text: &'a str, kinds: &[&str]) -> Vec<&'a str> {
     found
 }
 
-/// A program as its reader sees it compile: without the marks that hide lines from the page.
+/// A program as its reader copies it: plain Markdown hides no line. What is none gets an empty one.
 fn program(block: &str) -> String {
-    let lines = block.lines().map(|line| match line {
-        "#" => "",
-        line => line.strip_prefix("# ").unwrap_or(line),
-    });
-    let lines: String = lines.map(|line| format!("{line}\n")).collect();
-    format!("#![deny(warnings)]\n{lines}")
+    match block.contains("fn main") {
+        true => format!("#![deny(warnings)]\n{block}\n"),
+        false => format!("#![deny(warnings)]\n#![allow(dead_code)]\n{block}\nfn main() {{}}\n"),
+    }
 }
 
-/// Writes the package of one text, as a reader would who follows it.
-fn package(folder: &Path, name: &str, text: &str) {
-    let text = read(&root().join(text));
-    let dependencies = blocks(&text, &["toml"])[0];
+/// Writes the package of the texts of a folder, as a reader would who follows them.
+fn package(folder: &Path, name: &str, of: &str, texts: &[&str]) {
+    let texts = texts.iter().map(|text| read(&root().join(of).join(text)));
+    let text = texts.collect::<String>();
+    let dependencies = blocks(&text, &["toml"]).join("\n");
     let dependencies = dependencies.replace("../switchboard", root().to_str().unwrap());
     let manifest = format!(
         "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}\n"
@@ -54,9 +53,7 @@ fn package(folder: &Path, name: &str, text: &str) {
     fs::create_dir_all(&programs).unwrap();
     fs::write(folder.join(name).join("Cargo.toml"), manifest).unwrap();
     let written = blocks(&text, &["rust", "rust,no_run", ""]);
-    let written = written
-        .into_iter()
-        .filter(|block| block.contains("fn main"));
+    let written = written.into_iter().filter(|block| block.contains("fn "));
     for (index, block) in written.enumerate() {
         fs::write(programs.join(format!("{name}_{index}.rs")), program(block)).unwrap();
     }
@@ -67,11 +64,17 @@ fn package(folder: &Path, name: &str, text: &str) {
 fn the_programs_of_readmes_need_the_dependencies_that_these_name() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("readmes");
     let _ = fs::remove_dir_all(&folder);
-    for (name, text) in TEXTS {
-        package(&folder, name, text);
+    let members = TEXTS.map(|(of, _)| format!("programs-of-{of}").replace('.', "readme"));
+    let mut manifest = format!("[workspace]\nmembers = {members:?}\n[patch.crates-io]\n");
+    for (name, (of, texts)) in members.iter().zip(TEXTS) {
+        package(&folder, name, of, texts);
+        // A release names versions, which are not in the registry yet.
+        let published = of.replace("rpc-core", "switchboard-rpc-core");
+        if of != "." {
+            let path = root().join(of);
+            manifest += &format!("{published} = {{ path = {path:?} }}\n");
+        }
     }
-    let members = TEXTS.map(|(name, _)| name);
-    let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n");
     fs::write(folder.join("Cargo.toml"), manifest).unwrap();
     // The same versions as here: nothing is looked up.
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();

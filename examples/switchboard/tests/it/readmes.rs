@@ -86,10 +86,10 @@ fn the_program_of_a_test() {
         "snek_1" => written::snek_1::main().unwrap(),
         "exoclaw_1" => written::exoclaw_1::main().unwrap(),
         "smarthole_1" => written::smarthole_1::main().unwrap(),
-        "smarthole_guide_1" => runtime.block_on(written::smarthole_guide_1::f()).unwrap(),
+        "smarthole_guide_1" => written::smarthole_guide_1::main().unwrap(),
         "connectonion_1" => written::connectonion_1::main().unwrap(),
         "connectonion_guide_1" => runtime
-            .block_on(written::connectonion_guide_1::f(Echo))
+            .block_on(written::connectonion_guide_1::host(Echo))
             .unwrap(),
         "acolyte_1" => written::acolyte_1::main().unwrap(),
         other => panic!("{other} is never run"),
