@@ -94,6 +94,9 @@ export interface State {
 /** This many items were dropped here, because they were not taken in time. */
 export interface Lagged {
   lagged: number;
+  /** Items have one of these, by which they are told apart. */
+  type?: undefined;
+  event?: undefined;
 }
 
 /** What comes piece by piece: iterate over it, or await its `result`. */
@@ -148,8 +151,11 @@ declare abstract class Client<Event> {
   drain(timeout: number): Promise<{ finished: number; aborted: number }>;
 }
 
-/** A user of a Snek chat. Iterate over it for the events of the channels. */
-export class SnekClient extends Client<snek.Event | snek.OtherEvent> {
+/**
+ * A user of a Snek chat. Iterate over it for the events of the channels. One that these types do not know is a
+ * `snek.OtherEvent`.
+ */
+export class SnekClient extends Client<snek.Event> {
   /** Calls any method. */
   call(method: string, args?: snek.Json[], kwargs?: { [name: string]: snek.Json }, options?: CallOptions): Promise<snek.Json>;
   /** Connects and logs in. */

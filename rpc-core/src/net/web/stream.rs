@@ -142,16 +142,24 @@ impl WsStream {
         let protocols = config.subprotocols.iter().map(String::as_str);
         let protocols: js_sys::Array = protocols.map(JsString::from).collect();
         let socket = WebSocket::new_with_str_sequence(&target.uri.to_string(), &protocols)
-            .map_err(|_| target.bad("the browser refuses it"))?;
+            .map_err(|why| {
+                let why = why
+                    .dyn_into()
+                    .map(|it: js_sys::Error| String::from(it.message()));
+                target.bad(&why.unwrap_or_else(|_| "it is refused".to_owned()))
+            })?;
         socket.set_binary_type(BinaryType::Arraybuffer);
         let inbox = Rc::new(RefCell::new(Inbox {
             max_message: config.max_message,
             ..Inbox::default()
         }));
         let shared = Rc::clone(&inbox);
+        let line = socket.clone();
         let on_open = Closure::<dyn FnMut()>::new(move || {
             let mut inbox = shared.borrow_mut();
-            inbox.is_open = true;
+            // Before version 24, Node reports a failed attempt by its error alone.
+            inbox.is_open |= line.ready_state() == WebSocket::OPEN;
+            inbox.ended |= !inbox.is_open;
             inbox.wake();
         });
         let (shared, line) = (Rc::clone(&inbox), socket.clone());
@@ -182,6 +190,7 @@ impl WsStream {
             inbox.ended = true;
             inbox.wake();
         });
+        socket.set_onerror(Some(on_open.as_ref().unchecked_ref()));
         socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
         socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         socket.set_onclose(Some(on_close.as_ref().unchecked_ref()));
