@@ -27,8 +27,8 @@ impl CallReply<'_> {
     /// # Errors
     /// The value cannot be written as JSON, or is over the message limit. Return the error, which is
     /// then the answer.
-    pub fn send(self, value: &impl Serialize) -> Result<Replied, RpcError> {
-        let sent = self.peer.handle.with(|conn| conn.reply(self.id, value));
+    pub fn send(self, value: &(impl Serialize + ?Sized)) -> Result<Replied, RpcError> {
+        let sent = self.peer.handle.with(|conn| conn.reply(self.id, &value));
         match sent {
             Err(Refused::TooLarge { .. }) => Err(RpcError::new("the answer is too large")),
             Err(error @ Refused::Encode { .. }) => Err(RpcError::new(error.to_string())),
