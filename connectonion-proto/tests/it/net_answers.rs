@@ -50,7 +50,7 @@ struct Asked {
     listener: MemListener,
 }
 
-async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
+pub(crate) async fn asking(question: &Value) -> (Client, Events, Host, MemListener, Run) {
     let (agent, events, mut host, listener) = ready().await;
     let mut run = agent.chat("hello").await;
     host.recv_type("INPUT").await;
@@ -235,15 +235,21 @@ async fn an_answer_for_an_ended_run_is_not_sent_to_the_next() {
     recv_nothing(&mut host).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_last_replayed_question_is_open() {
+/// The run of a session that goes on behind its first step.
+async fn attached() -> (Client, Run, Host, MemListener) {
     let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
     let (agent, _events, mut listener) = open(ClientConfig {
         resume: resume.unwrap(),
         ..options()
     });
-    let mut run = agent.attach();
-    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    let run = agent.attach();
+    let (host, _) = Host::answered(&mut listener, &connected("running")).await;
+    (agent, run, host, listener)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_replayed_question_is_open() {
+    let (_agent, mut run, mut host, mut listener) = attached().await;
     host.send_all(&[ask_user("q1"), tool_result("r"), approval_needed("q2")])
         .await;
     assert_eq!(step(&mut run).await, "ask_user", "it was answered");
@@ -290,13 +296,7 @@ async fn attaching_delivers_the_open_question() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replayed_question_is_delivered_before_the_run_ends() {
-    let resume = Resume::parse(r#"{"session_id":"s-1","last_msg_id":"u"}"#);
-    let (agent, _events, mut listener) = open(ClientConfig {
-        resume: resume.unwrap(),
-        ..options()
-    });
-    let mut run = agent.attach();
-    let (mut host, _) = Host::answered(&mut listener, &connected("running")).await;
+    let (_agent, mut run, mut host, _listener) = attached().await;
     host.send_all(&[ask_user("q1"), output("done")]).await;
     assert_eq!(step(&mut run).await, "ask_user");
     assert_eq!(run.finish().await.unwrap().result, "done");

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use connectonion_proto::client::{ClientConfig, ClientEvent, Resume};
-use connectonion_proto::net::{Client, Run, RunEvent};
+use connectonion_proto::frame::AskUser;
+use connectonion_proto::net::{Client, Question, Run, RunEvent};
 use rpc_core::net::mem::MemListener;
 use rpc_core::net::{LinkConfig, LinkEvent};
 use rpc_core::reconnect::ReconnectPolicy;
@@ -12,22 +13,45 @@ use rpc_core::{CallError, CloseReason, Delivery, Refused};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
+use crate::net_answers::asking;
 use crate::net_client::{failure, open, options, ready, step};
 use crate::scripted::{
     Host, connected, error, event, newer, output, signed_by, thinking, user_input,
 };
 
-/// A run whose first two steps were shown when its line was cut.
+/// A run whose first two steps were shown.
+async fn in_mid_run() -> (Client, Run, Host, MemListener) {
+    let (agent, _, host, listener, mut run) = asking(&thinking("t1")).await;
+    assert_eq!(step(&mut run).await, "thinking");
+    (agent, run, host, listener)
+}
+
+/// Such a run whose line was cut then.
 async fn cut_in_mid_run() -> (Client, Run, MemListener) {
+    let (agent, run, host, listener) = in_mid_run().await;
+    host.cut();
+    (agent, run, listener)
+}
+
+/// A run whose agent has asked a question.
+async fn asked() -> (Client, Run, Question<AskUser>, Host, MemListener) {
     let (agent, _, mut host, listener) = ready().await;
     let mut run = agent.chat("hello").await;
     host.recv_type("INPUT").await;
-    host.send_all(&[user_input("hello", "u"), thinking("t1")])
+    host.send(&event("ask_user", "q", &json!({"question": "Which?"})))
         .await;
-    assert_eq!(step(&mut run).await, "user_input");
-    assert_eq!(step(&mut run).await, "thinking");
-    host.cut();
-    (agent, run, listener)
+    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
+        panic!("a question");
+    };
+    (agent, run, ask, host, listener)
+}
+
+/// A run ends as lost, and its prompt has arrived.
+async fn is_lost(run: &mut Run) {
+    let lost = failure(run).await;
+    let reason = CloseReason::Lost;
+    let delivery = Delivery::Delivered;
+    assert_eq!(lost, CallError::Closed { reason, delivery });
 }
 
 /// Nothing is said again.
@@ -101,15 +125,7 @@ async fn a_run_that_ended_meanwhile_takes_its_answer_from_the_conversation() {
 async fn a_forgotten_run_ends_with_the_delivery_of_its_prompt() {
     let (_agent, mut run, mut listener) = cut_in_mid_run().await;
     let (host, _) = Host::answered(&mut listener, &connected("new")).await;
-    let lost = failure(&mut run).await;
-    assert!(matches!(
-        lost,
-        CallError::Closed {
-            reason: CloseReason::Lost,
-            ..
-        }
-    ));
-    assert_eq!(lost.delivery(), Delivery::Delivered);
+    is_lost(&mut run).await;
     recv_nothing(host).await;
 }
 
@@ -148,14 +164,7 @@ async fn a_running_session_confirms_the_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_can_be_answered_after_a_reconnect() {
-    let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.chat("hello").await;
-    host.recv_type("INPUT").await;
-    host.send(&event("ask_user", "q", &json!({"question": "Which?"})))
-        .await;
-    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
-        panic!("a question");
-    };
+    let (_agent, mut run, ask, host, mut listener) = asked().await;
     host.cut();
     let answer = ask.answer("a");
     let back = async {
@@ -176,14 +185,7 @@ async fn a_question_can_be_answered_after_a_reconnect() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_an_ended_agent_cannot_be_answered() {
-    let (agent, _, mut host, _listener) = ready().await;
-    let mut run = agent.chat("hello").await;
-    host.recv_type("INPUT").await;
-    host.send(&event("ask_user", "q", &json!({"question": "Which?"})))
-        .await;
-    let Some(Ok(RunEvent::AskUser(ask))) = run.next().await else {
-        panic!("a question");
-    };
+    let (agent, run, ask, mut host, _listener) = asked().await;
     agent.close();
     assert_eq!(host.recv().await, json!({"close": 1000}));
     drop(host);
@@ -392,15 +394,7 @@ async fn without_reconnects_a_run_ends_with_its_connection() {
     host.send(&user_input("hello", "u")).await;
     assert_eq!(step(&mut run).await, "user_input");
     host.cut();
-    let lost = failure(&mut run).await;
-    assert!(matches!(
-        lost,
-        CallError::Closed {
-            reason: CloseReason::Lost,
-            ..
-        }
-    ));
-    assert_eq!(lost.delivery(), Delivery::Delivered);
+    is_lost(&mut run).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -434,13 +428,7 @@ async fn the_conversation_of_the_last_run_opens_the_next_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn an_undelivered_step_is_replayed_to_the_next_program() {
-    let (agent, _, mut host, mut listener) = ready().await;
-    let mut run = agent.chat("hello").await;
-    host.recv_type("INPUT").await;
-    host.send_all(&[user_input("hello", "u"), thinking("t1")])
-        .await;
-    assert_eq!(step(&mut run).await, "user_input");
-    assert_eq!(step(&mut run).await, "thinking");
+    let (agent, mut run, mut host, mut listener) = in_mid_run().await;
     host.send_all(&[thinking("t2"), json!({"type": "PING"})])
         .await;
     host.recv_type("PONG").await;
