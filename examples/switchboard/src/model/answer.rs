@@ -354,6 +354,8 @@ impl AnswerReader {
             line = rest;
         }
         if !matches!(self.body, Body::Lines(_, Some(_))) {
+            // Events in place of lines.
+            let line = line.strip_prefix(b"data:").unwrap_or(line);
             return self.event(None, &String::from_utf8_lossy(line));
         }
         // How llama.cpp reports an error in the middle of a stream.
@@ -565,9 +567,12 @@ impl AnswerReader {
         if !is_none || object["type"] == "error" || object["object"] == "error" {
             return self.reported(&object.to_string());
         }
+        // By its shape: some servers have one of these interfaces and speak the other.
+        let is_line = object["choices"].is_null()
+            && (self.provider == Provider::Ollama || object["message"].is_object());
         let members: &[&str] = match self.provider {
             Provider::Anthropic => &["type", "content"],
-            Provider::Ollama => &["message"],
+            _ if is_line => &["message"],
             _ => &["choices"],
         };
         let is_named = name.is_some() && self.provider == Provider::Anthropic;
@@ -579,7 +584,7 @@ impl AnswerReader {
         }
         match self.provider {
             Provider::Anthropic => anthropic::read(name, object, &mut self.out),
-            Provider::Ollama => ollama::read(object, &mut self.out)?,
+            _ if is_line => ollama::read(object, &mut self.out)?,
             _ => openai::read(object, &mut self.out)?,
         }
         self.out

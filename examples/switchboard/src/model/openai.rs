@@ -65,7 +65,9 @@ pub(super) fn read(chunk: &Value, out: &mut Pieces) -> Result<(), ModelError> {
                 read_message(delta, false, out);
             }
             None => {
-                let mut message = choice["message"].clone();
+                // As completions were before chats.
+                let older = json!({ "content": choice["text"] });
+                let mut message = choice.get("message").unwrap_or(&older).clone();
                 for name in &out.in_pieces {
                     message.get_mut(name).map(Value::take);
                 }
