@@ -4,6 +4,7 @@ mod copy;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +47,17 @@ pub(crate) struct CopyArgs {
 /// # Errors
 /// [`Failure`]; some may be copied.
 pub(crate) async fn run(Command::Copy(args): Command) -> Result<(), Failure> {
-    existing(&args.from)?;
+    // Opening a file that is missing would create it.
+    ensure(
+        is_nats(&args.from) || args.from.exists(),
+        format_args!("there is no file {}", args.from.display()),
+    )?;
+    let real = |place: &Path| place.canonicalize().unwrap_or_else(|_| place.to_owned());
+    let is_other = real(&args.from) != real(&args.to);
+    ensure(
+        is_other,
+        "FROM and TO are one place: give another one to copy to",
+    )?;
     match (is_results(&args.from), is_results(&args.to)) {
         _ if args.salvage => salvage(&args),
         (true, true) => Err(Failure::usage(
@@ -100,14 +111,11 @@ impl CopyArgs {
 }
 
 fn salvage(args: &CopyArgs) -> Result<(), Failure> {
-    if [&args.from, &args.to]
-        .into_iter()
-        .any(|it| is_nats(it) || is_results(it))
-    {
-        return Err(Failure::usage(
-            "--salvage reads a file of a store and writes another one",
-        ));
-    }
+    let mut places = [&args.from, &args.to].into_iter();
+    ensure(
+        !places.any(|it| is_nats(it) || is_results(it)),
+        "--salvage reads a file of a store and writes another one",
+    )?;
     absent(&args.to)?;
     let store = FileStore::salvage(&args.from, &args.to, FileConfig::default());
     let store = store.map_err(|error| args.unopened(&args.to, &error))?;
@@ -129,25 +137,16 @@ fn is_results(place: &Path) -> bool {
     place.extension().is_some_and(|it| it == "jsonl")
 }
 
-/// Refuses a file that is missing: opening it would create it.
-fn existing(place: &Path) -> Result<(), Failure> {
-    match is_nats(place) || place.exists() {
-        true => Ok(()),
-        false => Err(Failure::usage(format_args!(
-            "there is no file {}",
-            place.display()
-        ))),
-    }
-}
-
 /// Refuses a file that exists: it is not written over.
 fn absent(place: &Path) -> Result<(), Failure> {
-    match place.exists() {
-        true => Err(Failure::usage(format_args!(
-            "{} exists already",
-            place.display()
-        ))),
-        false => Ok(()),
+    let exists = format_args!("{} exists already", place.display());
+    ensure(!place.exists(), exists)
+}
+
+fn ensure(is_so: bool, otherwise: impl Display) -> Result<(), Failure> {
+    match is_so {
+        true => Ok(()),
+        false => Err(Failure::usage(otherwise)),
     }
 }
 

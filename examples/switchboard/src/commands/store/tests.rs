@@ -1,9 +1,12 @@
 //! Copies of stores.
 
 use bytes::Bytes;
+use clap::FromArgMatches as _;
 use rpc_core::store::{Expect, LogConfig, MemoryStore, Store, StoreError};
 
 use super::copy::{Copied, copy};
+use super::{Command, run};
+use crate::scratch::Folder;
 
 /// A store with three records in a log, and one in a log of what lives a moment.
 async fn filled() -> MemoryStore {
@@ -68,4 +71,25 @@ async fn refuses_a_place_that_has_records() {
     copy(&from, &to).await.unwrap();
     let again = copy(&from, &to).await;
     assert!(matches!(again, Err(StoreError::Config { .. })), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_place_is_not_copied_to_itself_under_any_name() {
+    let folder = Folder::new();
+    let from = folder.file("a.redb", "");
+    let same = folder.join("./a.redb");
+    for [from, to] in [[from, same], ["nats".into(), "nats".into()]] {
+        let command =
+            <Command as clap::Subcommand>::augment_subcommands(clap::Command::new("store"));
+        let words = [
+            "store".as_ref(),
+            "copy".as_ref(),
+            from.as_os_str(),
+            to.as_os_str(),
+        ];
+        let matches = command.get_matches_from(words);
+        let error = run(Command::from_arg_matches(&matches).unwrap()).await;
+        let error = format!("{:?}", error.unwrap_err());
+        assert!(error.contains("FROM and TO are one place"), "{error}");
+    }
 }
