@@ -1,11 +1,13 @@
 //! [`NatsConfig`]: where NATS is, who we are there, and under which prefix.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::percent_decode_str;
 
-use crate::Secret;
 use crate::net::tls::TlsConfig;
+use crate::{Secret, timestamp};
 
 use crate::store::StoreError;
 
@@ -131,12 +133,19 @@ impl NatsConfig {
     /// Authenticates with the content of a `.creds` file: a JWT, and the seed of its nkey.
     ///
     /// # Errors
-    /// [`StoreError::Config`] if one of them is missing or damaged.
+    /// [`StoreError::Config`] if one of them is missing or damaged, or if the JWT has expired.
     pub fn with_creds(mut self, content: impl Into<Secret>) -> Result<Self, StoreError> {
         let content = content.into();
         // The first error says what is missing, and no secret.
         async_nats::ConnectOptions::with_credentials(content.expose())
             .map_err(StoreError::config)?;
+        // NATS would refuse it without a word about the time.
+        if let Some(end) = expiry(content.expose()).filter(|end| *end <= SystemTime::now()) {
+            let end = timestamp::format(end);
+            return Err(StoreError::config(format_args!(
+                "the JWT has expired at {end}: get a new one"
+            )));
+        }
         self.credentials = Credentials::Creds(content);
         Ok(self)
     }
@@ -168,6 +177,15 @@ impl NatsConfig {
         }
         Ok(())
     }
+}
+
+/// When the JWT of a `.creds` file expires, if it does and says so.
+fn expiry(creds: &str) -> Option<SystemTime> {
+    let claims = creds.lines().find_map(|line| line.trim().split('.').nth(1));
+    let claims = URL_SAFE_NO_PAD.decode(claims?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    let seconds = claims["exp"].as_u64().filter(|seconds| *seconds > 0)?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 /// A part of a URL without its `%XX`. What does not decode to text stands for itself.

@@ -341,6 +341,8 @@ mod tests {
             folder.file("empty.creds", ""),
             folder.file("half.creds", text.split("\n\n").next().unwrap()),
             folder.file("damaged.creds", text.replace("SUAIO", "SUAIX")),
+            // {"exp":1}
+            folder.file("old.creds", text.replace(".x.", ".eyJleHAiOjF9.")),
             none,
         ] {
             let bad = bad.display().to_string();
