@@ -311,10 +311,11 @@ fn a_configuration_comes_from_a_pipe_and_its_variable_is_never_ignored() {
     let folder = Folder::new();
     let mut check = folder.gateway(&["check", "--config", "/dev/stdin"]);
     let mut running = check.stdin(std::process::Stdio::piped()).spawn().unwrap();
-    let text = b"[gateway]\ndata_dir = \":memory:\"\n[agent]\nid = \"piped\"\n";
+    let text = b"[agent]\nid = \"piped\"\n";
     running.stdin.take().unwrap().write_all(text).unwrap();
     let out = running.wait_with_output().unwrap().stdout;
-    assert_holds(&String::from_utf8_lossy(&out), &["agent \"piped\""]);
+    let expected = ["agent \"piped\"", "/.exoclaw\n"];
+    assert_holds(&String::from_utf8_lossy(&out), &expected);
     let mut check = folder.gateway(&["check"]);
     check.env("EXOCLAW_CONFIG", std::ffi::OsStr::from_bytes(b"/no\xff"));
     assert_holds(&checked(check).2, &["EXOCLAW_CONFIG names /no\u{fffd}"]);

@@ -106,23 +106,19 @@ fn watch(file: Option<PathBuf>) -> impl Future<Output = Infallible> {
     }
 }
 
-/// The folder of the configuration, whether or not there is one.
-fn folder(file: Option<&PathBuf>) -> Option<PathBuf> {
-    file?.parent().map(PathBuf::from)
-}
-
 pub(crate) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let Loaded {
         config,
-        file,
+        folder,
         warnings,
+        ..
     } = args.file.load()?;
     let nats = args.nats.clone().or(config.nats.clone());
     let overrides = Overrides {
         nats: nats.connect_now().await?,
         token: secret(TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
-        folder: folder(file.as_ref()),
+        folder,
         ..Overrides::default()
     };
     let checked = setup::check(&config, &overrides, &variable).await?;
@@ -168,9 +164,12 @@ fn raise_connection_limit(wanted: usize) -> usize {
 pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
     metrics::install()?;
     let Loaded {
-        mut config, file, ..
+        mut config,
+        file,
+        folder,
+        ..
     } = args.file.load()?;
-    let watching = watch(file.clone());
+    let watching = watch(file);
     let nats = args.nats.or(config.nats.clone()).connect().await?;
     let bound = &mut config.gateway;
     bound.max_connections = raise_connection_limit(bound.max_connections);
@@ -184,7 +183,7 @@ pub(crate) async fn serve(args: Args) -> Result<(), Failure> {
         pings: args.pings.clone(),
         token: secret_or("--token", args.token.as_ref(), TOKEN)?,
         webhook_secret: secret(SECRET_VARIABLE)?,
-        folder: folder(file.as_ref()),
+        folder,
         tls: args.tls.acceptor()?,
         proxies: args.tls.proxies.clone(),
         nats,

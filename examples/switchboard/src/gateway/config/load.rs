@@ -17,8 +17,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 400;
 /// The warning that nothing says where a file and data could be.
-const HOMELESS: &str = "HOME is not set, so no configuration is read, and sessions, memory and budgets are kept in \
-    memory only; name a file with --config, and its folder is used";
+const HOMELESS: &str = "HOME is not set, or is no text, so no configuration is read, and sessions, memory and budgets \
+    are kept in memory only; name a file with --config, and its folder is used";
 
 /// A valid configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Loaded {
     pub config: Config,
     /// The file, which need not exist.
     pub file: Option<PathBuf>,
+    /// The folder of its relative paths.
+    pub folder: Option<PathBuf>,
     /// What is odd about the file, such as that others can read its keys.
     pub warnings: Vec<String>,
 }
@@ -73,10 +75,20 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// The folder of the file, whether or not there is one. What comes from a pipe or a device has that of the usual
+    /// file.
+    fn folder(&self) -> PathBuf {
+        match self.file.metadata() {
+            Ok(of) if !of.is_file() => self.home.as_ref().map(|home| home.join(FOLDER)),
+            _ => self.file.parent().map(Path::to_owned),
+        }
+        .unwrap_or_default()
+    }
+
     /// Resolves a path in the file: `~` is the home folder, and relative paths start at the folder
     /// of the file. `None` if there is no home folder.
     pub fn resolve(&self, path: &str) -> Option<PathBuf> {
-        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let folder = self.folder();
         match path.strip_prefix('~') {
             Some("") => self.home.clone(),
             Some(rest) if rest.starts_with(['/', std::path::MAIN_SEPARATOR]) => {
@@ -165,6 +177,7 @@ impl Config {
             return Ok(Loaded {
                 config: Self::default(),
                 file: None,
+                folder: None,
                 warnings: vec![HOMELESS.to_owned()],
             });
         };
@@ -172,6 +185,7 @@ impl Config {
         let loaded = |config, warnings| Loaded {
             config,
             file: Some(origin.file.clone()),
+            folder: Some(origin.folder()),
             warnings,
         };
         match bounded::piped_text(&origin.file, MAX_BYTES) {
