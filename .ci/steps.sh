@@ -38,7 +38,7 @@ lists() {
 
 # The features of a crate, a line each: without `web`, for pages, and `file`, for the other crates.
 features_of() {
-    sed -n '/^\[features\]$/,/^\[dep/s/^\([a-z]*\) = .*/\1/p' "${1#switchboard-}/Cargo.toml" | grep -vxE 'default|file|web'
+    sed -n '/^\[features\]$/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' "${1#switchboard-}/Cargo.toml" | grep -vxE 'default|file|web'
 }
 
 # A compiler of this version.
