@@ -1,5 +1,6 @@
 //! What the goals ask of the rows that are counted, which `bench gate` enforces: each row names its goal beside
-//! each peer. One that is missed stays red, with its reason.
+//! each peer. One that is missed stays red. Where a count shows that it is out of reach, the row has the reason, and
+//! the gate fails below what was reached.
 
 /// Goal 1: beside derived types that own their strings, jsonrpsee's envelope and rmcp's model, and
 /// ahead of sonic-rs: the hot frames together, and four of the five alone.

@@ -22,8 +22,8 @@ pub(crate) struct Way {
     pub(crate) run: Run,
     /// At least so many times our instructions.
     pub(crate) least: f64,
-    /// Why that is missed, where it is known.
-    pub(crate) why_missed: Option<&'static str>,
+    /// What was reached instead, and why, where a goal is out of reach.
+    pub(crate) missed: Option<(f64, &'static str)>,
 }
 
 impl Work {
@@ -51,15 +51,15 @@ impl Work {
             name,
             run: Box::new(run),
             least,
-            why_missed: None,
+            missed: None,
         });
         self
     }
 
-    /// The goal beside this peer is missed.
-    pub(crate) fn missed(mut self, peer: &str, why: &'static str) -> Self {
+    /// The goal beside this peer is out of reach: what was reached instead must not be lost.
+    pub(crate) fn missed(mut self, peer: &str, reached: f64, why: &'static str) -> Self {
         let way = self.ways.iter_mut().find(|way| way.name == peer);
-        way.expect("no such peer").why_missed = Some(why);
+        way.expect("no such peer").missed = Some((reached, why));
         self
     }
 

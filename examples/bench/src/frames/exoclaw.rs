@@ -209,14 +209,21 @@ pub(super) fn works() -> Vec<Work> {
                 repeat(n, &huge(), parse::<Owned>)
             })
             .allocating(1.0),
-        raw("Exoclaw result left raw, 200 KB", result, decode).missed("serde_json scan", copied),
-        raw("Exoclaw tool input left raw, 200 KB", tool, decode)
-            .missed("serde_json scan", searched),
+        raw("Exoclaw result left raw, 200 KB", result, decode).missed(
+            "serde_json scan",
+            1.37,
+            copied,
+        ),
+        raw("Exoclaw tool input left raw, 200 KB", tool, decode).missed(
+            "serde_json scan",
+            1.27,
+            searched,
+        ),
         written::<String>("encode Exoclaw text event, 100 B", 100, WRITE, small),
         written::<String>("encode Exoclaw text event, 1 KB", 1_000, WRITER, long),
         sonic_writes(escapes, code)
-            .missed("to_writer", appended)
-            .missed("sonic-rs", unfilled),
+            .missed("to_writer", 1.82, appended)
+            .missed("sonic-rs", 0.61, unfilled),
         sonic_writes(long_text, huge),
         written::<Tool>(
             "encode Exoclaw tool use, raw input of 200 KB",
