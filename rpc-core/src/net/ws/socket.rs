@@ -1,6 +1,6 @@
 //! [`Socket`]: a TCP connection, with TLS or without, or an upgraded one.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -129,33 +129,12 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    /// Writes to the connection.
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.get_mut().inner.line().poll_write(cx, buf)
-    }
-
-    /// Writes several buffers at once, where the connection can.
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().inner.line().poll_write_vectored(cx, bufs)
-    }
-
-    /// Returns whether the connection writes several buffers at once.
-    fn is_write_vectored(&self) -> bool {
-        match &self.inner {
-            Inner::Plain(tcp) => tcp.is_write_vectored(),
-            #[cfg(feature = "tls")]
-            Inner::Tls(tls) => tls.is_write_vectored(),
-            #[cfg(feature = "server")]
-            Inner::Upgraded(upgraded) => upgraded.is_write_vectored(),
-        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
