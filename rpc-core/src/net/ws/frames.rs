@@ -5,7 +5,6 @@ use std::io::{self, Cursor};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -17,6 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::receive::{NoRoom, Receive, grow};
+use super::wake_flag::WakeFlag;
 use crate::message::{CloseFrame, Text};
 use crate::net::entropy;
 use crate::net::transport::{Message, TransportError};
@@ -49,20 +49,13 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 /// half may read and write.
 #[derive(Default)]
 pub(super) struct Halves {
-    pub(super) stream: AtomicWaker,
+    pub(super) stream: WakeFlag,
     pub(super) sink: AtomicWaker,
-    /// Whether anything has come since the stream last looked.
-    pub(super) is_woken: AtomicBool,
 }
 
 impl Wake for Halves {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.is_woken.store(true, Ordering::Release);
-        self.stream.wake();
+        self.stream.set();
         self.sink.wake();
     }
 }

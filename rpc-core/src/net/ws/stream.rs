@@ -3,7 +3,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -355,8 +354,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for WsStream<S> 
         if only_reads && let Some(text) = this.inner.next_text() {
             return Poll::Ready(Some(text.map_err(|failure| this.fail(cx, failure))));
         }
-        this.halves.stream.register(cx.waker());
-        let is_woken = this.halves.is_woken.swap(false, Ordering::AcqRel);
+        let is_woken = this.halves.stream.take(cx);
         if only_reads && this.is_idle && !is_woken {
             // The task was woken for something else.
             return Poll::Pending;
