@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
 
 /// The size from which a chunk takes no further frames.
-const CHUNK: usize = 4 * 1024;
+const CHUNK: usize = 16 * 1024;
 /// The size up to which a lone frame is copied, so that its buffer is reused.
 const SMALL: usize = 256;
 /// Most bytes of streams that wait to be sent, if the limits allow more.
