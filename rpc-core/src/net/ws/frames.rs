@@ -36,8 +36,8 @@ const READ: usize = 16 * 1024;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
 /// reports that it is not ready.
 pub(super) const WRITE_BUFFER: usize = 32 * 1024;
-/// Most bytes of a burst that is written whose buffer is kept.
-const KEPT: usize = 1024;
+/// Most bytes of a buffer for writing that is kept after a burst, for the next one.
+const KEPT: usize = 4 * 1024;
 
 /// Whether a peer may send this code in a Close: those of the registry that are for the wire, and
 /// those of libraries and applications.
@@ -136,8 +136,8 @@ pub(super) struct FrameStream<S> {
     unsent: BytesMut,
     /// Whether the last write found the socket full.
     pub(super) is_stuck: bool,
-    /// Whether the buffer of `unsent` is too large to be kept.
-    is_large: bool,
+    /// Whether the socket took only a part, so that the buffer of `unsent` is larger than it looks.
+    is_cut: bool,
     /// How many bytes were written the last time: the room for the next ones.
     burst: usize,
 }
@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             has_ended: false,
             unsent: BytesMut::new(),
             is_stuck: false,
-            is_large: false,
+            is_cut: false,
             burst: 0,
         }
     }
@@ -396,7 +396,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
         let begin = self.unsent.len();
         self.unsent.extend_from_slice(payload);
         mask(self.unsent.get_mut(begin..).unwrap_or_default(), &header);
-        self.is_large |= self.unsent.capacity() > KEPT;
         if self.unsent.len() > WRITE_BUFFER {
             let written = self.poll_write(cx)?;
             self.is_stuck = written.is_pending();
@@ -414,10 +413,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 // What is behind the text would else be reserved anew.
                 all if all >= self.unsent.len() => self.unsent.clear(),
-                some => self.unsent.advance(some),
+                some => {
+                    self.unsent.advance(some);
+                    self.is_cut = true;
+                }
             }
         }
-        if std::mem::take(&mut self.is_large) {
+        let kept = (2 * self.burst).clamp(IDLE_BUFFER, KEPT);
+        if std::mem::take(&mut self.is_cut) || self.unsent.capacity() > kept {
             self.unsent = BytesMut::new();
         }
         Poll::Ready(Ok(()))
