@@ -487,6 +487,7 @@ fn parse_header(bytes: &[u8]) -> Result<Option<(FrameHeader, usize, usize)>, Fai
 }
 
 /// Returns the bytes of a frame's header, and how many they are.
+#[inline]
 fn format_header(header: &FrameHeader, len: usize) -> io::Result<([u8; LONGEST_HEADER], usize)> {
     let mut bytes = [0; LONGEST_HEADER];
     if let OpCode::Data(data @ (Data::Text | Data::Binary)) = header.opcode
@@ -511,6 +512,7 @@ fn format_header(header: &FrameHeader, len: usize) -> io::Result<([u8; LONGEST_H
 }
 
 /// Masks a payload, or unmasks it.
+#[inline]
 fn mask(payload: &mut [u8], header: &FrameHeader) {
     let Some([a, b, c, d]) = header.mask else {
         return;
@@ -526,6 +528,7 @@ fn mask(payload: &mut [u8], header: &FrameHeader) {
     }
 }
 
+#[inline]
 fn whole(kind: Data, payload: Bytes) -> Result<Message, Failure> {
     if kind == Data::Binary {
         return Ok(Message::Binary(payload));
