@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::message::{CloseFrame, Outgoing, Text};
 
 /// The size from which a chunk takes no further frames.
-const CHUNK: usize = 4 * 1024;
+const CHUNK: usize = 16 * 1024;
 /// The size up to which a lone frame is copied, so that its buffer is reused.
 const SMALL: usize = 256;
 /// Most bytes of streams that wait to be sent, if the limits allow more.
@@ -175,6 +175,7 @@ impl Outbox {
     }
 
     /// Removes and returns the next frame.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Outgoing> {
         let frame = match self.frames.pop_front()? {
             Waiting::Written(size) => Outgoing::Text(self.cut(size)),
@@ -227,6 +228,7 @@ impl Outbox {
         (!self.closing).then_some(()).ok_or(Refused::Closed)
     }
 
+    #[inline]
     fn check_room(&self, size: usize) -> Result<(), Refused> {
         if size > self.max_message {
             return Err(Refused::TooLarge {
@@ -245,6 +247,7 @@ impl Outbox {
         self.push(Waiting::Ready(frame), size)
     }
 
+    #[inline]
     fn push(&mut self, frame: Waiting, size: usize) -> FrameNumber {
         let number = FrameNumber(self.taken + self.frames.len() as u64);
         self.queued_bytes += size;

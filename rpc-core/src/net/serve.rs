@@ -325,12 +325,12 @@ impl<H: ConnectionHandler, T: Transport> Connection<H, T> {
             budget -= at_most;
             let more = self.io.poll_input(machine, cx, now, at_most);
             let was_full = !machine.wants_input();
-            drop(state);
-            loop {
-                let event = self.handle.lock().machine.poll_event();
-                let Some(event) = event else { break };
+            while let Some(event) = state.machine.poll_event() {
+                drop(state);
                 self.handle_event(event);
+                state = self.handle.lock();
             }
+            drop(state);
             self.run_tasks(cx);
             // The last words of a machine that has closed leave before anything else is read.
             if !more || budget == 0 || self.handle.read(Machine::is_closed) {

@@ -109,8 +109,8 @@ impl AsyncWrite for Script {
 }
 
 /// Checks how much a client's WebSocket holds that has read so many messages from these pieces and
-/// sent messages of these lengths.
-fn assert_holds(most: i64, pieces: &[Bytes], messages: usize, sent: &[usize]) {
+/// sent messages of these lengths, in bursts.
+fn assert_holds(most: i64, pieces: &[Bytes], messages: usize, sent: &[&[usize]]) {
     let config = WsConfig::default();
     let use_one = |line| {
         let opened = WsStream::from_upgraded(line, Bytes::new(), Role::Client, &config);
@@ -120,11 +120,13 @@ fn assert_holds(most: i64, pieces: &[Bytes], messages: usize, sent: &[usize]) {
             came += 1;
         }
         assert_eq!(came, messages);
-        for len in sent {
-            let message = Outgoing::Binary(vec![7; *len].into());
-            ws.feed(message).now_or_never().unwrap().unwrap();
+        for burst in sent {
+            for len in *burst {
+                let message = Outgoing::Binary(vec![7; *len].into());
+                ws.feed(message).now_or_never().unwrap().unwrap();
+            }
+            ws.flush().now_or_never().unwrap().unwrap();
         }
-        ws.flush().now_or_never().unwrap().unwrap();
         ws
     };
     let line = || Script(pieces.iter().cloned().collect());
@@ -142,8 +144,14 @@ fn an_idle_websocket_has_one_small_buffer() {
     let small = Bytes::from(b"\x81\x02hi\x89\x04ping".repeat(1_000));
     let [begin, end] = [&b"\x01\x02be"[..], b"\x80\x03gun"].map(Bytes::from_static);
     let pieces = [small, begin, end];
-    assert_holds(3 * 1024, &pieces, 2_001, &[100, 200]);
-    assert_holds(3 * 1024, &pieces, 2_001, &[100; 1_000]);
+    assert_holds(3 * 1024, &pieces, 2_001, &[&[100, 200]]);
+    assert_holds(3 * 1024, &pieces, 2_001, &[&[100; 1_000]]);
+}
+
+#[test]
+fn the_buffer_of_a_short_burst_is_kept_until_a_small_one() {
+    assert_holds(6 * 1024, &[], 0, &[&[100; 30]]);
+    assert_holds(3 * 1024, &[], 0, &[&[100; 30], &[100]]);
 }
 
 #[test]
@@ -154,5 +162,5 @@ fn memory_of_a_large_message_is_released() {
     let large = Bytes::from(large);
     assert_holds(1_600, std::slice::from_ref(&large), 1, &[]);
     assert_holds(3 * 1024, &[large.clone(), large, small.into()], 2_002, &[]);
-    assert_holds(1_600, &[], 0, &[1 << 20]);
+    assert_holds(1_600, &[], 0, &[&[1 << 20]]);
 }

@@ -192,29 +192,23 @@ fn shape(name: &str, expected: &str) -> RpcError {
 }
 
 impl Call {
-    pub(super) fn read(frame: &ClientFrame) -> Result<Self, RpcError> {
-        let ClientFrame {
-            method,
-            args,
-            kwargs,
-            ..
-        } = frame;
-        if args.first_byte() != b'[' {
+    pub(crate) fn read(frame: ClientFrame) -> Result<Self, RpcError> {
+        if frame.args.first_byte() != b'[' {
             return Err(shape("args", "an array"));
         }
-        if kwargs.first_byte() != b'{' {
+        if frame.kwargs.first_byte() != b'{' {
             return Err(shape("kwargs", "an object"));
         }
-        Ok(match &**method {
+        Ok(match &*frame.method {
             LOGIN => {
-                let mut args = Args::read(LOGIN, &["username", "password"], frame)?;
+                let mut args = Args::read(LOGIN, &["username", "password"], &frame)?;
                 Self::Login {
                     username: args.str("username")?,
                     password: Secret::new(args.str("password")?),
                 }
             }
             "get_user" => {
-                let mut args = Args::read("get_user", &["username"], frame)?;
+                let mut args = Args::read("get_user", &["username"], &frame)?;
                 Self::GetUser {
                     username: match args.take("username") {
                         None | Some(None) => None,
@@ -223,10 +217,10 @@ impl Call {
                     },
                 }
             }
-            "get_channels" => Args::read("get_channels", &[], frame).map(|_| Self::GetChannels)?,
+            "get_channels" => Args::read("get_channels", &[], &frame).map(|_| Self::GetChannels)?,
             "send_message" => {
                 let parameters = &["channel_uid", "message", "is_final"];
-                let mut args = Args::read("send_message", parameters, frame)?;
+                let mut args = Args::read("send_message", parameters, &frame)?;
                 Self::SendMessage {
                     channel_uid: args.channel()?.into(),
                     message: args.str("message")?,
@@ -234,18 +228,18 @@ impl Call {
                 }
             }
             "set_typing" => {
-                let mut args = Args::read("set_typing", &["channel_uid", "color"], frame)?;
+                let mut args = Args::read("set_typing", &["channel_uid", "color"], &frame)?;
                 let is_color = crate::color::is_html_color;
                 Self::SetTyping {
                     channel_uid: args.channel()?.into(),
                     color: args.text("color", is_color, "a colour like #FF0000")?,
                 }
             }
-            "ping" => Args::read("ping", &[], frame).map(|_| Self::Ping)?,
+            "ping" => Args::read("ping", &[], &frame).map(|_| Self::Ping)?,
             _ => Self::Unknown {
-                method: method.clone(),
-                args: args.clone(),
-                kwargs: kwargs.clone(),
+                method: frame.method,
+                args: frame.args,
+                kwargs: frame.kwargs,
             },
         })
     }

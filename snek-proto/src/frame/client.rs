@@ -96,7 +96,7 @@ impl ClientFrame {
     /// [`RpcError`] if `args` is not an array or `kwargs` is not an object, or a known method has
     /// too many, too few or wrong arguments. Use its text as the error text of the answer.
     pub fn call(&self) -> Result<Call, RpcError> {
-        Call::read(self)
+        Call::read(self.clone())
     }
 }
 

@@ -11,8 +11,8 @@ mod tests;
 use std::sync::Arc;
 
 use rpc_core::{
-    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, Instant, Machine,
-    MachineCore, Outgoing, PendingCalls, Refused, Secret, Str, Text,
+    CallId, CloseFrame, CloseReason, DecodeError, Disconnect, Incoming, InsertError, Instant,
+    Machine, MachineCore, Outgoing, PendingCalls, Refused, Secret, Str, Text,
 };
 use serde::Serialize;
 
@@ -234,16 +234,16 @@ impl ServerConn {
     }
 
     fn on_text(&mut self, text: &str) {
-        let frame = match ClientFrame::decode(text, &self.config.limits) {
+        let mut frame = match ClientFrame::decode(text, &self.config.limits) {
             Ok(frame) => frame,
             Err(error) => return self.warn(error),
         };
-        let call_id = frame.call_id.as_ref();
+        let call_id = frame.call_id.take();
         let login = frame.method == LOGIN;
         if !login && self.user.is_none() {
             return self.reject(call_id, "not logged in");
         }
-        let call = match frame.call() {
+        let call = match Call::read(frame) {
             Ok(call) => call,
             Err(error) => return self.reject(call_id, &error.to_string()),
         };
@@ -256,12 +256,15 @@ impl ServerConn {
             return self.reject(call_id, error);
         }
         let open = Open {
-            call_id: call_id.cloned(),
+            call_id,
             login,
             bytes: text.len(),
         };
-        let Ok(id) = self.requests.insert(open, None) else {
-            return self.reject(call_id, "too many requests in flight");
+        let id = match self.requests.insert(open, None) {
+            Ok(id) => id,
+            Err(InsertError::Full { tag, .. } | InsertError::Duplicate { tag, .. }) => {
+                return self.reject(tag.call_id, "too many requests in flight");
+            }
         };
         self.request_bytes += text.len();
         let id = RequestId(id);
@@ -282,7 +285,7 @@ impl ServerConn {
     }
 
     /// Answers a request that does not reach the application.
-    fn reject(&mut self, call_id: Option<&WireId>, error: &str) {
+    fn reject(&mut self, call_id: Option<WireId>, error: &str) {
         let Some(call_id) = call_id else { return };
         let sent = self
             .core

@@ -181,6 +181,7 @@ impl<T: Transport> Io<T> {
         Poll::Pending
     }
 
+    #[inline]
     fn take(&mut self, machine: &mut impl Machine, message: &Message, now: Instant) {
         self.tap.incoming(message);
         self.meter.received(message.len());

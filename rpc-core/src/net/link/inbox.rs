@@ -3,7 +3,6 @@
 //! One lock and one waker for everything: the task looks once per turn, and any number of entries
 //! between two turns wakes it once.
 
-use std::collections::VecDeque;
 use std::sync::MutexGuard;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -14,13 +13,11 @@ use super::Protocol;
 use super::call::Completer;
 use super::handle::DrainReport;
 use crate::Instant;
+use crate::backlog::Backlog;
 use crate::error::Refused;
 use crate::message::CloseFrame;
 use crate::net::queue::{remember, wake_from};
 use crate::sync::Mutex;
-
-/// Memory for more commands than this is given back when none waits.
-const KEPT: usize = 64;
 
 /// The target of a command while there is a connection.
 pub(super) struct Serving<'a, P: Protocol> {
@@ -75,7 +72,7 @@ pub(super) struct Inbox<P: Protocol> {
 }
 
 struct State<P: Protocol> {
-    commands: VecDeque<Command<P>>,
+    commands: Backlog<Command<P>>,
     abandoned: Vec<P::Call>,
     orders: Option<Box<Orders>>,
     report: Option<DrainReport>,
@@ -93,7 +90,7 @@ impl<P: Protocol> Inbox<P> {
     pub(super) fn new(max_commands: usize) -> Self {
         Self {
             state: Mutex::new(State {
-                commands: VecDeque::new(),
+                commands: Backlog::new(),
                 abandoned: Vec::new(),
                 orders: None,
                 report: None,
@@ -199,14 +196,16 @@ impl<P: Protocol> Inbox<P> {
     pub(super) fn poll_take(
         &self,
         cx: &Context<'_>,
-        commands: &mut VecDeque<Command<P>>,
+        commands: &mut Backlog<Command<P>>,
     ) -> Found<P::Call> {
         let mut state = self.state.lock();
         remember(&mut state.task, cx);
         if commands.is_empty() {
             std::mem::swap(commands, &mut state.commands);
         } else {
-            commands.append(&mut state.commands);
+            while let Some(command) = state.commands.pop_front() {
+                commands.push_back(command);
+            }
         }
         Found {
             orders: state.orders.take(),
@@ -228,7 +227,7 @@ impl<P: Protocol> Inbox<P> {
     }
 
     /// Closes the inbox and returns the commands that are left.
-    pub(super) fn close(&self) -> VecDeque<Command<P>> {
+    pub(super) fn close(&self) -> Backlog<Command<P>> {
         let mut state = self.state.lock();
         state.closed = true;
         state.abandoned = Vec::new();
@@ -242,11 +241,4 @@ impl<P: Protocol> Inbox<P> {
 /// Wakes the task, unless it was woken already.
 fn wake<P: Protocol>(state: MutexGuard<'_, State<P>>) {
     wake_from(state, |state| state.task.take());
-}
-
-/// Frees the memory of a burst of commands.
-pub(super) fn tidy<T>(commands: &mut VecDeque<T>) {
-    if commands.is_empty() && commands.capacity() > KEPT {
-        *commands = VecDeque::new();
-    }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::handle::DrainReport;
-use super::inbox::{Command, Orders, Serving, tidy};
+use super::inbox::{Command, Orders, Serving};
 use super::task::Front;
 use super::waiters::Waiters;
 use super::{LinkAction, LinkEvent, LinkState, Protocol};
@@ -275,7 +275,6 @@ impl<'a, P: Protocol, T: Transport> Session<'a, P, T> {
             };
             self.run(command, now);
         }
-        tidy(&mut self.front.commands);
         self.front.shared.inbox.make_room(commands);
         !self.front.commands.is_empty()
     }

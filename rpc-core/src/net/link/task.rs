@@ -1,6 +1,5 @@
 //! [`Task`]: owns the driver, the waiters and the reconnects.
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,10 +9,11 @@ use std::time::Duration;
 use tracing::Instrument;
 
 use super::handle::{Link, Shared};
-use super::inbox::{Command, Inbox, tidy};
+use super::inbox::{Command, Inbox};
 use super::session::{After, Session};
 use super::state_watch::StateWatch;
 use super::{Connection, Events, LinkConfig, LinkEvent, LinkState, Parts, Protocol};
+use crate::backlog::Backlog;
 use crate::error::{CloseReason, Refused};
 use crate::net::dial::{DialError, Dialer, Node};
 use crate::net::driver::Driver;
@@ -37,7 +37,7 @@ pub(super) fn parts<P: Protocol, D: Dialer>(
         dials_again,
     });
     let front = Front {
-        commands: VecDeque::new(),
+        commands: Backlog::new(),
         shared: Arc::clone(&shared),
     };
     let task = Task {
@@ -66,7 +66,7 @@ struct Task<P: Protocol, D: Dialer> {
 /// The side that faces the application.
 pub(super) struct Front<P: Protocol> {
     /// Taken out of the inbox and not yet run.
-    pub(super) commands: VecDeque<Command<P>>,
+    pub(super) commands: Backlog<Command<P>>,
     pub(super) shared: Arc<Shared<P>>,
 }
 
@@ -265,9 +265,12 @@ impl<P: Protocol> Front<P> {
 
     /// Closes the queue and returns the commands that were not run.
     fn close(&mut self) -> impl Iterator<Item = Command<P>> + use<P> {
-        let mut left = std::mem::take(&mut self.commands);
-        left.append(&mut self.shared.inbox.close());
-        left.into_iter()
+        let left = [
+            std::mem::take(&mut self.commands),
+            self.shared.inbox.close(),
+        ];
+        let all = |mut commands: Backlog<_>| std::iter::from_fn(move || commands.pop_front());
+        left.into_iter().flat_map(all)
     }
 
     /// Waits for `work` without a connection: refuses commands and handles orders.
@@ -286,10 +289,9 @@ impl<P: Protocol> Front<P> {
                 return Poll::Ready(Offline::Redial);
             }
             let refused = self.commands.len();
-            for command in self.commands.drain(..) {
+            while let Some(command) = self.commands.pop_front() {
                 command.refuse(Refused::NotConnected);
             }
-            tidy(&mut self.commands);
             self.shared.inbox.make_room(refused);
             if found.orphaned {
                 return Poll::Ready(Offline::Stop(CloseReason::Local));

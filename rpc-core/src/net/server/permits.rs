@@ -5,6 +5,7 @@ use std::future::{Future, pending, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Poll};
 
 use http::StatusCode;
 use tokio::sync::oneshot;
@@ -14,6 +15,7 @@ use super::guards::Guards;
 use super::service::UNKNOWN;
 use crate::machine::Machine;
 use crate::message::CloseFrame;
+use crate::net::ws::WakeFlag;
 use crate::net::{Cancellation, Handle};
 use crate::sync::Mutex;
 
@@ -444,6 +446,8 @@ pub(super) fn until_login<M: Machine + Send + 'static>(
     }
     let mut evicted = evicted.map(|evicted| Box::pin(evicted.wait()));
     let (handle, mut cancelled) = (handle.clone(), Box::pin(cancellation.into_cancelled()));
+    let flag = Arc::<WakeFlag>::default();
+    let waker = Arc::clone(&flag).into();
     poll_fn(move |cx| {
         if let Some(order) = &mut evicted {
             if handle.read(is_logged_in) {
@@ -455,7 +459,10 @@ pub(super) fn until_login<M: Machine + Send + 'static>(
                 handle.close_with(CloseFrame::new(CloseFrame::TRY_AGAIN, why));
             }
         }
-        cancelled.as_mut().poll(cx)
+        if !flag.take(cx) {
+            return Poll::Pending;
+        }
+        cancelled.as_mut().poll(&mut Context::from_waker(&waker))
     })
 }
 

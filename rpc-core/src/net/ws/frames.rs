@@ -2,20 +2,21 @@
 
 use std::cell::RefCell;
 use std::io::{self, Cursor};
+use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::receive::{NoRoom, Receive, grow};
+use super::wake_flag::WakeFlag;
 use crate::message::{CloseFrame, Text};
 use crate::net::entropy;
 use crate::net::transport::{Message, TransportError};
@@ -28,15 +29,15 @@ const LONGEST_HEADER: usize = 14;
 /// Most bytes that a Ping, a Pong or a Close carries (RFC 6455, section 5.5).
 pub(super) const MAX_CONTROL: usize = 125;
 
-/// Bytes that a connection holds for reading.
-const READ_BUFFER: usize = 1024;
-/// Bytes for reading while as many come, so that few frames are cut.
-const BUSY_BUFFER: usize = 16 * 1024;
+/// Bytes that a connection holds for reading, and at most for writing.
+const IDLE_BUFFER: usize = 1024;
+/// Bytes read at once, onto the stack: an idle connection holds no memory for it.
+const READ: usize = 16 * 1024;
 /// Bytes gathered before they are written without a flush, and the most that may wait before the sink
 /// reports that it is not ready.
 pub(super) const WRITE_BUFFER: usize = 32 * 1024;
-/// Most bytes of a burst that is written whose buffer is kept.
-const KEPT: usize = 1024;
+/// Most bytes of a buffer for writing that is kept after a burst, for the next one.
+const KEPT: usize = 4 * 1024;
 
 /// Whether a peer may send this code in a Close: those of the registry that are for the wire, and
 /// those of libraries and applications.
@@ -48,20 +49,13 @@ pub(super) const fn is_close_code(code: u16) -> bool {
 /// half may read and write.
 #[derive(Default)]
 pub(super) struct Halves {
-    pub(super) stream: AtomicWaker,
+    pub(super) stream: WakeFlag,
     pub(super) sink: AtomicWaker,
-    /// Whether anything has come since the stream last looked.
-    pub(super) is_woken: AtomicBool,
 }
 
 impl Wake for Halves {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.is_woken.store(true, Ordering::Release);
-        self.stream.wake();
+        self.stream.set();
         self.sink.wake();
     }
 }
@@ -123,8 +117,8 @@ pub(super) struct FrameStream<S> {
     max_message: usize,
     /// Read and not decoded.
     buffer: BytesMut,
-    /// Whether the last read was long, or left something.
-    is_busy: bool,
+    /// How many bytes the buffer was made for.
+    room: usize,
     partial: Option<Partial>,
     /// What has come of a message that is not whole.
     message: Vec<u8>,
@@ -142,8 +136,8 @@ pub(super) struct FrameStream<S> {
     unsent: BytesMut,
     /// Whether the last write found the socket full.
     pub(super) is_stuck: bool,
-    /// Whether the buffer of `unsent` is too large to be kept.
-    is_large: bool,
+    /// Whether the socket took only a part, so that the buffer of `unsent` is larger than it looks.
+    is_cut: bool,
     /// How many bytes were written the last time: the room for the next ones.
     burst: usize,
 }
@@ -155,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             role,
             max_message,
             buffer: BytesMut::from(&read_already[..]),
-            is_busy: false,
+            room: read_already.len(),
             partial: None,
             message: Vec::new(),
             kind: None,
@@ -166,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
             has_ended: false,
             unsent: BytesMut::new(),
             is_stuck: false,
-            is_large: false,
+            is_cut: false,
             burst: 0,
         }
     }
@@ -213,9 +207,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Failure>> {
         loop {
-            if let Some(text) = self.next_text() {
-                return Poll::Ready(text.map(Some));
-            }
             if let Some(message) = ready!(self.poll_decode(cx))? {
                 return Poll::Ready(Ok(Some(message)));
             }
@@ -229,34 +220,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
                     return Poll::Pending;
                 }
             };
+            if let Some(text) = self.next_text() {
+                return Poll::Ready(text.map(Some));
+            }
         }
     }
 
-    /// Reads what has come: of a message straight to its place.
+    /// Reads what has come: the rest of a long message straight to its place.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if let Some(partial) = &mut self.partial {
-            let mut room = (&mut self.message).limit(partial.missing);
+        let mut none = 0;
+        let partial = self.partial.as_mut();
+        let missing = partial.map_or(&mut none, |it| &mut it.missing);
+        if *missing >= READ {
+            let mut room = (&mut self.message).limit(*missing);
             let read = ready!(pin!(self.socket.read_buf(&mut room)).poll(cx))?;
-            partial.missing -= read;
+            *missing -= read;
             return Poll::Ready(Ok(read));
         }
-        let (least, room) = match self.is_busy {
-            true => (BUSY_BUFFER / 4, BUSY_BUFFER),
-            false => (LONGEST_HEADER, READ_BUFFER),
-        };
-        if self.buffer.capacity() - self.buffer.len() < least {
+        // With what waits no more than as much, so that the buffer need not grow.
+        let room = READ - self.buffer.len().min(READ / 2);
+        let mut memory = [MaybeUninit::uninit(); READ];
+        let mut read = ReadBuf::uninit(memory.get_mut(..room).unwrap_or_default());
+        let polled = Pin::new(&mut self.socket).poll_read(cx, &mut read);
+        if polled.is_pending() && self.buffer.is_empty() && self.room > 2 * IDLE_BUFFER {
+            (self.buffer, self.room) = (BytesMut::new(), 0);
+        }
+        ready!(polled)?;
+        let read = read.filled();
+        let (own, behind) = read.split_at(read.len().min(*missing));
+        *missing -= own.len();
+        self.message.extend_from_slice(own);
+        if self.buffer.capacity() - self.buffer.len() < behind.len() {
+            let room = behind.len().max(IDLE_BUFFER);
+            self.room = self.room.max(self.buffer.len() + room);
             self.buffer.reserve(room);
         }
-        let room = self.buffer.capacity() - self.buffer.len();
-        let read = pin!(self.socket.read_buf(&mut self.buffer)).poll(cx);
-        self.is_busy = match &read {
-            Poll::Ready(Ok(read)) => *read >= room.min(BUSY_BUFFER / 4),
-            _ => false,
-        };
-        if read.is_pending() && self.buffer.is_empty() && room > 2 * READ_BUFFER {
-            self.buffer = BytesMut::new();
-        }
-        read
+        self.buffer.extend_from_slice(behind);
+        Poll::Ready(Ok(read.len()))
     }
 
     /// Decodes what was read; `None` if that is no whole frame.
@@ -396,7 +396,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
         let begin = self.unsent.len();
         self.unsent.extend_from_slice(payload);
         mask(self.unsent.get_mut(begin..).unwrap_or_default(), &header);
-        self.is_large |= self.unsent.capacity() > KEPT;
         if self.unsent.len() > WRITE_BUFFER {
             let written = self.poll_write(cx)?;
             self.is_stuck = written.is_pending();
@@ -414,10 +413,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FrameStream<S> {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 // What is behind the text would else be reserved anew.
                 all if all >= self.unsent.len() => self.unsent.clear(),
-                some => self.unsent.advance(some),
+                some => {
+                    self.unsent.advance(some);
+                    self.is_cut = true;
+                }
             }
         }
-        if std::mem::take(&mut self.is_large) {
+        let kept = (2 * self.burst).clamp(IDLE_BUFFER, KEPT);
+        if std::mem::take(&mut self.is_cut) || self.unsent.capacity() > kept {
             self.unsent = BytesMut::new();
         }
         Poll::Ready(Ok(()))
@@ -484,6 +487,7 @@ fn parse_header(bytes: &[u8]) -> Result<Option<(FrameHeader, usize, usize)>, Fai
 }
 
 /// Returns the bytes of a frame's header, and how many they are.
+#[inline]
 fn format_header(header: &FrameHeader, len: usize) -> io::Result<([u8; LONGEST_HEADER], usize)> {
     let mut bytes = [0; LONGEST_HEADER];
     if let OpCode::Data(data @ (Data::Text | Data::Binary)) = header.opcode
@@ -508,6 +512,7 @@ fn format_header(header: &FrameHeader, len: usize) -> io::Result<([u8; LONGEST_H
 }
 
 /// Masks a payload, or unmasks it.
+#[inline]
 fn mask(payload: &mut [u8], header: &FrameHeader) {
     let Some([a, b, c, d]) = header.mask else {
         return;
@@ -523,6 +528,7 @@ fn mask(payload: &mut [u8], header: &FrameHeader) {
     }
 }
 
+#[inline]
 fn whole(kind: Data, payload: Bytes) -> Result<Message, Failure> {
     if kind == Data::Binary {
         return Ok(Message::Binary(payload));

@@ -26,6 +26,7 @@ mod receive;
 mod socket;
 mod stream;
 mod url;
+mod wake_flag;
 
 pub use config::{BadHeader, WsConfig};
 pub use connect::ConnectError;
@@ -42,3 +43,5 @@ pub use socket::Socket;
 pub use stream::WsStream;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use url::{redact_urls, urls};
+#[cfg(feature = "server")]
+pub(crate) use wake_flag::WakeFlag;

@@ -1,11 +1,9 @@
 //! [`Socket`]: a TCP connection, with TLS or without, or an upgraded one.
 
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use bytes::Bytes;
 #[cfg(feature = "server")]
 use hyper::upgrade::Upgraded;
 #[cfg(feature = "server")]
@@ -15,20 +13,7 @@ use tokio::net::TcpStream;
 
 /// The connection under a [`WsStream`](super::WsStream) on either end: TCP, with TLS or without, or
 /// what an HTTP server of another crate has upgraded.
-///
-/// Reads of less than 4 KiB are served from a larger read, so that a small buffer does not cause
-/// many system calls.
-pub struct Socket {
-    inner: Inner,
-    /// Bytes that were read ahead.
-    ahead: Bytes,
-}
-
-/// Bytes read at once for a small buffer, onto the stack: an idle connection holds no memory for
-/// it.
-const READ: usize = 16 * 1024;
-/// Buffers from this size on are read into directly.
-const SMALL: usize = 4 * 1024;
+pub struct Socket(Inner);
 
 enum Inner {
     Plain(TcpStream),
@@ -63,7 +48,7 @@ impl Socket {
         reason = "feature `server` has connections without"
     )]
     pub fn tcp(&self) -> Option<&TcpStream> {
-        match &self.inner {
+        match &self.0 {
             Inner::Plain(tcp) => Some(tcp),
             #[cfg(feature = "tls")]
             Inner::Tls(tls) => Some(tls.get_ref().0),
@@ -72,25 +57,20 @@ impl Socket {
         }
     }
 
-    const fn over(inner: Inner) -> Self {
-        let ahead = Bytes::new();
-        Self { inner, ahead }
-    }
-
     #[cfg(feature = "tls")]
     pub(crate) fn from_tls(stream: tokio_rustls::TlsStream<TcpStream>) -> Self {
-        Self::over(Inner::Tls(Box::new(stream)))
+        Self(Inner::Tls(Box::new(stream)))
     }
 
     #[cfg(feature = "server")]
     pub(crate) fn from_upgraded(upgraded: Upgraded) -> Self {
-        Self::over(Inner::Upgraded(Box::new(TokioIo::new(upgraded))))
+        Self(Inner::Upgraded(Box::new(TokioIo::new(upgraded))))
     }
 }
 
 impl From<TcpStream> for Socket {
     fn from(tcp: TcpStream) -> Self {
-        Self::over(Inner::Plain(tcp))
+        Self(Inner::Plain(tcp))
     }
 }
 
@@ -104,65 +84,24 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { inner, ahead } = self.get_mut();
-        let room = buf.remaining();
-        if ahead.is_empty() {
-            if room >= SMALL {
-                return inner.line().poll_read(cx, buf);
-            }
-            let mut memory = [MaybeUninit::uninit(); READ];
-            let mut read = ReadBuf::uninit(&mut memory);
-            ready!(inner.line().poll_read(cx, &mut read))?;
-            let (now, later) = read.filled().split_at(room.min(read.filled().len()));
-            buf.put_slice(now);
-            if !later.is_empty() {
-                *ahead = Bytes::copy_from_slice(later);
-            }
-        } else {
-            buf.put_slice(&ahead.split_to(room.min(ahead.len())));
-            if ahead.is_empty() {
-                *ahead = Bytes::new();
-            }
-        }
-        Poll::Ready(Ok(()))
+        self.get_mut().0.line().poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Socket {
-    /// Writes to the connection.
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().inner.line().poll_write(cx, buf)
-    }
-
-    /// Writes several buffers at once, where the connection can.
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().inner.line().poll_write_vectored(cx, bufs)
-    }
-
-    /// Returns whether the connection writes several buffers at once.
-    fn is_write_vectored(&self) -> bool {
-        match &self.inner {
-            Inner::Plain(tcp) => tcp.is_write_vectored(),
-            #[cfg(feature = "tls")]
-            Inner::Tls(tls) => tls.is_write_vectored(),
-            #[cfg(feature = "server")]
-            Inner::Upgraded(upgraded) => upgraded.is_write_vectored(),
-        }
+        self.get_mut().0.line().poll_write(cx, buf)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().inner.line().poll_flush(cx)
+        self.get_mut().0.line().poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().inner.line().poll_shutdown(cx)
+        self.get_mut().0.line().poll_shutdown(cx)
     }
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
@@ -355,8 +354,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for WsStream<S> 
         if only_reads && let Some(text) = this.inner.next_text() {
             return Poll::Ready(Some(text.map_err(|failure| this.fail(cx, failure))));
         }
-        this.halves.stream.register(cx.waker());
-        let is_woken = this.halves.is_woken.swap(false, Ordering::AcqRel);
+        let is_woken = this.halves.stream.take(cx);
         if only_reads && this.is_idle && !is_woken {
             // The task was woken for something else.
             return Poll::Pending;
@@ -382,17 +380,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Sink<Outgoing> for WsSt
 
     fn start_send(self: Pin<&mut Self>, item: Outgoing) -> Result<(), TransportError> {
         let this = self.get_mut();
-        match item {
-            Outgoing::Text(text) => this.start_data(Data::Text, text.into_bytes()),
-            Outgoing::Binary(bytes) => this.start_data(Data::Binary, bytes),
+        let (opcode, payload) = match item {
+            Outgoing::Text(text) => (Data::Text, text.into_bytes()),
+            Outgoing::Binary(bytes) => (Data::Binary, bytes),
             Outgoing::Ping(payload) => {
                 this.check(true, payload.len())?;
                 this.unasked = this.unasked.saturating_add(payload.len());
-                Ok(this.send_control(Control::Ping, &payload)?)
+                return Ok(this.send_control(Control::Ping, &payload)?);
             }
-            Outgoing::Close(frame) => this.start_close(frame),
-            Outgoing::Abort => Err(TransportError::is_no_frame()),
-        }
+            Outgoing::Close(frame) => return this.start_close(frame),
+            Outgoing::Abort => return Err(TransportError::is_no_frame()),
+        };
+        this.start_data(opcode, payload)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
