@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     bindgen.input_path(module).web(true)?;
     bindgen
         .omit_default_module_path(is_package)
+        .remove_name_section(true)
         .typescript(false);
     bindgen.generate(&folder)?;
     if is_package {
