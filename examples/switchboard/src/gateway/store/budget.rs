@@ -78,10 +78,15 @@ struct Counter {
 }
 
 /// What is stored, at a revision. Meanwhile nothing else in this process reads or writes it.
-struct Current {
+type Current = OwnedMutexGuard<Known>;
+
+/// What was last read or written.
+#[derive(Debug, Default)]
+struct Known {
     pools: Pools,
     revision: u64,
-    turn: OwnedMutexGuard<()>,
+    /// Whether nobody has written since: no other gateway does, and no write of this one is under way or has failed.
+    is_current: bool,
 }
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
@@ -100,7 +105,7 @@ pub(super) struct Budget {
     pub(super) config: GatewayStoreConfig,
     clock: fn() -> u64,
     unwritten: Arc<Mutex<Vec<Change>>>,
-    turn: Arc<tokio::sync::Mutex<()>>,
+    known: Arc<tokio::sync::Mutex<Known>>,
 }
 
 impl Budget {
@@ -116,7 +121,7 @@ impl Budget {
             config,
             clock,
             unwritten: Arc::default(),
-            turn: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -143,10 +148,9 @@ impl Budget {
                 return Ok(Err(exceeded));
             }
             let reservation = self.hold(total.day, estimate);
-            let written = self.write(current).await;
-            // Nobody else counts with what a gateway alone reserves, and its disk may be full.
+            // Nobody else counts with what a gateway alone reserves.
             if !self.nodes.is_alone() {
-                written?;
+                self.write(current).await?;
             }
             Ok(Ok(reservation))
         };
@@ -195,16 +199,19 @@ impl Budget {
     }
 
     async fn current(&self) -> Result<Current, StoreError> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        let entry = self.bucket.get(KEY).await?;
-        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-        let counter = entry.map(|entry| serde_json::from_slice(&entry.value));
-        let Counter { pools } = counter.transpose()?.unwrap_or_default();
-        Ok(Current {
-            pools,
-            revision,
-            turn,
-        })
+        let mut known = Arc::clone(&self.known).lock_owned().await;
+        if !known.is_current {
+            let entry = self.bucket.get(KEY).await?;
+            let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+            let counter = entry.map(|entry| serde_json::from_slice(&entry.value));
+            let Counter { pools } = counter.transpose()?.unwrap_or_default();
+            *known = Known {
+                pools,
+                revision,
+                is_current: self.nodes.is_alone(),
+            };
+        }
+        Ok(known)
     }
 
     /// Returns the tokens of all nodes on this day.
@@ -216,7 +223,7 @@ impl Budget {
     }
 
     /// Writes what is not written, also if the future is dropped.
-    async fn write(&self, current: Current) -> Result<(), StoreError> {
+    async fn write(&self, mut current: Current) -> Result<(), StoreError> {
         let (mut pools, unwritten) = (current.pools, Arc::clone(&self.unwritten));
         let mut changes = std::mem::take(&mut *unwritten.lock());
         apply(&changes, &mut pools);
@@ -225,14 +232,24 @@ impl Budget {
         }
         let text = serde_json::to_vec(&Counter { pools })?.into();
         let (bucket, id) = (self.bucket.clone(), self.nodes.id());
+        let is_current = std::mem::take(&mut current.is_current);
         let writing = tokio::spawn(async move {
             let written = bucket.update_once(KEY, text, current.revision, &id).await;
-            if written.is_err() {
-                let mut later = unwritten.lock();
-                changes.append(&mut later);
-                *later = changes;
+            match written {
+                Ok(revision) => {
+                    *current = Known {
+                        pools,
+                        revision,
+                        is_current,
+                    };
+                }
+                Err(_) => {
+                    let mut later = unwritten.lock();
+                    changes.append(&mut later);
+                    *later = changes;
+                }
             }
-            drop(current.turn);
+            drop(current);
             written.map(drop)
         });
         Ok(writing.await.map_err(Failure::unavailable)??)

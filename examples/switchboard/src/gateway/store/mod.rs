@@ -76,7 +76,8 @@ pub struct Commit {
     pub usage: Vec<UsageEntry>,
     /// Whether the turn goes on: what is stored of it is its question.
     pub goes_on: bool,
-    /// The estimated tokens of a turn that goes on, in whose place [`usage`](Self::usage) comes when it ends.
+    /// The estimated tokens of a turn that goes on, in whose place [`usage`](Self::usage) comes when it ends; then the
+    /// turn knows them.
     pub noted: u64,
     /// What was learnt of an earlier turn.
     pub learnt: Option<Learnt>,
