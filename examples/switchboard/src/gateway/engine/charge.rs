@@ -9,9 +9,9 @@ use exoclaw_proto::session::SessionKey;
 use serde_json::{Map, Value};
 
 use super::memory::Lesson;
-use super::{Engine, Held, Shared, Written, entry, unavailable};
+use super::{Engine, Held, Shared, entry, unavailable};
 use crate::gateway::memory::{Mark, Turn};
-use crate::gateway::store::{Commit, NotAdmitted, Reservation};
+use crate::gateway::store::{Commit, NotAdmitted, Reservation, StoreError, Write};
 use crate::gateway::usage::{Ending, UsageEntry};
 
 /// The mark of a question whose answer has not ended.
@@ -208,15 +208,18 @@ impl<'e> Charge<'e> {
     /// without a mark is whole. Returns whether they were stored, and the turn.
     pub(super) async fn close(mut self, ending: Ending, mark: Option<Mark>) -> (bool, Shared) {
         let is_stored = match self.end(ending, mark) {
-            // Without an outcome the runtime ends.
-            Some(written) => matches!(written.await, Ok(Ok(()))),
+            Some(written) => written.await.is_ok(),
             None => true,
         };
         (is_stored, Arc::clone(&self.turn))
     }
 
     /// Starts to store the results. Returns `None` if that was done before.
-    fn end(&mut self, ending: Ending, mark: Option<Mark>) -> Option<Written> {
+    fn end(
+        &mut self,
+        ending: Ending,
+        mark: Option<Mark>,
+    ) -> Option<Write<Result<(), StoreError>>> {
         let reservation = self.reservation.take()?;
         let (question, reply) = (take(&mut self.question), take(&mut self.reply));
         let at = self.engine.now();

@@ -186,7 +186,7 @@ impl Engine {
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
         let written = self.write(seen, &turn.shared(), None).await;
         AppError::Refused(match written {
-            Err(_) | Ok(Err(_)) if has_question => also_unstored(&why),
+            Err(_) if has_question => also_unstored(&why),
             _ => why,
         })
     }

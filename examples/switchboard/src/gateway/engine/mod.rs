@@ -6,7 +6,6 @@ mod extension;
 mod memory;
 #[cfg(test)]
 mod tests;
-mod writing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,11 +19,10 @@ use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{AppError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
 use rpc_core::sync::Mutex;
-use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
-use super::store::{Commit, GatewayStore, OpenTurn, StoreError};
+use super::store::{Commit, GatewayStore, OpenTurn, StoreError, Write, Writing};
 use super::tool::Tools;
 use super::usage::UsageEntry;
 use crate::assistant::conversation::ConversationLimits;
@@ -32,7 +30,6 @@ use crate::model::ChatModel;
 use crate::model::options::ModelArgs;
 pub use extension::{Forgotten, MEMORY_FORGET};
 use memory::{Learner, Lesson};
-use writing::Writing;
 
 /// Longest channel, account, peer, guild and team, in bytes: they are stored, and clients choose
 /// them.
@@ -145,9 +142,6 @@ impl Held {
 
 /// A turn for those who write in it, one after the other. It ends with the last of them.
 type Shared = Arc<tokio::sync::Mutex<Held>>;
-
-/// Gets the outcome of a write.
-type Written = oneshot::Receiver<Result<(), StoreError>>;
 
 /// An engine that answers chats: one at a time for each session, any number concurrently.
 #[derive(Debug)]
@@ -279,9 +273,14 @@ impl Engine {
         })
     }
 
-    /// Stores a commit even if the caller is dropped, behind what was started before in this turn. Once it is stored,
+    /// Stores a commit, even if the caller is dropped, behind what was started before in this turn. Once it is stored,
     /// the model is asked about the lesson, which nobody waits for.
-    fn write(&self, commit: Commit, turn: &Shared, lesson: Option<Lesson>) -> Written {
+    fn write(
+        &self,
+        commit: Commit,
+        turn: &Shared,
+        lesson: Option<Lesson>,
+    ) -> Write<Result<(), StoreError>> {
         let store = Arc::clone(&self.store);
         let learner = self.learner.clone();
         let (free, turn) = (Arc::clone(turn).try_lock_owned(), Arc::clone(turn));

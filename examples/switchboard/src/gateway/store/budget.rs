@@ -14,6 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::attempts::repeat;
 use super::nodes::Nodes;
+use super::writing::Writing;
 use super::{GatewayStoreConfig, StoreError};
 
 /// The key of the counter.
@@ -106,6 +107,7 @@ pub(super) struct Budget {
     clock: fn() -> u64,
     unwritten: Arc<Mutex<Vec<Change>>>,
     known: Arc<tokio::sync::Mutex<Known>>,
+    writing: Writing,
 }
 
 impl Budget {
@@ -122,6 +124,7 @@ impl Budget {
             clock,
             unwritten: Arc::default(),
             known: Arc::default(),
+            writing: Writing::default(),
         }
     }
 
@@ -233,7 +236,7 @@ impl Budget {
         let text = serde_json::to_vec(&Counter { pools })?.into();
         let (bucket, id) = (self.bucket.clone(), self.nodes.id());
         let is_current = std::mem::take(&mut current.is_current);
-        let writing = tokio::spawn(async move {
+        let writing = self.writing.start(async move {
             let written = bucket.update_once(KEY, text, current.revision, &id).await;
             match written {
                 Ok(revision) => {
@@ -252,6 +255,6 @@ impl Budget {
             drop(current);
             written.map(drop)
         });
-        Ok(writing.await.map_err(Failure::unavailable)??)
+        Ok(writing.await?)
     }
 }
