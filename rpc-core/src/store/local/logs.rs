@@ -10,9 +10,8 @@ use tokio::time::Instant;
 use super::head::{Count, Head, heads};
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, last, log_keys, log_of,
-    millis, record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of,
-    system_time,
+    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, last, log_keys, log_of, millis,
+    record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of, system_time,
 };
 use super::{Changes, Row, Table, Which};
 use crate::Str;

@@ -9,9 +9,9 @@ use exoclaw_proto::session::SessionKey;
 use serde_json::{Map, Value};
 
 use super::memory::Lesson;
-use super::{Engine, Held, Shared, entry, unavailable};
+use super::{Engine, Held, Shared, Written, entry, unavailable};
 use crate::gateway::memory::{Mark, Turn};
-use crate::gateway::store::{Commit, NotAdmitted, Reservation, StoreError, Write};
+use crate::gateway::store::{Commit, NotAdmitted, Reservation};
 use crate::gateway::usage::{Ending, UsageEntry};
 
 /// The mark of a question whose answer has not ended.
@@ -125,7 +125,7 @@ impl<'e> Charge<'e> {
             key: key.clone(),
             reservation: Some(reservation),
             estimate,
-            turn: turn.shared(),
+            turn: Arc::new(turn.into()),
             question: question.to_owned(),
             asked: engine.now(),
             name: name.to_owned(),
@@ -207,19 +207,14 @@ impl<'e> Charge<'e> {
     /// Ends the run and stores its results, even if the future is dropped. An answer
     /// without a mark is whole. Returns whether they were stored, and the turn.
     pub(super) async fn close(mut self, ending: Ending, mark: Option<Mark>) -> (bool, Shared) {
-        let is_stored = match self.end(ending, mark) {
-            Some(written) => written.await.is_ok(),
-            None => true,
+        let Some(written) = self.end(ending, mark) else {
+            return (true, Arc::clone(&self.turn));
         };
-        (is_stored, Arc::clone(&self.turn))
+        (written.await.is_ok(), Arc::clone(&self.turn))
     }
 
     /// Starts to store the results. Returns `None` if that was done before.
-    fn end(
-        &mut self,
-        ending: Ending,
-        mark: Option<Mark>,
-    ) -> Option<Write<Result<(), StoreError>>> {
+    fn end(&mut self, ending: Ending, mark: Option<Mark>) -> Option<Written> {
         let reservation = self.reservation.take()?;
         let (question, reply) = (take(&mut self.question), take(&mut self.reply));
         let at = self.engine.now();

@@ -184,7 +184,7 @@ impl Engine {
     ) -> AppError {
         let has_question = unanswered.is_some();
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
-        let written = self.write(seen, &turn.shared(), None).await;
+        let written = self.write(seen, &Arc::new(turn.into()), None).await;
         AppError::Refused(match written {
             Err(_) if has_question => also_unstored(&why),
             _ => why,
@@ -238,11 +238,8 @@ impl Engine {
 }
 
 /// How a run is remembered, and what the client learns.
-fn ended(
-    outcome: Result<(), Broken>,
-    has_begun: bool,
-) -> (Ending, Option<Mark>, Result<(), AppError>) {
-    match outcome {
+fn ended(run: Result<(), Broken>, has_begun: bool) -> (Ending, Option<Mark>, Result<(), AppError>) {
+    match run {
         Ok(()) => (Ending::Done, None, Ok(())),
         Err(Broken::Gone) => (Ending::Cancelled, Some(Mark::Stopped), Err(Gone.into())),
         Err(Broken::Model(error)) => {

@@ -134,14 +134,11 @@ struct Held {
     _local: TurnGuard,
 }
 
-impl Held {
-    fn shared(self) -> Shared {
-        Arc::new(tokio::sync::Mutex::new(self))
-    }
-}
-
 /// A turn for those who write in it, one after the other. It ends with the last of them.
 type Shared = Arc<tokio::sync::Mutex<Held>>;
+
+/// The outcome of a write.
+type Written = Write<Result<(), StoreError>>;
 
 /// An engine that answers chats: one at a time for each session, any number concurrently.
 #[derive(Debug)]
@@ -275,12 +272,7 @@ impl Engine {
 
     /// Stores a commit, even if the caller is dropped, behind what was started before in this turn. Once it is stored,
     /// the model is asked about the lesson, which nobody waits for.
-    fn write(
-        &self,
-        commit: Commit,
-        turn: &Shared,
-        lesson: Option<Lesson>,
-    ) -> Write<Result<(), StoreError>> {
+    fn write(&self, commit: Commit, turn: &Shared, lesson: Option<Lesson>) -> Written {
         let store = Arc::clone(&self.store);
         let learner = self.learner.clone();
         let (free, turn) = (Arc::clone(turn).try_lock_owned(), Arc::clone(turn));

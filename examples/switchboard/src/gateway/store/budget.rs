@@ -78,16 +78,13 @@ struct Counter {
     pools: Pools,
 }
 
-/// What is stored, at a revision. Meanwhile nothing else in this process reads or writes it.
-type Current = OwnedMutexGuard<Known>;
-
-/// What was last read or written.
+/// What is stored, at a revision, as far as this process knows.
 #[derive(Debug, Default)]
-struct Known {
+struct Current {
     pools: Pools,
     revision: u64,
-    /// Whether nobody has written since: no other gateway does, and no write of this one is under way or has failed.
-    is_current: bool,
+    /// Whether it need not be read again: no one else writes it, and no write has failed.
+    is_known: bool,
 }
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
@@ -106,7 +103,7 @@ pub(super) struct Budget {
     pub(super) config: GatewayStoreConfig,
     clock: fn() -> u64,
     unwritten: Arc<Mutex<Vec<Change>>>,
-    known: Arc<tokio::sync::Mutex<Known>>,
+    current: Arc<tokio::sync::Mutex<Current>>,
     writing: Writing,
 }
 
@@ -123,7 +120,7 @@ impl Budget {
             config,
             clock,
             unwritten: Arc::default(),
-            known: Arc::default(),
+            current: Arc::default(),
             writing: Writing::default(),
         }
     }
@@ -201,20 +198,18 @@ impl Budget {
         }
     }
 
-    async fn current(&self) -> Result<Current, StoreError> {
-        let mut known = Arc::clone(&self.known).lock_owned().await;
-        if !known.is_current {
+    /// Returns what is stored. Meanwhile nothing else in this process reads or writes it.
+    async fn current(&self) -> Result<OwnedMutexGuard<Current>, StoreError> {
+        let mut current = Arc::clone(&self.current).lock_owned().await;
+        if !current.is_known {
             let entry = self.bucket.get(KEY).await?;
             let revision = entry.as_ref().map_or(0, |entry| entry.revision);
             let counter = entry.map(|entry| serde_json::from_slice(&entry.value));
             let Counter { pools } = counter.transpose()?.unwrap_or_default();
-            *known = Known {
-                pools,
-                revision,
-                is_current: self.nodes.is_alone(),
-            };
+            (current.pools, current.revision) = (pools, revision);
+            current.is_known = self.nodes.is_alone();
         }
-        Ok(known)
+        Ok(current)
     }
 
     /// Returns the tokens of all nodes on this day.
@@ -226,35 +221,27 @@ impl Budget {
     }
 
     /// Writes what is not written, also if the future is dropped.
-    async fn write(&self, mut current: Current) -> Result<(), StoreError> {
+    async fn write(&self, mut current: OwnedMutexGuard<Current>) -> Result<(), StoreError> {
         let (mut pools, unwritten) = (current.pools, Arc::clone(&self.unwritten));
-        let mut changes = std::mem::take(&mut *unwritten.lock());
+        let changes = std::mem::take(&mut *unwritten.lock());
         apply(&changes, &mut pools);
         if pools == current.pools {
             return Ok(());
         }
         let text = serde_json::to_vec(&Counter { pools })?.into();
         let (bucket, id) = (self.bucket.clone(), self.nodes.id());
-        let is_current = std::mem::take(&mut current.is_current);
-        let writing = self.writing.start(async move {
+        let writing = async move {
+            let is_known = std::mem::take(&mut current.is_known);
             let written = bucket.update_once(KEY, text, current.revision, &id).await;
             match written {
                 Ok(revision) => {
-                    *current = Known {
-                        pools,
-                        revision,
-                        is_current,
-                    };
+                    (current.pools, current.revision) = (pools, revision);
+                    current.is_known = is_known;
                 }
-                Err(_) => {
-                    let mut later = unwritten.lock();
-                    changes.append(&mut later);
-                    *later = changes;
-                }
+                Err(_) => drop(unwritten.lock().splice(..0, changes)),
             }
-            drop(current);
             written.map(drop)
-        });
-        Ok(writing.await?)
+        };
+        Ok(self.writing.start(writing).await?)
     }
 }
