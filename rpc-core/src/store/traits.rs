@@ -362,7 +362,7 @@ impl LogConfig {
 pub struct Expect<'a> {
     /// The id of the record; `""` is none. A second one with the same id within the log's
     /// [window](LogConfig::window) is not stored again, whatever its subject, and also if the first one was
-    /// removed meanwhile. After a restart an engine may have forgotten the ids of removed records.
+    /// removed meanwhile. After a restart or a failure an engine may have forgotten the ids of removed records.
     pub id: Option<&'a str>,
     /// The number of the last record with this subject; 0 for none, as after a purge. With another one there,
     /// the append fails with [`StoreError::Conflict`].

@@ -56,12 +56,12 @@ impl GatewayBackend {
 
 #[async_trait]
 impl Reply for ChatReply {
-    async fn text(&mut self, text: &str) -> Result<(), Gone> {
-        Self::text(self, text).await
-    }
-
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
-        Self::event(self, &event).await
+        match event {
+            // A long one is sent in several messages.
+            StreamEvent::Text(text) => Self::text(self, &text).await,
+            event => Self::event(self, &event).await,
+        }
     }
 
     async fn done(&mut self) -> Result<(), Gone> {

@@ -252,10 +252,6 @@ struct PageReply(Arc<Chat>);
 
 #[async_trait]
 impl Reply for PageReply {
-    async fn text(&mut self, text: &str) -> Result<(), Gone> {
-        self.event(StreamEvent::Text(text.into())).await
-    }
-
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
         self.0.emit(&event);
         Ok(())

@@ -290,15 +290,14 @@ struct Answer(String);
 
 #[async_trait]
 impl Reply for Answer {
-    async fn text(&mut self, text: &str) -> Result<(), Gone> {
+    async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
+        let StreamEvent::Text(text) = event else {
+            return Ok(());
+        };
         if self.0.len() + text.len() > MAX_ANSWER {
             return Err(Gone);
         }
-        self.0.push_str(text);
-        Ok(())
-    }
-
-    async fn event(&mut self, _: StreamEvent) -> Result<(), Gone> {
+        self.0.push_str(&text);
         Ok(())
     }
 }

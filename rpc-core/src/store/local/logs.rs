@@ -1,6 +1,6 @@
 //! [`Logs`]: what is appended and removed, in transactions of several requests.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use tokio::time::Instant;
 use super::head::{Count, Head, heads};
 use super::hub::{feed, message};
 use super::rows::{
-    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, id_key, last, log_keys, log_of,
-    millis, record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of,
-    system_time,
+    Keys, Timed, View, all_keys, bounds, count_key, decode, encode, last, log_keys, log_of, millis,
+    record_key, record_keys, sequence_of, subject_key, subject_keys, subject_of, system_time,
 };
 use super::{Changes, Row, Table, Which};
 use crate::Str;
@@ -63,8 +62,6 @@ struct Data {
     ids: HashMap<Str, u64>,
     /// The ids with the times and numbers of their records, in that order.
     came: VecDeque<(u64, Str, u64)>,
-    /// Those of them whose records are removed: a row each.
-    removed: BTreeSet<u64>,
 }
 
 impl Data {
@@ -75,7 +72,6 @@ impl Data {
             next_expiry: 0,
             ids: HashMap::new(),
             came: VecDeque::new(),
-            removed: BTreeSet::new(),
         }
     }
 
@@ -143,11 +139,11 @@ impl Logs {
         Ok(())
     }
 
-    /// Reads the ids that are remembered.
+    /// Reads the ids that are remembered: those of records that are there.
     fn load_ids(&self, data: &mut Data) -> Result<(), StoreError> {
         let oldest = self.now().saturating_sub(data.window());
         let number = data.head.number;
-        let [(from, mut to), _, (first_id, last_id)] = all_keys(number);
+        let [(from, mut to), _] = all_keys(number);
         let mut came = BTreeMap::new();
         loop {
             let rows = self.table.range((&from, &to), Which::Last, PAGE)?;
@@ -164,13 +160,6 @@ impl Logs {
             }
             if is_end {
                 break;
-            }
-        }
-        let keys = (&*first_id, &*last_id);
-        for row in self.table.range(keys, Which::First, usize::MAX)? {
-            if let Ok(Timed { record, time }) = decode(&row) {
-                data.removed.insert(record.sequence);
-                came.insert(record.sequence, (time, record.id));
             }
         }
         for (sequence, (time, id)) in came {
@@ -310,10 +299,6 @@ impl Logs {
         {
             let (id, sequence) = (id.clone(), *sequence);
             data.came.pop_front();
-            if data.removed.remove(&sequence) {
-                self.changes
-                    .insert(id_key(data.head.number, sequence), None);
-            }
             // It may have come again after it was forgotten.
             if data.ids.get(&id) == Some(&sequence) {
                 data.ids.remove(&id);
@@ -440,7 +425,7 @@ impl Logs {
         match row.as_ref().map(decode) {
             Some(Ok(timed)) => self.remove_of(data, sequence, &timed.record.subject),
             _ => {
-                let [_, keys, _] = all_keys(number);
+                let [_, keys] = all_keys(number);
                 let all = self.range(&keys, usize::MAX)?;
                 let key = all.iter().find(|(key, _)| sequence_of(key) == sequence);
                 let subject = key.map(|(key, _)| subject_of(key).to_owned());
@@ -467,15 +452,8 @@ impl Logs {
         data.head.count.records = data.head.count.records.saturating_sub(1);
         let is_last = self.range(&subject_keys(number, subject, 0), 1)?.is_empty();
         data.head.count.subjects = data.head.count.subjects.saturating_sub(u64::from(is_last));
-        if let Ok(Timed { mut record, time }) = decode(&row) {
-            data.head.count.bytes = data.head.count.bytes.saturating_sub(size(&record));
-            if data.ids.get(&record.id) == Some(&sequence) {
-                record.payload = Bytes::new();
-                data.removed.insert(sequence);
-                let row = encode(&record, time);
-                self.changes.insert(id_key(number, sequence), Some(row));
-            }
-        }
+        let freed = decode(&row).map_or(0, |it| size(&it.record));
+        data.head.count.bytes = data.head.count.bytes.saturating_sub(freed);
         Ok(())
     }
 

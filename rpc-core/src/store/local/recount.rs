@@ -74,7 +74,7 @@ impl<'a> Recount<'a> {
         self.flush()?;
         let (mut found, mut damaged) = (0, 0);
         for (name, head) in std::mem::take(&mut self.heads) {
-            let [records, subjects, _] = all_keys(head.number);
+            let [records, subjects] = all_keys(head.number);
             // A subject that names a record which is not there.
             self.each(&subjects, |this, row| {
                 let key = record_key(head.number, sequence_of(&row.0));

@@ -17,7 +17,6 @@ const LOG_COPY: u8 = b'm';
 const COUNT: u8 = b'n';
 const RECORD: u8 = b'r';
 const SUBJECT: u8 = b's';
-const ID: u8 = b'i';
 /// How many rows are read at once to find those whose subjects match.
 const PAGE: usize = 64;
 const LEAST: usize = 8;
@@ -49,11 +48,6 @@ pub(super) fn record_key(log: u32, sequence: u64) -> Vec<u8> {
     key(RECORD, log, sequence)
 }
 
-/// The key of the id of a record that was removed.
-pub(super) fn id_key(log: u32, sequence: u64) -> Vec<u8> {
-    key(ID, log, sequence)
-}
-
 pub(super) fn subject_key(log: u32, subject: &str, sequence: u64) -> Vec<u8> {
     let (log, sequence) = (log.to_be_bytes(), sequence.to_be_bytes());
     [&[SUBJECT], &log[..], subject.as_bytes(), &[0], &sequence].concat()
@@ -81,15 +75,15 @@ pub(super) fn subject_of(key: &[u8]) -> &str {
     std::str::from_utf8(subject.unwrap_or_default()).unwrap_or_default()
 }
 
-/// The keys of all records, ids and subjects of a log.
-pub(super) fn all_keys(log: u32) -> [Keys; 3] {
+/// The keys of all records and subjects of a log.
+pub(super) fn all_keys(log: u32) -> [Keys; 2] {
     let of = |kind| {
         (
             key(kind, log, 0)[..5].to_vec(),
             key(kind, log + 1, 0)[..5].to_vec(),
         )
     };
-    [of(RECORD), of(SUBJECT), of(ID)]
+    [of(RECORD), of(SUBJECT)]
 }
 
 /// Keys from one up to another, which is excluded.
@@ -111,7 +105,7 @@ pub(super) fn all_logs() -> Keys {
     (vec![LOG], vec![LOG + 1])
 }
 
-/// The value of a record, or without its payload that of an id.
+/// The value of a record.
 pub(super) fn encode(record: &Record, time: u64) -> Bytes {
     let (subject, id) = (record.subject.as_bytes(), record.id.as_bytes());
     let mut value = BytesMut::with_capacity(16 + subject.len() + id.len() + record.payload.len());
@@ -257,7 +251,7 @@ impl View {
         let prefix = pattern.split(['*', '>']).next().unwrap_or_default();
         let mut from = subject_key(self.log, prefix, 0);
         from.truncate(from.len() - 9);
-        let [_, (_, end), _] = all_keys(self.log);
+        let [_, (_, end)] = all_keys(self.log);
         while let Some((key, _)) = self.table.range((&from, &end), Which::First, 1)?.pop() {
             let subject = subject_of(&key);
             if !subject.starts_with(prefix) {

@@ -1,6 +1,7 @@
 //! [`Charge`]: the tokens and the turn of one run, counted and remembered however it ends.
 
 use std::mem::take;
+use std::sync::Arc;
 
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::Usage;
@@ -8,10 +9,13 @@ use exoclaw_proto::session::SessionKey;
 use serde_json::{Map, Value};
 
 use super::memory::Lesson;
-use super::{Engine, Held, Written, entry, unavailable};
+use super::{Engine, Held, Shared, Written, entry, unavailable};
 use crate::gateway::memory::{Mark, Turn};
 use crate::gateway::store::{Commit, NotAdmitted, Reservation};
 use crate::gateway::usage::{Ending, UsageEntry};
+
+/// The mark of a question whose answer has not ended.
+const ENDED: &str = "the gateway ended before the answer was complete";
 
 impl Engine {
     /// Admits a run, if the budgets have room for it.
@@ -87,7 +91,9 @@ pub(super) struct Charge<'e> {
     engine: &'e Engine,
     key: SessionKey,
     reservation: Option<Reservation>,
-    turn: Option<Held>,
+    /// The tokens that it will take, about.
+    estimate: u64,
+    turn: Shared,
     question: String,
     /// When it was asked.
     asked: u64,
@@ -95,8 +101,6 @@ pub(super) struct Charge<'e> {
     name: String,
     /// The model, if it is another than that of the configuration.
     pub(super) model: Option<String>,
-    /// The tokens that the session has counted for it.
-    pub(super) noted: u64,
     /// The text of the answer so far.
     reply: String,
     /// What its provider gets back with it.
@@ -114,24 +118,34 @@ impl<'e> Charge<'e> {
         key: &SessionKey,
         turn: Held,
         (question, name): (&str, &str),
-        reservation: Reservation,
+        (reservation, estimate): (Reservation, u64),
     ) -> Self {
         Self {
             engine,
             key: key.clone(),
             reservation: Some(reservation),
-            turn: Some(turn),
+            estimate,
+            turn: Arc::new(turn.into()),
             question: question.to_owned(),
             asked: engine.now(),
             name: name.to_owned(),
             model: None,
-            noted: 0,
             reply: String::new(),
             extra: Map::new(),
             call: None,
             used: Usage::default(),
             estimated: false,
         }
+    }
+
+    /// Stores the question with an estimate of its tokens, and that the gateway has ended if nothing takes its place.
+    pub(super) async fn note(&self) {
+        let mark = Mark::Failed(ENDED.to_owned());
+        let asked = Turn::marked(&*self.question, "", self.asked, mark).with_id(Some(&self.name));
+        let mut commit = Commit::new(self.key.as_str(), self.asked).with_turn(Some(asked));
+        (commit.goes_on, commit.noted) = (true, self.estimate);
+        // Whether it is stored matters only if the gateway ends; the log has it.
+        drop(self.engine.write(commit, &self.turn, None).await);
     }
 
     /// Records a piece of the answer's text.
@@ -192,19 +206,11 @@ impl<'e> Charge<'e> {
 
     /// Ends the run and stores its results, even if the future is dropped. An answer
     /// without a mark is whole. Returns whether they were stored, and the turn.
-    pub(super) async fn close(
-        mut self,
-        ending: Ending,
-        mark: Option<Mark>,
-    ) -> (bool, Option<Held>) {
+    pub(super) async fn close(mut self, ending: Ending, mark: Option<Mark>) -> (bool, Shared) {
         let Some(written) = self.end(ending, mark) else {
-            return (true, None);
+            return (true, Arc::clone(&self.turn));
         };
-        match written.await {
-            Ok((written, turn)) => (written.is_ok(), turn),
-            // The runtime ends.
-            Err(_) => (false, None),
-        }
+        (written.await.is_ok(), Arc::clone(&self.turn))
     }
 
     /// Starts to store the results. Returns `None` if that was done before.
@@ -228,11 +234,10 @@ impl<'e> Charge<'e> {
             ..turn.with_id(Some(&self.name))
         };
         let lesson = Lesson::of(&self.key, &turn);
-        let mut commit = Commit::new(self.key.as_str(), at)
+        let commit = Commit::new(self.key.as_str(), at)
             .with_usage(usage)
             .with_turn(Some(turn));
-        commit.noted = self.noted;
-        Some(self.engine.write(commit, self.turn.take(), lesson))
+        Some(self.engine.write(commit, &self.turn, lesson))
     }
 
     /// Settles the run with the budgets.

@@ -1,5 +1,6 @@
 //! One chat: context, budget, model, tools, and storing the turn.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use exoclaw_proto::budget::estimate;
@@ -7,6 +8,7 @@ use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{ChatSend, Method, StreamEvent, ToolResult, ToolUse, Usage};
 use exoclaw_proto::net::{AppError, Gone};
 use exoclaw_proto::session::SessionKey;
+use futures_util::future::poll_immediate;
 use rpc_core::Json;
 use serde_json::Value;
 use snek_proto::llm::chat::ChatMessage;
@@ -24,9 +26,6 @@ use crate::model::{ChatModel, Delta, Finish, ModelError, Notice};
 
 /// The error if a model calls tools without end.
 const TOO_MANY_ROUNDS: &str = "tool-use loop exceeded max iterations";
-
-/// The mark of a question whose answer has not ended.
-const ENDED: &str = "the gateway ended before the answer was complete";
 
 /// What stands between two paragraphs.
 const PARAGRAPH: &str = "\n\n";
@@ -67,8 +66,9 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future stops the model and the tools. The tokens used so far are counted, the question
     /// and what was said so far are stored with a [`Mark`], and then the next message has its turn. If the
-    /// reply was complete and is being stored, that continues. The question is stored before it is answered, with an
-    /// estimate of its tokens, in case the process ends.
+    /// reply was complete and is being stored, that continues. Nothing of a reply is sent and no tool is called before
+    /// the question is stored, in case the process ends: with an estimate of its tokens, or with its answer if the
+    /// model does not keep it waiting.
     pub async fn chat(&self, chat: &ChatSend, reply: &mut dyn Reply) -> Result<(), AppError> {
         self.answer(chat, PageChat::default(), reply).await
     }
@@ -117,16 +117,29 @@ impl Engine {
         let estimate = estimate(bytes.saturating_sub(self.instructions()));
         match self.reserve(&turn, estimate).await {
             Ok(reservation) => {
-                let name = id.unwrap_or(&own);
-                let (turn, noted) = self.note(&key, turn, (content, name), estimate).await?;
-                let mut charge = Charge::new(self, &key, turn, (content, name), reservation);
-                charge.noted = noted;
+                let question = (content, id.unwrap_or(&own));
+                let mut charge = Charge::new(self, &key, turn, question, (reservation, estimate));
                 charge.model = wanted.map(str::to_owned);
-                let run = self.run((model, wanted), talk, &mut charge, &mut *reply);
-                let (ending, mark, outcome) = run.await;
+                let mut unsent = Some(Vec::new());
+                let run = ChatRun {
+                    engine: self,
+                    model,
+                    name: wanted,
+                    charge: &mut charge,
+                    reply: &mut *reply,
+                    unsent: &mut unsent,
+                    room: MAX_RESULTS,
+                    is_anew: false,
+                    has_shown: false,
+                };
+                let outcome = run.hold(talk).await;
+                let (ending, mark, outcome) = ended(outcome, charge.has_begun());
                 tracing::debug!(session = %key, ?ending, "a chat has ended");
                 // The next message waits until the end of this reply has been sent.
                 let (is_stored, _turn) = charge.close(ending, mark).await;
+                for event in unsent.into_iter().flatten() {
+                    reply.event(event).await?;
+                }
                 match outcome {
                     Ok(()) if is_stored => Ok(reply.done().await?),
                     Ok(()) => Err(AppError::Failed(RpcError::new(NOT_STORED))),
@@ -161,27 +174,6 @@ impl Engine {
         }
     }
 
-    /// Stores a question with an estimate of its tokens, and that the gateway has ended if nothing takes its place.
-    /// Returns the tokens that are counted.
-    async fn note(
-        &self,
-        key: &SessionKey,
-        turn: Held,
-        (content, name): (&str, &str),
-        estimate: u64,
-    ) -> Result<(Held, u64), AppError> {
-        let at = self.now();
-        let asked = Turn::marked(content, "", at, Mark::Failed(ENDED.to_owned()));
-        let asked = asked.with_id(Some(name));
-        let mut commit = Commit::new(key.as_str(), at).with_turn(Some(asked));
-        (commit.goes_on, commit.noted) = (true, estimate);
-        // Whether it is stored matters only if the gateway ends; the log has it.
-        let written = self.write(commit, Some(turn), None).await;
-        let (stored, turn) = written.unwrap_or((Ok(()), None));
-        let turn = turn.ok_or_else(|| AppError::Failed(RpcError::new(ENDED)))?;
-        Ok((turn, if stored.is_ok() { estimate } else { 0 }))
-    }
-
     /// Refuses a chat. Its session still counts, from its first message on.
     async fn refuse(
         &self,
@@ -192,9 +184,9 @@ impl Engine {
     ) -> AppError {
         let has_question = unanswered.is_some();
         let seen = Commit::new(key.as_str(), self.now()).with_turn(unanswered);
-        let written = self.write(seen, Some(turn), None).await;
+        let written = self.write(seen, &Arc::new(turn.into()), None).await;
         AppError::Refused(match written {
-            Err(_) | Ok((Err(_), _)) if has_question => also_unstored(&why),
+            Err(_) if has_question => also_unstored(&why),
             _ => why,
         })
     }
@@ -243,39 +235,22 @@ impl Engine {
         }
         soul.text
     }
+}
 
-    async fn run<'e>(
-        &'e self,
-        (model, name): (&Arc<dyn ChatModel>, Option<&str>),
-        turn: assistant::Turn,
-        charge: &mut Charge<'e>,
-        reply: &mut dyn Reply,
-    ) -> (Ending, Option<Mark>, Result<(), AppError>) {
-        let run = ChatRun {
-            engine: self,
-            model,
-            name,
-            charge: &mut *charge,
-            reply,
-            room: MAX_RESULTS,
-            is_anew: false,
-            has_shown: false,
-        };
-        let outcome = run.hold(turn).await;
-        let has_begun = charge.has_begun();
-        match outcome {
-            Ok(()) => (Ending::Done, None, Ok(())),
-            Err(Broken::Gone) => (Ending::Cancelled, Some(Mark::Stopped), Err(Gone.into())),
-            Err(Broken::Model(error)) => {
-                let mark = Mark::of(&error, has_begun);
-                let error = AppError::Failed(RpcError::provider(&error.to_string()));
-                (Ending::ProviderError, Some(mark), Err(error))
-            }
-            Err(Broken::TooManyRounds(why)) => {
-                let mark = Mark::failed(&why, has_begun);
-                let error = AppError::Failed(RpcError::new(why));
-                (Ending::TooManyRounds, Some(mark), Err(error))
-            }
+/// How a run is remembered, and what the client learns.
+fn ended(run: Result<(), Broken>, has_begun: bool) -> (Ending, Option<Mark>, Result<(), AppError>) {
+    match run {
+        Ok(()) => (Ending::Done, None, Ok(())),
+        Err(Broken::Gone) => (Ending::Cancelled, Some(Mark::Stopped), Err(Gone.into())),
+        Err(Broken::Model(error)) => {
+            let mark = Mark::of(&error, has_begun);
+            let error = AppError::Failed(RpcError::provider(&error.to_string()));
+            (Ending::ProviderError, Some(mark), Err(error))
+        }
+        Err(Broken::TooManyRounds(why)) => {
+            let mark = Mark::failed(&why, has_begun);
+            let error = AppError::Failed(RpcError::new(why));
+            (Ending::TooManyRounds, Some(mark), Err(error))
         }
     }
 }
@@ -304,6 +279,8 @@ struct ChatRun<'t, 'e> {
     name: Option<&'t str>,
     charge: &'t mut Charge<'e>,
     reply: &'t mut dyn Reply,
+    /// What is not sent while the question is not stored; `None` from then on.
+    unsent: &'t mut Option<Vec<StreamEvent>>,
     /// The bytes left for tool results.
     room: usize,
     /// What comes next is another paragraph: it follows tools or a notice.
@@ -313,12 +290,42 @@ struct ChatRun<'t, 'e> {
 }
 
 impl ChatRun<'_, '_> {
+    /// Waits for the model. Before it has to, the question is stored.
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Gone> {
+        let mut work = pin!(work);
+        if let Some(done) = poll_immediate(&mut work).await {
+            return Ok(done);
+        }
+        self.store_question().await?;
+        Ok(work.await)
+    }
+
+    /// Stores the question unless it is, and sends what was said meanwhile.
+    async fn store_question(&mut self) -> Result<(), Gone> {
+        if self.unsent.is_some() {
+            self.charge.note().await;
+        }
+        for event in self.unsent.take().into_iter().flatten() {
+            self.reply.event(event).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, event: StreamEvent) -> Result<(), Gone> {
+        match self.unsent {
+            Some(unsent) => unsent.push(event),
+            None => self.reply.event(event).await?,
+        }
+        Ok(())
+    }
+
     async fn hold(mut self, mut turn: assistant::Turn) -> Result<(), Broken> {
         loop {
             match turn.next(self.engine.parts.tools.definitions()) {
                 Step::Ask { with_tools: true } => self.ask(&mut turn).await?,
                 Step::Call(call) => {
                     let id = call.id.clone();
+                    self.store_question().await?;
                     let mut output = self.engine.use_tool(call).await;
                     match self.room.checked_sub(output.content.len()) {
                         Some(room) => self.room = room,
@@ -354,9 +361,10 @@ impl ChatRun<'_, '_> {
             .call_started(context.iter().copied().map(size).sum());
         let tools = self.engine.parts.tools.definitions();
         let before = self.charge.length();
-        let asked = turn.ask(context, &**self.model, self.name, tools).await;
+        let asked = turn.ask(context, &**self.model, self.name, tools);
+        let asked = self.wait(asked).await?;
         let mut answer = asked.map_err(|error| self.failed(turn.on_error(error, true)))?;
-        while let Some(delta) = answer.next().await {
+        while let Some(delta) = self.wait(answer.next()).await? {
             match delta.map_err(|error| self.failed(turn.on_error(error, true)))? {
                 Delta::Text(text) => self.emit_text(&text).await?,
                 Delta::ToolCall(piece) => self.charge.streamed(piece.arguments.len()),
@@ -384,9 +392,9 @@ impl ChatRun<'_, '_> {
             // The model learns that others do not count.
             let input = Json::new(&call.arguments).unwrap_or(Json::EMPTY_OBJECT);
             let tool = ToolUse::new(&*call.id, &*call.name, input);
-            self.reply.event(StreamEvent::ToolUse(tool)).await?;
+            self.send(StreamEvent::ToolUse(tool)).await?;
         }
-        self.reply.event(StreamEvent::Usage(usage)).await?;
+        self.send(StreamEvent::Usage(usage)).await?;
         Ok(())
     }
 
@@ -416,10 +424,10 @@ impl ChatRun<'_, '_> {
 
     async fn show(&mut self, text: &str) -> Result<(), Gone> {
         if std::mem::take(&mut self.is_anew) && self.has_shown {
-            self.reply.text(PARAGRAPH).await?;
+            self.send(StreamEvent::Text(PARAGRAPH.into())).await?;
         }
         self.has_shown = true;
-        self.reply.text(text).await
+        self.send(StreamEvent::Text(text.into())).await
     }
 
     /// Who took too long or broke off may have worked, and charges for it.
@@ -432,6 +440,6 @@ impl ChatRun<'_, '_> {
 
     async fn result(&mut self, id: &str, output: &ToolOutput) -> Result<(), Gone> {
         let result = ToolResult::new(id, &*output.content, output.is_error);
-        self.reply.event(StreamEvent::ToolResult(result)).await
+        self.send(StreamEvent::ToolResult(result)).await
     }
 }

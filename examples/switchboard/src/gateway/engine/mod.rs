@@ -6,7 +6,6 @@ mod extension;
 mod memory;
 #[cfg(test)]
 mod tests;
-mod writing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,11 +19,10 @@ use exoclaw_proto::limits::HELLO_VERSION;
 use exoclaw_proto::net::{AppError, Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
 use rpc_core::sync::Mutex;
-use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, MemoryConfig};
 use super::memory::Soul;
-use super::store::{Commit, GatewayStore, OpenTurn, StoreError};
+use super::store::{Commit, GatewayStore, OpenTurn, StoreError, Write, Writing};
 use super::tool::Tools;
 use super::usage::UsageEntry;
 use crate::assistant::conversation::ConversationLimits;
@@ -32,7 +30,6 @@ use crate::model::ChatModel;
 use crate::model::options::ModelArgs;
 pub use extension::{Forgotten, MEMORY_FORGET};
 use memory::{Learner, Lesson};
-use writing::Writing;
 
 /// Longest channel, account, peer, guild and team, in bytes: they are stored, and clients choose
 /// them.
@@ -48,16 +45,7 @@ pub const NOT_STORED: &str =
 /// The receiver of a reply's steps.
 #[async_trait]
 pub trait Reply: Send {
-    /// Sends a piece of the model's text.
-    ///
-    /// # Errors
-    /// [`Gone`] if the client has left.
-    ///
-    /// # Cancel safety
-    /// Dropping the future may lose the piece.
-    async fn text(&mut self, text: &str) -> Result<(), Gone>;
-
-    /// Sends any other step, except `error`, which the caller sends, and `done`.
+    /// Sends a step, except `error`, which the caller sends, and `done`.
     ///
     /// # Errors
     /// [`Gone`] if the client has left.
@@ -146,8 +134,11 @@ struct Held {
     _local: TurnGuard,
 }
 
-/// Gets the outcome of a write, and the turn if it had one.
-type Written = oneshot::Receiver<(Result<(), StoreError>, Option<Held>)>;
+/// A turn for those who write in it, one after the other. It ends with the last of them.
+type Shared = Arc<tokio::sync::Mutex<Held>>;
+
+/// The outcome of a write.
+type Written = Write<Result<(), StoreError>>;
 
 /// An engine that answers chats: one at a time for each session, any number concurrently.
 #[derive(Debug)]
@@ -279,20 +270,24 @@ impl Engine {
         })
     }
 
-    /// Stores a commit even if the caller is dropped, and then gives the turn back, or ends it. Once it is stored, the
-    /// model is asked about the lesson, which nobody waits for.
-    fn write(&self, commit: Commit, mut turn: Option<Held>, lesson: Option<Lesson>) -> Written {
+    /// Stores a commit, even if the caller is dropped, behind what was started before in this turn. Once it is stored,
+    /// the model is asked about the lesson, which nobody waits for.
+    fn write(&self, commit: Commit, turn: &Shared, lesson: Option<Lesson>) -> Written {
         let store = Arc::clone(&self.store);
         let learner = self.learner.clone();
+        let (free, turn) = (Arc::clone(turn).try_lock_owned(), Arc::clone(turn));
         self.writing.start(async move {
-            let open = turn.as_mut().map(|turn| &mut turn.open);
-            let outcome = store.commit(commit, open).await;
+            let mut turn = match free {
+                Ok(turn) => turn,
+                Err(_) => turn.lock_owned().await,
+            };
+            let outcome = store.commit(commit, Some(&mut turn.open)).await;
             if let Err(error) = &outcome {
                 tracing::error!(%error, "a chat was not written down");
             } else if let (Some(learner), Some(lesson)) = (learner, lesson) {
                 learner.start(lesson);
             }
-            (outcome, turn)
+            outcome
         })
     }
 

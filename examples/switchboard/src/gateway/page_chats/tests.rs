@@ -36,8 +36,7 @@ async fn chats() -> (Chats, Arc<Notify>) {
     (chats, is_asked)
 }
 
-/// Asks, and waits for the model to be asked. The question is stored by another thread before: meanwhile a
-/// blocking task keeps the paused clock from moving.
+/// Asks, and waits for the model to be asked. Meanwhile a blocking task keeps the paused clock from moving.
 async fn ask(chats: &Chats, is_asked: &Notify) {
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let still = tokio::task::spawn_blocking(move || ended.recv());

@@ -14,6 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::attempts::repeat;
 use super::nodes::Nodes;
+use super::writing::Writing;
 use super::{GatewayStoreConfig, StoreError};
 
 /// The key of the counter.
@@ -77,11 +78,13 @@ struct Counter {
     pools: Pools,
 }
 
-/// What is stored, at a revision. Meanwhile nothing else in this process reads or writes it.
+/// What is stored, at a revision, as far as this process knows.
+#[derive(Debug, Default)]
 struct Current {
     pools: Pools,
     revision: u64,
-    turn: OwnedMutexGuard<()>,
+    /// Whether it need not be read again: no one else writes it, and no write has failed.
+    is_known: bool,
 }
 
 /// The tokens of all nodes, checked against the daily and the monthly budget.
@@ -100,7 +103,8 @@ pub(super) struct Budget {
     pub(super) config: GatewayStoreConfig,
     clock: fn() -> u64,
     unwritten: Arc<Mutex<Vec<Change>>>,
-    turn: Arc<tokio::sync::Mutex<()>>,
+    current: Arc<tokio::sync::Mutex<Current>>,
+    writing: Writing,
 }
 
 impl Budget {
@@ -116,7 +120,8 @@ impl Budget {
             config,
             clock,
             unwritten: Arc::default(),
-            turn: Arc::default(),
+            current: Arc::default(),
+            writing: Writing::default(),
         }
     }
 
@@ -143,10 +148,9 @@ impl Budget {
                 return Ok(Err(exceeded));
             }
             let reservation = self.hold(total.day, estimate);
-            let written = self.write(current).await;
-            // Nobody else counts with what a gateway alone reserves, and its disk may be full.
+            // Nobody else counts with what a gateway alone reserves.
             if !self.nodes.is_alone() {
-                written?;
+                self.write(current).await?;
             }
             Ok(Ok(reservation))
         };
@@ -194,17 +198,18 @@ impl Budget {
         }
     }
 
-    async fn current(&self) -> Result<Current, StoreError> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        let entry = self.bucket.get(KEY).await?;
-        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-        let counter = entry.map(|entry| serde_json::from_slice(&entry.value));
-        let Counter { pools } = counter.transpose()?.unwrap_or_default();
-        Ok(Current {
-            pools,
-            revision,
-            turn,
-        })
+    /// Returns what is stored. Meanwhile nothing else in this process reads or writes it.
+    async fn current(&self) -> Result<OwnedMutexGuard<Current>, StoreError> {
+        let mut current = Arc::clone(&self.current).lock_owned().await;
+        if !current.is_known {
+            let entry = self.bucket.get(KEY).await?;
+            let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+            let counter = entry.map(|entry| serde_json::from_slice(&entry.value));
+            let Counter { pools } = counter.transpose()?.unwrap_or_default();
+            (current.pools, current.revision) = (pools, revision);
+            current.is_known = self.nodes.is_alone();
+        }
+        Ok(current)
     }
 
     /// Returns the tokens of all nodes on this day.
@@ -216,25 +221,27 @@ impl Budget {
     }
 
     /// Writes what is not written, also if the future is dropped.
-    async fn write(&self, current: Current) -> Result<(), StoreError> {
+    async fn write(&self, mut current: OwnedMutexGuard<Current>) -> Result<(), StoreError> {
         let (mut pools, unwritten) = (current.pools, Arc::clone(&self.unwritten));
-        let mut changes = std::mem::take(&mut *unwritten.lock());
+        let changes = std::mem::take(&mut *unwritten.lock());
         apply(&changes, &mut pools);
         if pools == current.pools {
             return Ok(());
         }
         let text = serde_json::to_vec(&Counter { pools })?.into();
         let (bucket, id) = (self.bucket.clone(), self.nodes.id());
-        let writing = tokio::spawn(async move {
+        let writing = async move {
+            let is_known = std::mem::take(&mut current.is_known);
             let written = bucket.update_once(KEY, text, current.revision, &id).await;
-            if written.is_err() {
-                let mut later = unwritten.lock();
-                changes.append(&mut later);
-                *later = changes;
+            match written {
+                Ok(revision) => {
+                    (current.pools, current.revision) = (pools, revision);
+                    current.is_known = is_known;
+                }
+                Err(_) => drop(unwritten.lock().splice(..0, changes)),
             }
-            drop(current.turn);
             written.map(drop)
-        });
-        Ok(writing.await.map_err(Failure::unavailable)??)
+        };
+        Ok(self.writing.start(writing).await?)
     }
 }

@@ -10,8 +10,8 @@
 //!   turn has left the queue, and that wakes up, is refused.
 //! - A node that loses its lease begins no turn until it is back under a new id.
 //! - Before a reply is done, its turn, its usage and its tokens are stored.
-//! - Of runs that a node had not stored when it ended, the session, the day and the month count the estimate of their
-//!   first request.
+//! - Of runs of which a node had stored the question alone when it ended, the session, the day and the month count the
+//!   estimate of their first request.
 
 mod attempts;
 mod budget;
@@ -28,6 +28,7 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 mod usage_log;
+mod writing;
 
 use super::memory::{Entity, Turn};
 use super::usage::UsageEntry;
@@ -40,6 +41,7 @@ pub use gateway_store::{GatewayStore, GatewayStoreConfig, usage};
 pub use import::OLD_FILE_NAME;
 pub use record::Record;
 pub use sessions::OpenTurn;
+pub(super) use writing::{Write, Writing};
 
 rpc_core::config! {
     /// Limits on the stored data. The oldest data is forgotten first.
@@ -76,7 +78,8 @@ pub struct Commit {
     pub usage: Vec<UsageEntry>,
     /// Whether the turn goes on: what is stored of it is its question.
     pub goes_on: bool,
-    /// The estimated tokens of a turn that goes on, in whose place [`usage`](Self::usage) comes when it ends.
+    /// The estimated tokens of a turn that goes on, in whose place [`usage`](Self::usage) comes when it ends; then the
+    /// turn knows them.
     pub noted: u64,
     /// What was learnt of an earlier turn.
     pub learnt: Option<Learnt>,

@@ -72,6 +72,8 @@ pub struct OpenTurn {
     session: String,
     /// Its place in the queue; `None` if there is no queue, or it has left it.
     turn_id: Option<TurnId>,
+    /// The estimated tokens that the session has counted for it.
+    noted: u64,
 }
 
 impl OpenTurn {
@@ -186,6 +188,7 @@ impl GatewayStore {
             known: Session::default(),
             session: session.to_owned(),
             turn_id: None,
+            noted: 0,
         };
         let mut watch = None;
         loop {
@@ -319,16 +322,22 @@ impl GatewayStore {
     /// Dropping the future leaves the results stored or not.
     pub async fn commit(
         &self,
-        commit: Commit,
-        turn: Option<&mut OpenTurn>,
+        mut commit: Commit,
+        mut turn: Option<&mut OpenTurn>,
     ) -> Result<(), StoreError> {
         if commit.goes_on {
-            let turn_id = turn.and_then(|turn| turn.turn_id.as_ref());
+            let turn_id = turn.as_ref().and_then(|turn| turn.turn_id.as_ref());
             let id = self.nodes.id();
             // What cannot be counted now is counted with the usage at the latest.
             let (stored, _) =
                 tokio::join!(self.apply(&id, &commit, turn_id), self.budget.try_write());
+            if let (Ok(()), Some(turn)) = (&stored, turn) {
+                turn.noted = commit.noted;
+            }
             return stored;
+        }
+        if let Some(turn) = &mut turn {
+            commit.noted = std::mem::take(&mut turn.noted);
         }
         let has_used = !commit.usage.is_empty();
         let written = async {

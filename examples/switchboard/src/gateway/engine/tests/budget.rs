@@ -1,10 +1,15 @@
 //! Budgets, and what is counted.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use exoclaw_proto::budget::Budgets;
-use rpc_core::store::MemoryStore;
+use exoclaw_proto::frame::StreamEvent;
+use exoclaw_proto::net::Gone;
+use rpc_core::store::{Log, LogConfig, MemoryStore, Store as _};
 
 use super::harness::*;
-use crate::gateway::engine::NOT_STORED;
+use crate::gateway::engine::{NOT_STORED, Reply};
 use crate::gateway::store::usage;
 use crate::gateway::usage::Ending;
 use crate::model::provider::Provider;
@@ -195,5 +200,31 @@ async fn a_gateway_that_is_killed_in_an_answer_has_stored_its_question_and_count
         run.await.unwrap();
         let used = harness.engine.store.used(Some(key)).await.unwrap();
         assert_eq!(used, (harness.used().await, used.0, used.0));
+    }
+}
+
+/// A client that looks how many records of sessions there are when something comes.
+struct Looks(Arc<dyn Log>, Vec<u64>);
+
+#[async_trait]
+impl Reply for Looks {
+    async fn event(&mut self, _: StreamEvent) -> Result<(), Gone> {
+        self.1.push(self.0.state().await.unwrap().last);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_sent_before_the_question_is_stored_and_a_prompt_answer_is_stored_with_it() {
+    let gated = Script::Answer(vec![say("two"), Step::Gate, bill(10, 5), stop()]);
+    let harness = Harness::new([answer("one"), gated]).await;
+    harness.model.open_gate();
+    let config = LogConfig::new("gateway_sessions.*");
+    let log = harness.store.log("gateway_sessions", config).await.unwrap();
+    for (sent, last) in [([1, 1], 1), ([2, 2], 3)] {
+        let mut client = Looks(Arc::clone(&log), Vec::new());
+        let answered = harness.engine.chat(&from("ann", "hi"), &mut client).await;
+        assert_eq!((answered, client.1), (Ok(()), sent.to_vec()));
+        assert_eq!(log.state().await.unwrap().last, last);
     }
 }

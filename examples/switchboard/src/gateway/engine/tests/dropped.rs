@@ -129,8 +129,9 @@ async fn a_client_that_leaves_while_a_tool_runs_stops_the_tool_and_is_counted() 
 
 #[tokio::test]
 async fn a_reply_without_a_receiver_ends_the_run() {
-    let first = Script::Answer(vec![say("a"), say("b"), bill(6, 3), stop()]);
+    let first = Script::Answer(vec![say("a"), Step::Gate, say("b"), bill(6, 3), stop()]);
     let harness = Harness::new([first, answer("hi")]).await;
+    harness.model.open_gate();
     let mut heard = Heard {
         leaves_after: Some(1),
         ..Heard::default()
@@ -180,10 +181,6 @@ struct Slow(Option<oneshot::Receiver<()>>);
 
 #[async_trait]
 impl Reply for Slow {
-    async fn text(&mut self, _: &str) -> Result<(), Gone> {
-        Ok(())
-    }
-
     async fn event(&mut self, _: StreamEvent) -> Result<(), Gone> {
         Ok(())
     }

@@ -123,6 +123,11 @@ impl Drop for DropSignal {
     }
 }
 
+/// Lets who waits for the model store the question first.
+async fn wait() {
+    tokio::task::yield_now().await;
+}
+
 #[async_trait]
 impl ChatModel for Model {
     async fn stream(&self, request: ChatRequest<'_>) -> Result<Deltas, ModelError> {
@@ -149,6 +154,7 @@ impl ChatModel for Model {
             Script::Answer(steps) => steps,
             Script::Refuse(error) => return Err(error),
             Script::Hang => {
+                wait().await;
                 let _ = self.told.send("asked");
                 std::future::pending().await
             }
@@ -163,6 +169,7 @@ impl ChatModel for Model {
                     Step::Give(delta) => Some(Ok(delta)),
                     Step::Break(error) => Some(Err(error)),
                     Step::Gate => {
+                        wait().await;
                         let _ = told.send("gate");
                         gate.acquire().await.unwrap().forget();
                         None
@@ -372,12 +379,9 @@ impl Heard {
 
 #[async_trait]
 impl Reply for Heard {
-    async fn text(&mut self, text: &str) -> Result<(), Gone> {
-        self.hear(format!("text {text}"))
-    }
-
     async fn event(&mut self, event: StreamEvent) -> Result<(), Gone> {
         self.hear(match event {
+            StreamEvent::Text(text) => format!("text {text}"),
             StreamEvent::ToolUse(it) => {
                 format!("tool_use {} {} {}", it.id, it.name, it.input.get())
             }
