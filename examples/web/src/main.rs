@@ -40,9 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Adds what belongs to the package beside the module, with the version of the crates.
 fn package(root: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
-    let version = manifest
-        .lines()
-        .find_map(|line| line.strip_prefix("version = "));
+    let mut lines = manifest.lines();
+    let version = lines.find_map(|line| line.strip_prefix("version = "));
     let version = version.ok_or("Cargo.toml has no version")?;
     for entry in fs::read_dir(root.join("examples/web/npm"))? {
         let file = entry?.path();
