@@ -82,9 +82,9 @@ impl ClientConn {
     /// Answers a question of the agent. Hosts confirm no answer, so a `SESSION_STATUS` query
     /// follows, whose reply shows that the answer has arrived; if the connection is lost before it,
     /// the answer comes back as [`Unsent`](super::ClientEvent::Unsent) or
-    /// [`Unconfirmed`](super::ClientEvent::Unconfirmed). Newer hosts refuse a late answer with
-    /// [`AnswerRefused`](super::ClientEvent::AnswerRefused). The question may be one of an earlier
-    /// connection.
+    /// [`Unconfirmed`](super::ClientEvent::Unconfirmed), unless its run has ended meanwhile. Newer
+    /// hosts refuse a late answer with [`AnswerRefused`](super::ClientEvent::AnswerRefused). The
+    /// question may be one of an earlier connection.
     ///
     /// # Errors
     /// [`Refused::NotReady`] before CONNECTED, [`Refused::Closed`], [`Refused::QueueFull`],
