@@ -82,6 +82,7 @@ fn ctrl_c_aborts_what_runs_and_waits_and_only_then_ends() {
     screen.ends_in(">  /call file-create {\"path\":\"late.txt\",\"content\":\"x\\n\"}");
     screen.types("\x15 /call shell-run {\"command\":\"ls\"}\r");
     screen.shows("✓ shell-run ls");
+    screen.ends_in(">");
     screen.types("\x03");
     screen.ends_with(0);
 }
