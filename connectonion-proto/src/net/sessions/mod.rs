@@ -58,7 +58,7 @@ pub(crate) fn log_config() -> SessionLogConfig {
 ///   find out at the next host. So no record is both refused and stored.
 #[derive(Debug)]
 pub struct Sessions {
-    log: SessionLog,
+    pub(crate) log: SessionLog,
     /// This host among others; `None` if it is alone.
     member: Option<Member>,
     owned: Mutex<HashMap<String, Owned>>,
@@ -84,7 +84,7 @@ impl Host {
     fn is_alive(&self) -> bool {
         match self {
             Self::Alone { until } => Instant::now() < *until,
-            Self::Among(node) => node.is_valid(),
+            Self::Among(node) => node.lease.is_valid(),
         }
     }
 
@@ -505,11 +505,6 @@ impl Sessions {
             }
         }
         Ok(Some(found))
-    }
-
-    /// Returns the log.
-    pub(crate) const fn log(&self) -> &SessionLog {
-        &self.log
     }
 }
 
