@@ -54,3 +54,8 @@ pub use serve::{Server, ServerOptions, http_config};
 
 /// The name of the protocol in spans and metrics.
 const SYSTEM: &str = "connectonion";
+
+/// Returns 128 random bits that no one can guess.
+fn random() -> u128 {
+    u128::from(rpc_core::net::entropy()) << 64 | u128::from(rpc_core::net::entropy())
+}

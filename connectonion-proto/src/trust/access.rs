@@ -487,24 +487,24 @@ pub(crate) fn prompt_of<'a>(
     input: &'a Input,
     now: f64,
 ) -> Result<(Option<Str>, Option<Verified<'a>>), AuthError> {
-    let plain = || input.prompt.clone().filter(|prompt| !prompt.is_empty());
+    let filled = |prompt: &Str| !prompt.is_empty();
+    let prompt = |signed: Option<Str>| {
+        let signed = signed.filter(filled);
+        signed.or_else(|| input.prompt.clone().filter(filled))
+    };
     if input.signed.payload.is_none() || input.signed.signature.is_none() {
-        return Ok((plain(), None));
+        return Ok((prompt(None), None));
     }
     // Of a caller without an identity it proves nothing, and takes longer than all the rest.
     if *owner == Owner::Unsigned {
-        let signed = input.signed.text("prompt");
-        let prompt = signed.filter(|prompt| !prompt.is_empty());
-        return Ok((prompt.or_else(plain), None));
+        return Ok((prompt(input.signed.text("prompt")), None));
     }
     if is_signed_by_another(owner, &input.signed) {
         return Err(AuthError::InvalidSignature);
     }
     let verified = verifier.verify_onboarding(&input.signed, now)?;
     verified.check_type("INPUT")?;
-    let signed = verified.payload.text("prompt");
-    let prompt = signed.filter(|prompt| !prompt.is_empty()).or_else(plain);
-    Ok((prompt, Some(verified)))
+    Ok((prompt(verified.payload.text("prompt")), Some(verified)))
 }
 
 /// Returns whether a frame is signed by another key than the owner's.

@@ -132,14 +132,9 @@ impl Cluster {
         let Some(other) = others.min_by_key(|_| entropy()) else {
             return;
         };
-        let head = || {
-            let nowhere = (Ipv4Addr::UNSPECIFIED, 0).into();
-            Head::new(
-                nowhere,
-                &http::Request::new(()).into_parts().0,
-                time::system_now(),
-            )
-        };
+        let nowhere = (Ipv4Addr::UNSPECIFIED, 0).into();
+        let request = http::Request::new(()).into_parts().0;
+        let head = || Head::new(nowhere, &request, time::system_now());
         if let Some(url) = self.ticket(&head()) {
             let _ = node.ask(&other, &Question::Dial(url)).await;
         }

@@ -90,6 +90,7 @@ use self::peers::Question;
 use super::HostRuntime;
 use super::sessions::{Sessions, log_config};
 use crate::auth::Address;
+use crate::hub::Hub;
 use crate::limits::{MAX_CLIENT_MESSAGE, SIGNATURE_WINDOW};
 
 pub(super) use peers::Arrival;
@@ -257,7 +258,7 @@ impl Cluster {
             self.shared.tickets.clear();
             node.forwards.close();
             self.shared.sessions.forget_all();
-            runtime.give_up_all();
+            runtime.with_hub(Hub::give_up_all);
             if why == LeaseLost::Released {
                 return std::future::pending().await;
             }

@@ -19,7 +19,7 @@ pub(in crate::net) type Member = Membership<Node>;
 
 /// One life of a host in a cluster. After its lease is lost, the host comes back as another node.
 pub(in crate::net) struct Node {
-    pub(super) lease: NodeLease,
+    pub(in crate::net) lease: NodeLease,
     /// The owners of sessions.
     pub(in crate::net) claims: Claims,
     pub(super) forwards: Arc<Forwards>,
@@ -57,11 +57,6 @@ impl Node {
         answer.map_err(|error| AskError::Store(StoreError::unavailable(error)))
     }
 
-    /// Returns whether this node may serve and write at the moment.
-    pub(in crate::net) fn is_valid(&self) -> bool {
-        self.lease.is_valid()
-    }
-
     /// Returns whether the store says that this node owns a session.
     pub(in crate::net) async fn owns(&self, session_id: &str) -> bool {
         let holder = self.claims.holder(session_id).await;
@@ -80,8 +75,4 @@ impl AsRef<NodeLease> for Node {
     }
 }
 
-impl std::fmt::Debug for Node {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Node").field(self.id()).finish()
-    }
-}
+rpc_core::debug_fields!([] Node, this => { id: this.id() });

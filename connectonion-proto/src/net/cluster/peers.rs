@@ -104,7 +104,7 @@ impl Cluster {
             Question::Ticket(head) => self.ticket(head).map_or(Replied::Full, Replied::Ticket),
             Question::Release { session_id } => {
                 let node = self.shared.member.current()?;
-                let release = || runtime.release(session_id);
+                let release = || runtime.with_hub(|hub, now| hub.release_idle(session_id, now));
                 Replied::Released(node.claims.release_if(session_id, release).await.ok()?)
             }
             Question::Dial(_) => Replied::Dialling,

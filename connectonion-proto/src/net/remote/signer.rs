@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rpc_core::Refused;
-use rpc_core::net::entropy;
 
 use crate::auth::{Address, Draft, unix_seconds};
 use crate::client::Sign;
 use crate::frame::Signed;
+use crate::net::random;
 
 /// The parts of a signature: the key, the recipient, and the wall clock.
 #[derive(Clone)]
@@ -27,8 +27,7 @@ impl RequestSigner {
         add: impl FnOnce(Draft) -> Draft,
     ) -> Result<Signed, Refused> {
         let now = unix_seconds((self.clock)());
-        let random = u128::from(entropy()) << 64 | u128::from(entropy());
-        let mut draft = Draft::new(now).with_nonce(random).with("type", kind);
+        let mut draft = Draft::new(now).with_nonce(random()).with("type", kind);
         if let Some(host) = &self.host {
             draft = draft.with_to(host);
         }

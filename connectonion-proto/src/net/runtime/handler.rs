@@ -19,7 +19,7 @@ use crate::limits::{
     ALREADY_AUTHENTICATED, AUTHENTICATE_FIRST, INPUT_REFUSED, PROMPT_REQUIRED, SERVICE_RESTART,
     of_server,
 };
-use crate::net::SYSTEM;
+use crate::net::{SYSTEM, random};
 use crate::server::{ServerConn, ServerEvent, Warning};
 use crate::trust::{AccessControl, Admission, Onboarding, is_signed_by_another, prompt_of};
 use crate::upload::{Sender, UploadError};
@@ -137,7 +137,7 @@ impl Caller {
             return self.refuse_connect(ErrorFrame::new(error.to_string()));
         }
         self.owner.get_or_init(|| owner);
-        let mut request = ConnectRequest::new(owner, connect, super::random());
+        let mut request = ConnectRequest::new(owner, connect, random());
         request.recommend_signature = recommend_signature;
         request.caller = Some(self.remote.address).filter(|it| !it.is_unspecified());
         self.runtime.enter(self.conn, request);
@@ -170,7 +170,11 @@ impl Caller {
             outcome => outcome,
         };
         let is_wrong = outcome == Err(AuthError::InvalidInviteCode);
-        runtime.onboarded(conn, outcome);
+        runtime.write(conn, |machine| match outcome {
+            Ok(Onboarding::Welcome(success)) => machine.welcome(&success),
+            Ok(Onboarding::Payment { .. }) => Ok(()),
+            Err(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
+        });
         if is_wrong {
             self.wrong_code(attempt);
         }
@@ -422,15 +426,6 @@ impl HostRuntime {
         let asking = async { check(identity, amount).await };
         let is_paid = catch_panic("a payment check", asking).await;
         is_paid.unwrap_or(false)
-    }
-
-    /// Tells a stranger what has become of the onboarding.
-    fn onboarded(&self, conn: ConnId, outcome: Result<Onboarding, AuthError>) {
-        self.write(conn, |machine| match outcome {
-            Ok(Onboarding::Welcome(success)) => machine.welcome(&success),
-            Ok(Onboarding::Payment { .. }) => Ok(()),
-            Err(error) => machine.refuse(&ErrorFrame::new(error.to_string())),
-        });
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
-use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, entropy, time};
+use rpc_core::net::{Connections, DriverConfig, Handle, SharedHub, Transport, time};
 use rpc_core::store::Store;
 use rpc_core::sync::Mutex;
 use rpc_core::{CloseFrame, CloseReason, Refused};
@@ -27,6 +27,7 @@ use crate::frame::{ErrorFrame, SessionState, SessionStatus, Signed};
 use crate::hub::{ConnId, ConnectRequest, Hub, Now, Owner, Prompt, RunId};
 use crate::id::SessionId;
 use crate::net::cluster::Cluster;
+use crate::net::random;
 use crate::server::{ServerConfig, ServerConn};
 use crate::storage::StorageError;
 use crate::trust::AccessControl;
@@ -248,17 +249,6 @@ impl HostRuntime {
         (handle, handler)
     }
 
-    /// Gives up all sessions: their runs are stopped, and their connections closed with 1012, so that
-    /// their clients connect to a host that may serve them. Nothing is stored.
-    pub(super) fn give_up_all(&self) {
-        self.with_hub(Hub::give_up_all);
-    }
-
-    /// Gives up a session that no one uses. Returns whether this host does not have it any more.
-    pub(super) fn release(&self, session_id: &str) -> bool {
-        self.with_hub(|hub, now| hub.release_idle(&session_id.into(), now))
-    }
-
     /// Takes over the session of a host that has died. Returns `false` if this one has no room, or
     /// is shutting down.
     pub(super) fn recover(&self, session_id: &str) -> bool {
@@ -340,22 +330,18 @@ impl HostRuntime {
     /// could not be stored before is stored again, at the beginning and at the end.
     pub async fn drain(&self, timeout: Duration) {
         let deadline = time::now() + timeout;
-        self.store_again();
+        self.with_hub(Hub::store_again);
         if !self.shared.hub.drain(timeout).await {
             let running = self.running();
             tracing::warn!(running, "agents are still running at shutdown");
         }
-        self.store_again();
+        self.with_hub(Hub::store_again);
         let rest = deadline.saturating_duration_since(time::now());
         self.shared.hub.drain(rest).await;
         let unstored = self.unstored();
         if unstored > 0 {
             tracing::warn!(unstored, "results are not stored at shutdown");
         }
-    }
-
-    fn store_again(&self) {
-        self.with_hub(Hub::store_again);
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -423,7 +409,7 @@ impl HostRuntime {
     }
 
     /// Changes the sessions, and sends what follows.
-    fn with_hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
+    pub(super) fn with_hub<T>(&self, act: impl FnOnce(&mut Hub, Now) -> T) -> T {
         self.hub().with(|state, now| act(&mut state.hub, now))
     }
 
@@ -436,11 +422,6 @@ impl HostRuntime {
         let hub = self.hub();
         hub.peek(|state| state.connections.write(conn.0, write));
     }
-}
-
-/// Returns 128 random bits that no one can guess.
-fn random() -> u128 {
-    u128::from(entropy()) << 64 | u128::from(entropy())
 }
 
 rpc_core::debug_fields!([] HostRuntime, this => {

@@ -199,7 +199,7 @@ async fn recover(runtime: &HostRuntime, sessions: &Sessions) {
 /// once what of the sessions is lost.
 async fn tend(runtime: HostRuntime, sessions: Arc<Sessions>) {
     let is_alone = runtime.shared.cluster.is_none();
-    if is_alone && let Err(error) = sessions.log().check().await {
+    if is_alone && let Err(error) = sessions.log.check().await {
         // As where the host has ended meanwhile.
         tracing::debug!(%error, "the sessions were not checked");
     }

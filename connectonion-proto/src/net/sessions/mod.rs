@@ -58,7 +58,7 @@ pub(crate) fn log_config() -> SessionLogConfig {
 ///   find out at the next host. So no record is both refused and stored.
 #[derive(Debug)]
 pub struct Sessions {
-    log: SessionLog,
+    pub(crate) log: SessionLog,
     /// This host among others; `None` if it is alone.
     member: Option<Member>,
     owned: Mutex<HashMap<String, Owned>>,
@@ -84,7 +84,7 @@ impl Host {
     fn is_alive(&self) -> bool {
         match self {
             Self::Alone { until } => Instant::now() < *until,
-            Self::Among(node) => node.is_valid(),
+            Self::Among(node) => node.lease.is_valid(),
         }
     }
 
@@ -218,52 +218,7 @@ impl Sessions {
         session_id: &str,
         now: f64,
     ) -> Result<Option<Record>, StorageError> {
-        let taking = async {
-            let ownership = match host {
-                Host::Alone { .. } => None,
-                Host::Among(node) => match node.claims.claim(session_id).await {
-                    Ok(Claimed::Owned(ownership)) => Some(ownership),
-                    Ok(Claimed::Held { .. }) => return Err(StorageError::Fenced),
-                    Err(error) => return Err(not_claimed(&error)),
-                },
-            };
-            let taken_from = ownership.as_ref().and_then(Ownership::taken_from);
-            let (mut is_taken, mut session) = (taken_from.is_some(), Session::default());
-            let mut fence = ownership.as_ref().map_or(0, Ownership::fence);
-            for _ in 0..MAX_TAKEOVERS {
-                self.read(host, session_id, &mut session).await?;
-                if session.fence() > fence {
-                    if let Host::Among(node) = host
-                        && !node.owns(session_id).await
-                    {
-                        return Err(StorageError::Fenced);
-                    }
-                    // The store has lost who owned what, and counts owners from the beginning.
-                    fence = session.fence().saturating_add(1);
-                    is_taken = true;
-                }
-                session.set_fence(fence);
-                let mut record = found(&session);
-                if is_taken || ownership.is_none() && is_running(session.head()) {
-                    record = record.map(|record| match record.status {
-                        RecordStatus::Running => interrupted(record, now),
-                        _ => record,
-                    });
-                    let marking = self.mark(host, session_id, &mut session, record.as_ref());
-                    match marking.await {
-                        Ok(()) => {}
-                        // The old owner was still at work, or there is a new one: reading tells.
-                        Err(StoreError::Conflict) if host.is_alive() => continue,
-                        Err(error) => return Err(failed(error)),
-                    }
-                }
-                let owned = Owned { session, ownership };
-                self.owned.lock().insert(session_id.to_owned(), owned);
-                return Ok(record);
-            }
-            Err(StorageError::Fenced)
-        };
-        let taken = taking.await;
+        let taken = self.claim_and_read(host, session_id, now).await;
         if taken.is_err()
             && let Host::Among(node) = host
         {
@@ -272,6 +227,58 @@ impl Sessions {
             let _ = node.claims.release_if(session_id, is_unused).await;
         }
         taken
+    }
+
+    /// Claims a session, and reads it until nothing of a former owner is missing.
+    async fn claim_and_read(
+        &self,
+        host: &Host,
+        session_id: &str,
+        now: f64,
+    ) -> Result<Option<Record>, StorageError> {
+        let ownership = match host {
+            Host::Alone { .. } => None,
+            Host::Among(node) => match node.claims.claim(session_id).await {
+                Ok(Claimed::Owned(ownership)) => Some(ownership),
+                Ok(Claimed::Held { .. }) => return Err(StorageError::Fenced),
+                Err(error) => return Err(not_claimed(&error)),
+            },
+        };
+        let taken_from = ownership.as_ref().and_then(Ownership::taken_from);
+        let (mut is_taken, mut session) = (taken_from.is_some(), Session::default());
+        let mut fence = ownership.as_ref().map_or(0, Ownership::fence);
+        for _ in 0..MAX_TAKEOVERS {
+            self.read(host, session_id, &mut session).await?;
+            if session.fence() > fence {
+                if let Host::Among(node) = host
+                    && !node.owns(session_id).await
+                {
+                    return Err(StorageError::Fenced);
+                }
+                // The store has lost who owned what, and counts owners from the beginning.
+                fence = session.fence().saturating_add(1);
+                is_taken = true;
+            }
+            session.set_fence(fence);
+            let mut record = found(&session);
+            if is_taken || ownership.is_none() && is_running(session.head()) {
+                record = record.map(|record| match record.status {
+                    RecordStatus::Running => interrupted(record, now),
+                    _ => record,
+                });
+                let marking = self.mark(host, session_id, &mut session, record.as_ref());
+                match marking.await {
+                    Ok(()) => {}
+                    // The old owner was still at work, or there is a new one: reading tells.
+                    Err(StoreError::Conflict) if host.is_alive() => continue,
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            let owned = Owned { session, ownership };
+            self.owned.lock().insert(session_id.to_owned(), owned);
+            return Ok(record);
+        }
+        Err(StorageError::Fenced)
     }
 
     /// Appends who the owner is, and what has become of the run of the former one.
@@ -498,11 +505,6 @@ impl Sessions {
             }
         }
         Ok(Some(found))
-    }
-
-    /// Returns the log.
-    pub(crate) const fn log(&self) -> &SessionLog {
-        &self.log
     }
 }
 

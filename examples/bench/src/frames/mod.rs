@@ -167,10 +167,7 @@ fn write<F: Serialize>(n: u64, frame: &F, buffer: &mut String) {
 
 /// An answer that is left raw, beside the least that a reader of JSON must do: check the text from end
 /// to end, keeping it as it is.
-fn raw<O>(name: &str, text: fn() -> String, decode: fn(&str, &Limits) -> O) -> Work
-where
-    O: 'static,
-{
+fn raw<O: 'static>(name: &str, text: fn() -> String, decode: fn(&str, &Limits) -> O) -> Work {
     Work::new(name, 200_000, move |n| {
         let limits = Limits::default();
         repeat(n, &text(), |text| decode(text, &limits));

@@ -30,13 +30,6 @@ impl Child {
         }
     }
 
-    /// A server and its address.
-    pub(super) fn server(kind: &str) -> (Self, String) {
-        let mut server = Self::start(&["serve", kind]);
-        let address = server.line();
-        (server, address)
-    }
-
     /// What it says next.
     pub(super) fn line(&mut self) -> String {
         let mut line = String::new();

@@ -115,7 +115,8 @@ impl Measured {
             }
             Self::Idle(count, bytes) => ("hold", end.to_owned(), (count, bytes), count),
         };
-        let (server, address) = Child::server(&kind);
+        let mut server = Child::start(&["serve", &kind]);
+        let address = server.line();
         let client = |count: usize| {
             let counts = (count.to_string(), counts.1.to_string());
             let mut client = Child::start(&[word, &kind, &address, &counts.0, &counts.1]);

@@ -122,7 +122,7 @@ crate::config! {
 pub struct Hooks {
     guessable: Vec<Arc<Guessable>>,
     on_upgrade: Vec<Arc<UpgradeHook>>,
-    http: Option<Arc<HttpHook>>,
+    pub(super) http: Option<Arc<HttpHook>>,
     authorize: Vec<Arc<Authorize>>,
 }
 
@@ -231,10 +231,6 @@ impl HttpConfig {
         }
         let listed = || select_subprotocol(&parts.headers, &self.ws.subprotocols);
         Ok(selected.or_else(listed))
-    }
-
-    pub(super) const fn answers_http(&self) -> bool {
-        self.hooks.http.is_some()
     }
 
     /// Answers a request as the [service](Self::with_http) does; `None` without one. A server with pages of its own

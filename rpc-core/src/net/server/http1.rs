@@ -145,7 +145,7 @@ async fn decide<B: hyper::body::Body>(
         }
         return upgrade(shared, peer, parts, client, opening, agreed);
     }
-    if config.answers_http() {
+    if config.hooks.http.is_some() {
         if let Some(refusal) = config.authorize(&parts, peer) {
             return refusal;
         }

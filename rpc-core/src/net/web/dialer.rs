@@ -117,17 +117,13 @@ impl WsDialer {
         }
     }
 
-    fn next_target(&self) -> &Target {
-        let node = self.next_node();
-        self.leave(node);
-        &self.targets[node]
-    }
-
     async fn open(&self) -> Result<WsStream, DialError> {
         let mut left = self.targets.len();
         loop {
             left -= 1;
-            match WsStream::open(self.next_target(), &self.config).await {
+            let node = self.next_node();
+            self.leave(node);
+            match WsStream::open(&self.targets[node], &self.config).await {
                 Err(DialError::Unreachable { .. }) if left > 0 => {}
                 done => return done,
             }

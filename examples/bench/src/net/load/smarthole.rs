@@ -1,6 +1,5 @@
 //! Our SmartHole router: it is the end that asks. The client gets the address to connect to.
 
-use rpc_core::Limits;
 use smarthole_proto::hub::Input;
 use smarthole_proto::net::{RouterRuntime, Server, ServerOptions};
 use smarthole_proto::router::Keywords;
@@ -17,10 +16,7 @@ async fn ask(runtime: &RouterRuntime, text: &str) {
 
 pub(super) async fn load(address: &str, pace: Pace) {
     let mut options = ServerOptions::default();
-    options.connection.limits = Limits {
-        max_message_rate: None,
-        ..Limits::default()
-    };
+    options.connection.limits.max_message_rate = None;
     let server = Server::bind("127.0.0.1:0", Keywords::new(), options);
     let server = server.await.unwrap();
     let (url, runtime) = (server.url(), server.runtime());

@@ -1,8 +1,7 @@
 //! Our Snek client.
 
 use snek_proto::client::ClientConfig;
-use snek_proto::frame::Final;
-use snek_proto::frame::NoKwargs;
+use snek_proto::frame::{Final, NoKwargs};
 use snek_proto::net::{Client, connect_lazy};
 
 use super::Pace;

@@ -2,10 +2,7 @@
 
 use acolyte_proto::error::AppError;
 use acolyte_proto::frame::{ChatRequest, Reply, Status};
-use acolyte_proto::limits::defaults;
 use acolyte_proto::net::{Agent, ChatReply, Server, ServerOptions};
-
-use rpc_core::Limits;
 
 use super::{CHUNK, CONNECTIONS, OnListen};
 use crate::text;
@@ -31,10 +28,7 @@ impl Agent for Chunks {
 
 pub(super) async fn serve(on_listen: OnListen) {
     let mut options = ServerOptions::default();
-    options.connection.limits = Limits {
-        max_message_rate: None,
-        ..defaults()
-    };
+    options.connection.limits.max_message_rate = None;
     options.http.limits.max_connections = CONNECTIONS;
     let server = Server::bind("127.0.0.1:0", Chunks(text::words(CHUNK)), options);
     let server = server.await.unwrap();

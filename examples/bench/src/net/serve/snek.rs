@@ -66,10 +66,7 @@ pub(super) async fn serve(on_listen: OnListen, tells: bool) {
         .with_user("ann", "a", "Ann");
     let mut options = ServerOptions::default();
     options.connection.max_requests = 4_096;
-    options.connection.limits = Limits {
-        max_message_rate: None,
-        ..Limits::default()
-    };
+    options.connection.limits.max_message_rate = None;
     options.http.limits.max_connections = CONNECTIONS;
     let backend = Echoing { memory, tells };
     let server = Server::bind("127.0.0.1:0", backend, options).await.unwrap();
