@@ -336,24 +336,6 @@ async fn an_owner_that_is_not_reached_gives_up_an_idle_session_and_keeps_one_in_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_a_host_cannot_read_is_free_for_the_next_one() {
-    let (net, _, [a, b]) = Host::two().await;
-    a.store.set_delay(SECOND);
-    let mut refused = net.client("a").await;
-    let first = connect(&client_key(), json!({"session_id": "s"}));
-    refused.send(&first).await;
-    // It is claimed by now, and read next.
-    sleep(SECOND * 7 / 2).await;
-    a.store.set_denied(true);
-    sleep(SECOND).await;
-    a.store.set_denied(false);
-    let error = refused.error().await;
-    assert!(error.contains("not available"), "{error}");
-    let (_served, _) = net.inside("b", "s").await;
-    assert_eq!((a.runtime.sessions(), b.runtime.sessions()), (0, 1));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_connection_is_passed_on_once() {
     let (net, _, [_a, _b]) = Host::two().await;
     let (_first, _) = net.inside("a", "a's").await;

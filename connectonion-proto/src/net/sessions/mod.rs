@@ -211,26 +211,8 @@ impl Sessions {
         Ok(record.filter(|record| !record.is_expired(now)))
     }
 
-    /// Becomes the owner of a session, and reads what there is. What cannot be read is given back.
+    /// Becomes the owner of a session, and reads what there is.
     async fn take(
-        &self,
-        host: &Host,
-        session_id: &str,
-        now: f64,
-    ) -> Result<Option<Record>, StorageError> {
-        let taken = self.claim_and_read(host, session_id, now).await;
-        if taken.is_err()
-            && let Host::Among(node) = host
-        {
-            let is_unused = || self.owned(session_id).is_none();
-            // Where this fails, the next host asks for it.
-            let _ = node.claims.release_if(session_id, is_unused).await;
-        }
-        taken
-    }
-
-    /// Claims a session, and reads it until nothing of a former owner is missing.
-    async fn claim_and_read(
         &self,
         host: &Host,
         session_id: &str,
