@@ -168,9 +168,8 @@ impl Bucket {
             let written = match id {
                 None => self.write(key, value, Some(last)).await,
                 Some(id) => {
-                    let appending = self
-                        .log
-                        .append_once(&subject, value, Some(last), id, || true);
+                    let log = &self.log;
+                    let appending = log.append_once(&subject, value, Some(last), id, || true);
                     appending.await
                 }
             };

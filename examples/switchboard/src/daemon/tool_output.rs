@@ -75,13 +75,10 @@ pub(super) fn read(excerpt: &Excerpt) -> Vec<Part> {
 }
 
 fn scope(key: &'static str, query: &Query, pattern: &str, matches: usize) -> Part {
+    let scope = query.folder.as_deref().unwrap_or(WHOLE_WORKSPACE);
     Part::ScopeHeader(ScopeHeader {
         label_key: label(key),
-        scope: query
-            .folder
-            .clone()
-            .unwrap_or_else(|| WHOLE_WORKSPACE.to_owned())
-            .into(),
+        scope: scope.to_owned().into(),
         patterns: vec![pattern.to_owned().into()],
         matches: count(matches),
     })
@@ -149,12 +146,8 @@ pub(super) fn command(line: &str) -> Part {
 }
 
 pub(super) fn output(output: &News) -> Vec<Part> {
-    let mut parts: Vec<_> = output
-        .first
-        .iter()
-        .cloned()
-        .map(Part::ShellOutput)
-        .collect();
+    let first = output.first.iter().cloned();
+    let mut parts: Vec<_> = first.map(Part::ShellOutput).collect();
     parts.extend(left_out(output.left_out, "lines"));
     parts.extend(output.last.iter().cloned().map(Part::ShellOutput));
     parts

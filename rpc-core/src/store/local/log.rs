@@ -10,8 +10,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::logs::{Logs, OpenLog};
-use super::rows::View;
-use super::rows::{millis, system_time};
+use super::rows::{View, millis, system_time};
 use super::{Engine, Link, MAX_PAYLOAD, Node};
 use crate::Str;
 use crate::store::subject::{check_len, check_pattern, check_subject};
@@ -33,9 +32,8 @@ impl LocalLog {
         work: impl FnOnce(&View) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         if self.node.engine.is_virtual {
-            return self
-                .with(false, |logs, wanted| work(&logs.view(wanted)?))
-                .await;
+            let reading = self.with(false, |logs, wanted| work(&logs.view(wanted)?));
+            return reading.await;
         }
         blocking(self.view.clone(), work).await
     }
@@ -116,14 +114,12 @@ impl Log for LocalLog {
                 time: 0,
             })
         };
-        let heads = self
-            .read_with(move |view| view.lasts(&pattern, damaged))
-            .await?;
+        let heads = self.read_with(move |view| view.lasts(&pattern, damaged));
         let without_payload = |head| Record {
             payload: Bytes::new(),
             ..head
         };
-        Ok(heads.into_iter().map(without_payload).collect())
+        Ok(heads.await?.into_iter().map(without_payload).collect())
     }
 
     async fn watch(&self, pattern: &str) -> Result<Watched, StoreError> {

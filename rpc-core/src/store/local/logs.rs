@@ -24,6 +24,8 @@ const START: Duration = Duration::from_secs(1_800_000_000);
 const PAGE: usize = 64;
 /// How many records are purged in one write, so that others do not wait for long.
 const PURGED: usize = 512;
+/// Of how many subjects of a log the last numbers are known.
+const LASTS: usize = 1024;
 /// The longest subject or id, in bytes.
 const MAX_NAME: usize = 16 * 1024;
 
@@ -62,6 +64,8 @@ struct Data {
     ids: HashMap<Str, u64>,
     /// The ids with the times and numbers of their records, in that order.
     came: VecDeque<(u64, Str, u64)>,
+    /// The last numbers of subjects that were written lately.
+    lasts: HashMap<Str, u64>,
 }
 
 impl Data {
@@ -72,6 +76,7 @@ impl Data {
             next_expiry: 0,
             ids: HashMap::new(),
             came: VecDeque::new(),
+            lasts: HashMap::new(),
         }
     }
 
@@ -101,9 +106,8 @@ impl Logs {
     pub(super) fn all(&mut self) -> Result<Vec<(String, LogConfig)>, StoreError> {
         self.load()?;
         let logs = self.logs.iter();
-        Ok(logs
-            .map(|(name, log)| (name.to_string(), log.head.config.clone()))
-            .collect())
+        let logs = logs.map(|(name, log)| (name.clone(), log.head.config.clone()));
+        Ok(logs.collect())
     }
 
     /// The time since 1970.
@@ -144,7 +148,6 @@ impl Logs {
         let oldest = self.now().saturating_sub(data.window());
         let number = data.head.number;
         let [(from, mut to), _] = all_keys(number);
-        let mut came = BTreeMap::new();
         loop {
             let rows = self.table.range((&from, &to), Which::Last, PAGE)?;
             let Some((first, _)) = rows.last() else {
@@ -155,16 +158,14 @@ impl Logs {
             let is_end = timed.last().is_some_and(|it| it.time < oldest);
             for Timed { record, time } in timed {
                 if time >= oldest && !record.id.is_empty() {
-                    came.insert(record.sequence, (time, record.id));
+                    let (id, sequence) = (record.id, record.sequence);
+                    data.ids.entry(id.clone()).or_insert(sequence);
+                    data.came.push_front((time, id, sequence));
                 }
             }
             if is_end {
                 break;
             }
-        }
-        for (sequence, (time, id)) in came {
-            data.ids.insert(id.clone(), sequence);
-            data.came.push_back((time, id, sequence));
         }
         Ok(())
     }
@@ -252,10 +253,8 @@ impl Logs {
         self.load()?;
         let Some((name, mut data)) = self.logs.remove_entry(&wanted.name) else {
             self.open(wanted)?;
-            return Err(StoreError::failed(format_args!(
-                "the log {} is lost",
-                wanted.name
-            )));
+            let name = &wanted.name;
+            return Err(StoreError::failed(format_args!("the log {name} is lost")));
         };
         let before = self.changes.len();
         let done = self.expire(&mut data).map(|()| self.changes.len());
@@ -358,28 +357,35 @@ impl Logs {
             });
         }
         let number = data.head.number;
-        let previous = self.last(&subject_keys(number, &subject, 0))?;
-        let previous = previous.map_or(0, |key| sequence_of(&key));
+        let keys = subject_keys(number, &subject, 0);
+        let previous = match data.lasts.get(&subject) {
+            Some(&last) => last,
+            None => self.last(&keys)?.map_or(0, |key| sequence_of(&key)),
+        };
         if expected.is_some_and(|expected| expected != previous) {
             return Err(StoreError::Conflict);
         }
-        let (mut surplus, mut freed) = (None, 0);
-        if let Some(max) = data.head.config.max_per_subject {
-            let max = usize::try_from(max).unwrap_or(usize::MAX);
-            let them = self.range(&subject_keys(number, &subject, 0), max)?;
-            if let Some((key, _)) = them.first().filter(|_| them.len() == max) {
-                let row = self.row(&record_key(number, sequence_of(key)))?;
-                let known = row.and_then(|row| decode(&row).ok());
-                freed = known.map_or(0, |it| size(&it.record));
-                surplus = Some(sequence_of(key));
+        let surplus = match data.head.config.max_per_subject {
+            None => 0,
+            Some(1) => previous,
+            Some(max) => {
+                let max = usize::try_from(max).unwrap_or(usize::MAX);
+                let them = self.range(&keys, max)?;
+                let first = them.first().filter(|_| them.len() == max);
+                first.map_or(0, |(key, _)| sequence_of(key))
             }
-        }
+        };
+        let surplus = match surplus {
+            0 => None,
+            sequence => self.row(&record_key(number, sequence))?,
+        };
+        let freed = surplus.as_ref().map_or(0, bytes_of);
         let bytes = data.head.count.bytes.saturating_sub(freed) + size(&record);
         if data.head.config.max_bytes.is_some_and(|max| bytes > max) {
             return Err(full("the log has all the bytes that it may have"));
         }
-        if let Some(sequence) = surplus {
-            self.remove_of(data, sequence, &subject)?;
+        if let Some(row) = surplus {
+            self.remove_row(data, row, &subject);
         }
         let now = self.now();
         let sequence = data.head.count.last + 1;
@@ -393,8 +399,11 @@ impl Logs {
         data.head.count.last = sequence;
         data.head.count.bytes += size(&record);
         data.head.count.records += 1;
-        let is_first = previous == 0 || (surplus == Some(previous));
-        data.head.count.subjects += u64::from(is_first);
+        data.head.count.subjects += u64::from(previous == 0);
+        if data.lasts.len() >= LASTS {
+            data.lasts.clear();
+        }
+        data.lasts.insert(subject.clone(), sequence);
         if !record.id.is_empty() {
             data.ids.insert(record.id.clone(), sequence);
             data.came.push_back((now, record.id.clone(), sequence));
@@ -441,20 +450,24 @@ impl Logs {
         subject: &str,
     ) -> Result<(), StoreError> {
         let number = data.head.number;
-        let key = record_key(number, sequence);
-        let Some(row) = self.row(&key)? else {
-            return Ok(());
-        };
-        self.changes.insert(key, None);
-        let key = subject_key(number, subject, sequence);
-        self.changes.insert(key, None);
-        data.is_changed = true;
-        data.head.count.records = data.head.count.records.saturating_sub(1);
-        let is_last = self.range(&subject_keys(number, subject, 0), 1)?.is_empty();
-        data.head.count.subjects = data.head.count.subjects.saturating_sub(u64::from(is_last));
-        let freed = decode(&row).map_or(0, |it| size(&it.record));
-        data.head.count.bytes = data.head.count.bytes.saturating_sub(freed);
+        if let Some(row) = self.row(&record_key(number, sequence))? {
+            self.remove_row(data, row, subject);
+            data.lasts.retain(|_, last| *last != sequence);
+            let is_last = self.range(&subject_keys(number, subject, 0), 1)?.is_empty();
+            let count = &mut data.head.count;
+            count.subjects = count.subjects.saturating_sub(u64::from(is_last));
+        }
         Ok(())
+    }
+
+    /// Removes a record of a subject that has others.
+    fn remove_row(&mut self, data: &mut Data, row: Row, subject: &str) {
+        let count = &mut data.head.count;
+        count.records = count.records.saturating_sub(1);
+        count.bytes = count.bytes.saturating_sub(bytes_of(&row));
+        data.is_changed = true;
+        let key = subject_key(data.head.number, subject, sequence_of(&row.0));
+        self.changes.extend([(key, None), (row.0, None)]);
     }
 
     /// Removes some of the records after a number. Returns how many, and after which number there may be more.
@@ -549,6 +562,11 @@ impl Logs {
         }
         Ok(new)
     }
+}
+
+/// The bytes that the record of a row takes; none if it is damaged.
+fn bytes_of(row: &Row) -> u64 {
+    decode(row).map_or(0, |it| size(&it.record))
 }
 
 /// The bytes that a record takes.

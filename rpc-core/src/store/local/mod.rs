@@ -333,14 +333,8 @@ impl<T: Table> LocalStore<T> {
             }
         };
         let thread = std::thread::Builder::new().name("store".to_owned());
-        let thread = thread.spawn(serve).map_err(StoreError::unavailable)?;
-        Ok(Self::connected(
-            table,
-            engine,
-            Link::new(),
-            sender,
-            Some(thread),
-        ))
+        let thread = Some(thread.spawn(serve).map_err(StoreError::unavailable)?);
+        Ok(Self::connected(table, engine, Link::new(), sender, thread))
     }
 
     fn connected(

@@ -387,9 +387,8 @@ impl SessionLog {
     ) -> Result<u64, StoreError> {
         let record_id = format!("{:016x}{:016x}", entropy(), entropy());
         let (last, len) = (Some(session.revision), record.len() as u64);
-        let appending = self
-            .log
-            .append_once(subject, record, last, &record_id, is_alive);
+        let log = &self.log;
+        let appending = log.append_once(subject, record, last, &record_id, is_alive);
         let stored = appending.await?;
         session.wrote(stored, record_id.into());
         session.tail += len;

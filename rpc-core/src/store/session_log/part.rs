@@ -1,7 +1,5 @@
 //! [`Part`]: what one record of a session's log holds.
 
-use std::borrow::Cow;
-
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +72,7 @@ impl Part {
         header.expires = head.expires;
         header.head = head.data.len();
         // Texts and numbers are JSON.
-        let line = serde_json::to_vec(&header).map_or(Cow::Borrowed(&b""[..]), Cow::Owned);
+        let line = serde_json::to_vec(&header).unwrap_or_default();
         let len = line.len() + 1 + head.data.len() + body.len();
         let mut record = BytesMut::with_capacity(len);
         record.extend_from_slice(&line);

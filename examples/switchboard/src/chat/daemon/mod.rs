@@ -224,11 +224,8 @@ fn is_enforced(status: &Status) -> bool {
 fn missing(shown: &str, whole: &str) -> Option<String> {
     let visible = |c: &char| !c.is_whitespace();
     let mut end = shown.chars().rev().filter(visible);
-    let is_shown = whole
-        .chars()
-        .rev()
-        .filter(visible)
-        .all(|c| end.next() == Some(c));
+    let mut all = whole.chars().rev().filter(visible);
+    let is_shown = all.all(|c| end.next() == Some(c));
     match whole.strip_prefix(shown) {
         _ if is_shown => None,
         Some(rest) => Some(rest.to_owned()),

@@ -85,16 +85,11 @@ impl Show {
                 ..
             } => {
                 let title = (title != client).then_some(title);
-                let texts_of: Vec<&str> = title
-                    .into_iter()
-                    .chain([body])
-                    .map(|text| &**text)
-                    .collect();
+                let texts_of = title.into_iter().chain([body]);
+                let texts_of: Vec<&str> = texts_of.map(|text| &**text).collect();
                 let texts_of = texts_of.join("\n");
-                let mut texts = texts_of
-                    .lines()
-                    .map(printable)
-                    .filter(|text| !text.is_empty());
+                let texts = texts_of.lines().map(printable);
+                let mut texts = texts.filter(|text| !text.is_empty());
                 let first = texts.next().unwrap_or_default();
                 let mark = if *priority == Priority::High {
                     " (!)"

@@ -171,15 +171,11 @@ impl Capture {
         let fresh = self.count() - self.reported.max(self.first.len());
         let shown = most.min(fresh).min(self.last.len());
         self.reported = self.count();
+        let last = self.last.iter().skip(self.last.len() - shown);
         News {
             first,
             left_out: fresh - shown,
-            last: self
-                .last
-                .iter()
-                .skip(self.last.len() - shown)
-                .cloned()
-                .collect(),
+            last: last.cloned().collect(),
         }
     }
 

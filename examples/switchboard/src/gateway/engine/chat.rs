@@ -16,7 +16,7 @@ use snek_proto::llm::toolloop::{Call, ToolFailure};
 use tokio::task::JoinSet;
 
 use super::charge::Charge;
-use super::{Engine, Held, NOT_STORED, PageChat, Reply, internal};
+use super::{Engine, Held, NOT_STORED, PageChat, Reply, unreadable};
 use crate::assistant::{self, Step, many_rounds};
 use crate::gateway::memory::{Context, Mark, Turn};
 use crate::gateway::store::Commit;
@@ -208,15 +208,16 @@ impl Engine {
         let window = self.parts.memory.episodic_window;
         // Those without a word of an answer do not count.
         let most = window.map_or(usize::MAX, |window| window.saturating_mul(2));
+        let failed = |error| AppError::Failed(unreadable(error));
         let recalled = self.store.recall(key.as_str(), Some(&turn.open), most);
-        let mut turns = recalled.await.map_err(|error| internal(&error))?;
+        let mut turns = recalled.await.map_err(failed)?;
         // It is asked again.
         turns.pop_if(|last| id.is_some() && last.id.as_deref() == id);
         let entities = match self.parts.memory.semantic {
             true => self.store.entities(key.as_str(), Some(&turn.open)).await,
             false => Ok(Vec::new()),
         };
-        let entities = entities.map_err(|error| internal(&error))?;
+        let entities = entities.map_err(failed)?;
         let soul = self.soul().await;
         let context = Context {
             instructions: self.parts.agent.system_prompt.as_deref(),

@@ -11,7 +11,7 @@ use rpc_core::text::beginning;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::{Engine, unavailable};
+use super::{Engine, unavailable, unreadable};
 use crate::gateway::memory::{self, Entity, Words};
 use crate::gateway::store::Forget;
 
@@ -117,9 +117,8 @@ impl Engine {
     ) -> Result<(), RpcError> {
         let from = self.session(from, Method::ChatHistory)?;
         let to = self.session(to, Method::ChatSend)?;
-        let copied = self
-            .store
-            .copy(from.as_str(), before, to.as_str(), self.now());
+        let (from, to) = (from.as_str(), to.as_str());
+        let copied = self.store.copy(from, before, to, self.now());
         copied.await.map_err(unreadable)
     }
 
@@ -164,11 +163,9 @@ impl Engine {
     /// Dropping the future leaves it either done or not done.
     pub async fn clear(&self, session: &SessionRef) -> Result<Cleared, RpcError> {
         let key = self.session(session, Method::SessionClear)?;
-        let turn = self.enter(&key).await?;
-        let before = self
-            .store
-            .recall(key.as_str(), Some(&turn.open), usize::MAX);
-        let turns = before.await.map_err(unreadable)?.len();
+        let _turn = self.enter(&key).await?;
+        let turns = self.store.recall(key.as_str(), None, usize::MAX).await;
+        let turns = turns.map_err(unreadable)?.len();
         let entities = self.store.entities(key.as_str(), None).await;
         let facts = entities.map_err(unreadable)?.len();
         let forgotten = self.store.forget(key.as_str(), Forget::Turns).await;
@@ -265,14 +262,4 @@ impl Engine {
 fn bound(limit: Option<u64>) -> usize {
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
     limit.unwrap_or(ITEMS).min(MAX_ITEMS)
-}
-
-/// Logs an error, and returns one without details for the client.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "it is a function for `map_err`"
-)]
-fn unreadable<E: std::fmt::Display>(error: E) -> RpcError {
-    tracing::error!(%error, "an extension has failed");
-    RpcError::new("internal error")
 }

@@ -7,7 +7,6 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +15,7 @@ use exoclaw_proto::binding::Bindings;
 use exoclaw_proto::error::RpcError;
 use exoclaw_proto::frame::{Method, Plugin, SessionRef, Status, StreamEvent, Usage};
 use exoclaw_proto::limits::HELLO_VERSION;
-use exoclaw_proto::net::{AppError, Gone, SessionTurns, TurnGuard};
+use exoclaw_proto::net::{Gone, SessionTurns, TurnGuard};
 use exoclaw_proto::session::SessionKey;
 use rpc_core::sync::Mutex;
 
@@ -175,14 +174,11 @@ impl Engine {
     /// Cancel-safe.
     pub async fn status(&self) -> Status {
         let since = self.now().saturating_sub(ACTIVE_FOR);
-        let sessions = self
-            .store
-            .session_count(since)
-            .await
-            .unwrap_or_else(|error| {
-                tracing::error!(%error, "the sessions cannot be counted");
-                0
-            });
+        let counted = self.store.session_count(since).await;
+        let sessions = counted.unwrap_or_else(|error| {
+            tracing::error!(%error, "the sessions cannot be counted");
+            0
+        });
         let plugins = self.parts.plugins.len() as u64;
         Status::new(HELLO_VERSION, plugins, sessions)
     }
@@ -199,12 +195,8 @@ impl Engine {
 
     /// Returns the answer to `plugin.list`, in the order of the configuration.
     pub fn plugins(&self) -> Vec<Plugin> {
-        self.parts
-            .plugins
-            .iter()
-            .cloned()
-            .map(Plugin::new)
-            .collect()
+        let names = self.parts.plugins.iter().cloned();
+        names.map(Plugin::new).collect()
     }
 
     /// Returns the name of the configured model.
@@ -331,7 +323,11 @@ fn unavailable(error: &StoreError) -> RpcError {
 }
 
 /// Logs an error, and returns one without details for the client.
-fn internal(error: &impl fmt::Display) -> AppError {
-    tracing::error!(%error, "a chat has failed");
-    AppError::Failed(RpcError::new("internal error"))
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it is a function for `map_err`"
+)]
+fn unreadable(error: StoreError) -> RpcError {
+    tracing::error!(%error, "a session cannot be read or changed");
+    RpcError::new("internal error")
 }

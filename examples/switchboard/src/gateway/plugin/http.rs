@@ -64,12 +64,8 @@ impl Http {
             Some(client) if self.hosts.allow(host) => client,
             _ => return Err(text(format!("HTTP request to {host} is not allowed"))),
         };
-        let method = asked
-            .method
-            .as_deref()
-            .unwrap_or("GET")
-            .to_ascii_uppercase();
-        let method = Method::from_bytes(method.as_bytes())?;
+        let method = asked.method.as_deref().unwrap_or("GET");
+        let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())?;
         let mut headers = HeaderMap::try_from(&asked.headers)?;
         // It would name another host than the one that was granted.
         headers.remove(HOST);

@@ -38,10 +38,11 @@ type Change = (u64, i64);
 fn apply(changes: &[Change], pools: &mut Pools) {
     for &(day, tokens) in changes {
         pools.advance(day);
-        if day == pools.day {
+        let is_same = day == pools.day;
+        if is_same {
             pools.daily.used = pools.daily.used.saturating_add_signed(tokens);
         }
-        if month_of(day) == month_of(pools.day) {
+        if is_same || month_of(day) == month_of(pools.day) {
             pools.monthly.used = pools.monthly.used.saturating_add_signed(tokens);
         }
     }
@@ -59,9 +60,8 @@ pub struct Reservation {
 
 impl Reservation {
     /// Counts the tokens that were used instead of the estimated ones.
-    pub fn settle(self, used: u64) {
-        let used = i64::try_from(used).unwrap_or(i64::MAX);
-        self.unwritten.lock().push((self.day, used));
+    pub fn settle(mut self, used: u64) {
+        self.tokens -= i64::try_from(used).unwrap_or(i64::MAX);
     }
 }
 

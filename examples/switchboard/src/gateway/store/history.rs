@@ -14,8 +14,9 @@ use crate::gateway::memory::{Entity, Turn, learn};
 /// what is new in its body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
+    pub(super) record: Record,
     turns: Vec<Arc<Turn>>,
-    entities: Vec<Entity>,
+    pub(super) entities: Vec<Entity>,
 }
 
 /// What the body of an entry lists.
@@ -42,7 +43,16 @@ impl SessionState for Contents {
             }
         }
         self.keep_last(record.kept);
+        self.record = record;
         true
+    }
+}
+
+/// Returns the record of a session, also if its contents cannot be read.
+pub(super) fn record_of(session: &Session<Contents>) -> Cow<'_, Record> {
+    match session.state().filter(|_| !session.is_broken()) {
+        Some(contents) => Cow::Borrowed(&contents.record),
+        None => Cow::Owned(Record::in_head(session.head()).unwrap_or_default()),
     }
 }
 
@@ -56,11 +66,6 @@ impl Contents {
     pub(super) fn len(&self) -> usize {
         let entities = self.entities.iter().map(Entity::bytes);
         self.turns.iter().map(len).chain(entities).sum()
-    }
-
-    /// Returns what is known, oldest first.
-    pub(super) fn entities(&self) -> &[Entity] {
-        &self.entities
     }
 
     /// Returns whether a turn of this name is there.
@@ -107,7 +112,6 @@ impl Contents {
 /// A session after a change, and what the log has to learn of it.
 #[derive(Debug, Default)]
 pub(super) struct Next {
-    pub(super) record: Record,
     pub(super) contents: Contents,
     /// What is new; nothing if only the record changes.
     new: Vec<Item<'static>>,
@@ -118,9 +122,12 @@ pub(super) struct Next {
 impl Next {
     /// Returns a session as it is known.
     pub(super) fn of(session: &Session<Contents>) -> Self {
+        let mut contents = session.state().cloned().unwrap_or_default();
+        if session.is_broken() {
+            contents.record = record_of(session).into_owned();
+        }
         Self {
-            record: Record::in_head(session.head()).unwrap_or_default(),
-            contents: session.state().cloned().unwrap_or_default(),
+            contents,
             ..Self::default()
         }
     }
@@ -136,11 +143,11 @@ impl Next {
         turn_id: Option<&TurnId>,
         limits: StoreLimits,
     ) -> Result<(), StoreError> {
-        self.record.commit(id, commit, turn_id)?;
+        self.contents.record.commit(id, commit, turn_id)?;
         if let Some(turn) = &commit.turn {
             let turn = turn.shortened(limits.text_bytes).into_owned();
-            self.record.count += u64::from(self.contents.add(turn.clone()));
-            self.record.kept = self.contents.fit(limits);
+            self.contents.record.count += u64::from(self.contents.add(turn.clone()));
+            self.contents.record.kept = self.contents.fit(limits);
             self.new.push(Item::Turn(Cow::Owned(turn)));
         }
         let learnt = commit.learnt.as_ref();
@@ -158,7 +165,7 @@ impl Next {
         for turn in turns {
             self.contents.add(turn);
         }
-        self.record.kept = self.contents.fit(limits);
+        self.contents.record.kept = self.contents.fit(limits);
         self.is_whole = true;
     }
 
@@ -171,9 +178,10 @@ impl Next {
             entities.retain(|it| !it.is_about(subject, relation));
             return entities.len() < before;
         }
-        self.contents = Contents::default();
-        self.record.kept = 0;
-        !self.record.session.is_empty()
+        self.contents.turns.clear();
+        self.contents.entities.clear();
+        self.contents.record.kept = 0;
+        !self.contents.record.session.is_empty()
     }
 
     /// Returns the entry for the log; a whole one if it `is_due`.
@@ -190,7 +198,7 @@ impl Next {
             [] => Vec::new(),
             new => serde_json::to_vec(new)?,
         };
-        let data = serde_json::to_vec(&self.record)?.into();
+        let data = serde_json::to_vec(&self.contents.record)?.into();
         Ok(SessionEntry {
             head: SessionHead {
                 data,

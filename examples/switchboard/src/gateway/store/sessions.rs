@@ -9,7 +9,7 @@ use rpc_core::store::{Session, SessionInfo, StoreError as Failure, Watched};
 use tokio::time::{Instant, sleep};
 
 use super::attempts::{Attempts, LONGEST_PAUSE, passes};
-use super::history::{Contents, Next};
+use super::history::{Contents, Next, record_of};
 use super::record::{Record, TurnId};
 use super::{Commit, Forget, GatewayStore, StoreError};
 use crate::gateway::memory::{Entity, Turn};
@@ -97,16 +97,12 @@ impl Drop for OpenTurn {
     }
 }
 
-fn record_of(session: &Session<Contents>) -> Record {
-    Record::in_head(session.head()).unwrap_or_default()
-}
-
 impl GatewayStore {
     pub(super) async fn record(&self, id: &str) -> Result<Record, StoreError> {
         if self.nodes.is_alone()
             && let Some(known) = self.cached(id)
         {
-            return Ok(record_of(&known));
+            return Ok(record_of(&known).into_owned());
         }
         let head = self.log.head(id).await?.and_then(|last| last.head);
         let record = head.and_then(|head| Record::in_head(&head));
@@ -203,17 +199,17 @@ impl GatewayStore {
             let former = turn.turn_id.replace(turn_id.clone());
             let enter = |next: &mut Next| {
                 if let Some(former) = &former {
-                    next.record.replace(former, &turn_id);
+                    next.contents.record.replace(former, &turn_id);
                 }
-                next.record.enter(session, &turn_id, now);
+                next.contents.record.enter(session, &turn_id, now);
                 Ok(true)
             };
             turn.known = self.change(session, enter).await?;
-            let mut record = record_of(&turn.known);
+            let mut record = record_of(&turn.known).into_owned();
             // Without a valid lease, the others end this turn, or have done so.
             while lease.is_valid() && record.queue.contains(&turn_id) {
                 if record.is_running(&turn_id) {
-                    if record_of(&turn.known) != record {
+                    if *record_of(&turn.known) != record {
                         turn.known = self.read(session).await?;
                     }
                     return Ok(turn);
@@ -305,10 +301,10 @@ impl GatewayStore {
         }
         tracing::info!(?gone, "nodes are gone, and their turns have ended");
         let remove = |next: &mut Next| {
-            next.record.remove_nodes(&gone);
+            next.contents.record.remove_nodes(&gone);
             Ok(true)
         };
-        Ok(record_of(&self.change(session, remove).await?))
+        Ok(record_of(&self.change(session, remove).await?).into_owned())
     }
 
     /// Stores the results of a run in its turn, which ends unless it goes on, and waits until they are stored, and
@@ -408,11 +404,11 @@ impl GatewayStore {
         turn_id: Option<&TurnId>,
     ) -> Result<(), StoreError> {
         let change = |next: &mut Next| {
-            let is_open = |turn_id| next.record.queue.contains(turn_id);
+            let is_open = |turn_id| next.contents.record.queue.contains(turn_id);
             let ends_nothing = commit.is_empty() && !turn_id.is_some_and(is_open);
             // What was learnt of a session that is forgotten does not bring it back.
-            let is_gone = commit.learnt.is_some() && next.record.session.is_empty();
-            if next.record.has(id) || (turn_id.is_some() && ends_nothing) || is_gone {
+            let is_gone = commit.learnt.is_some() && next.contents.record.session.is_empty();
+            if next.contents.record.has(id) || (turn_id.is_some() && ends_nothing) || is_gone {
                 return Ok(false);
             }
             next.commit(id, commit, turn_id, self.limits).map(|()| true)
@@ -452,8 +448,7 @@ impl GatewayStore {
         most: usize,
     ) -> Result<Vec<Turn>, StoreError> {
         let most = most.min(usize::try_from(self.limits.turns).unwrap_or(usize::MAX));
-        let contents = self.contents(session, turn).await?;
-        Ok(contents.last(most))
+        self.part(session, turn, |it| it.last(most)).await
     }
 
     /// Returns what is known from the turns of a session, oldest first, like [`recall`](Self::recall).
@@ -468,20 +463,20 @@ impl GatewayStore {
         session: &str,
         turn: Option<&OpenTurn>,
     ) -> Result<Vec<Entity>, StoreError> {
-        let contents = self.contents(session, turn).await?;
-        Ok(contents.entities().to_vec())
+        self.part(session, turn, |it| it.entities.clone()).await
     }
 
-    async fn contents(
+    async fn part<T: Default>(
         &self,
         session: &str,
         turn: Option<&OpenTurn>,
-    ) -> Result<Contents, StoreError> {
-        let contents = match turn {
-            Some(turn) => turn.known.state().cloned(),
-            None => self.read(session).await?.state().cloned(),
+        part: impl FnOnce(&Contents) -> T + Send,
+    ) -> Result<T, StoreError> {
+        let part = match turn {
+            Some(turn) => turn.known.state().map(part),
+            None => self.read(session).await?.state().map(part),
         };
-        Ok(contents.unwrap_or_default())
+        Ok(part.unwrap_or_default())
     }
 
     /// Forgets a session, or its turns, in the turn of the caller; or an entity. Returns whether it was known.
@@ -544,10 +539,10 @@ impl GatewayStore {
     ) -> Result<(), StoreError> {
         let id = record.session.clone();
         let import = |next: &mut Next| {
-            if !next.record.session.is_empty() {
+            if !next.contents.record.session.is_empty() {
                 return Ok(false);
             }
-            next.record = record.clone();
+            next.contents.record = record.clone();
             next.import(turns.clone(), self.limits);
             Ok(true)
         };

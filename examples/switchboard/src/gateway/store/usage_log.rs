@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use rpc_core::store::{Log, LogConfig, Store, StoreError as Failure};
+use rpc_core::store::{Log, LogConfig, Record, Store, StoreError as Failure};
 use tokio::time::timeout;
 
 use super::attempts::unavailable;
@@ -66,10 +66,8 @@ impl UsageLog {
         let mut after = self.log.state().await?.last.saturating_sub(max as u64);
         loop {
             let page = self.log.read(SUBJECT, after, PAGE).await?;
-            let read = page
-                .iter()
-                .map(|it| rpc_core::json::from_slice(&it.payload));
-            entries.extend(read.filter_map(Result::ok));
+            let entry = |it: &Record| rpc_core::json::from_slice(&it.payload).ok();
+            entries.extend(page.iter().filter_map(entry));
             match page.last() {
                 Some(last) if page.len() == PAGE => after = last.sequence,
                 _ => break,

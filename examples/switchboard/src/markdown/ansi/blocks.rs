@@ -414,11 +414,9 @@ impl Renderer {
 
     /// Writes a row behind what containers put before it.
     fn put(&mut self, row: &[Piece<'_>]) {
-        let before: Vec<_> = self
-            .containers
-            .iter_mut()
-            .map(|it| it.first.take().unwrap_or_else(|| it.rest.clone()))
-            .collect();
+        let containers = self.containers.iter_mut();
+        let before = containers.map(|it| it.first.take().unwrap_or_else(|| it.rest.clone()));
+        let before: Vec<_> = before.collect();
         let mut all: Vec<_> = before.iter().flat_map(Span::pieces).collect();
         if row.is_empty() {
             all.truncate(text::trim_end(&all).len());

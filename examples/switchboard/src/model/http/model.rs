@@ -73,15 +73,12 @@ impl ChatModel for HttpModel {
             request.messages = messages.iter().collect();
             body(config, &request)
         });
+        let tools = request.tools.iter().map(|it| it.name().to_owned());
         Ok(self.0.ask(Query {
             body: body(config, &request)?,
             in_words: in_words.transpose()?,
             model: request.model.unwrap_or(&config.model).to_owned(),
-            tools: request
-                .tools
-                .iter()
-                .map(|it| it.name().to_owned())
-                .collect(),
+            tools: tools.collect(),
         }))
     }
 

@@ -121,8 +121,9 @@ fn reads_turns_and_entities_as_they_were_written_also_behind_a_gap() {
             assert!(behind.apply(&entry, true));
         }
     }
-    assert_eq!((next.record.count, next.record.kept), (9, 3));
-    let known = next.contents.entities().iter();
+    let record = &next.contents.record;
+    assert_eq!((record.count, record.kept), (9, 3));
+    let known = next.contents.entities.iter();
     let known: Vec<_> = known.map(|it| &*it.value).collect();
     assert_eq!(known, ["5", "6", "7", "8"]);
     let last = behind.last(9).pop();
