@@ -143,10 +143,9 @@ impl WsStream {
         let protocols: js_sys::Array = protocols.map(JsString::from).collect();
         let socket = WebSocket::new_with_str_sequence(&target.uri.to_string(), &protocols)
             .map_err(|why| {
-                let why = why
-                    .dyn_into()
-                    .map(|it: js_sys::Error| String::from(it.message()));
-                target.bad(&why.unwrap_or_else(|_| "it is refused".to_owned()))
+                let why: Result<js_sys::Error, _> = why.dyn_into();
+                let why = why.map_or("it is refused".to_owned(), |it| it.message().into());
+                target.bad(&why)
             })?;
         socket.set_binary_type(BinaryType::Arraybuffer);
         let inbox = Rc::new(RefCell::new(Inbox {
@@ -311,6 +310,7 @@ impl Sink<Outgoing> for WsStream {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        self.socket.set_onerror(None);
         self.socket.set_onopen(None);
         self.socket.set_onmessage(None);
         self.socket.set_onclose(None);
